@@ -15,7 +15,7 @@ from mendq.cases import items, view
 from mendq.cases.transactions import Part, case_unmoved
 from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Retry
 from mendq.model.steps import AttributeStep
 
 # Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
@@ -96,7 +96,7 @@ def _release_case(case: Case, owner: str) -> Part:
 
 
 def _condition(part: Part, reason: str, code: str = "claimed") -> Condition:
-    return Condition(part, Refusal(code, reason, becomes=None, again=True))
+    return Condition(part, Retry(code, reason))
 
 
 def _hold_case(claim: Claim) -> Part:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mendq.model.case import State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import DlqFacts, Facts
 from mendq.model.metrics import Measured
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import (
     MAX_RECEIVE_COUNT,
     Redrive,
@@ -110,7 +109,7 @@ def _has_one(facts: Facts) -> Refusal | None:
     if has_none(facts):
         return None
     reason = "it has a DLQ by now, or takes DLQ messages itself"
-    return Refusal("need_already_met", reason, becomes=None)
+    return Ignore("need_already_met", reason)
 
 
 def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
@@ -122,7 +121,7 @@ def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
         "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
     )
     look = get_attributes(facts.queue_arn, AttachDlq.attribute)
-    return Refusal("names_a_quarantine", reason, State.ESCALATED, next_command=look)
+    return Escalate("names_a_quarantine", reason, next_command=look)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
@@ -133,7 +132,7 @@ def _cause_first(facts: Facts) -> Refusal | None:
     cause = _cause(facts)
     if cause is not None:
         reason = f"{cause}: its backlog would all become DLQ messages"
-        return Refusal("cause_first", reason, becomes=None)
+        return Ignore("cause_first", reason)
     return _not_measured(facts)
 
 
@@ -156,14 +155,14 @@ def _not_measured(facts: Facts) -> Refusal | None:
     if idle or (facts.measured is not None and not facts.move_task_running):
         return None
     reason = "nothing was measured that says whether its consumers finish what they receive"
-    return Refusal("not_measured", reason, becomes=None)
+    return Ignore("not_measured", reason)
 
 
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     """One that is as Mendq would make it will do: it is ours from before, or as good."""
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
-        return Refusal("name_not_known", f"nobody looked for {dlq_arn}", becomes=None)
+        return Ignore("name_not_known", f"nobody looked for {dlq_arn}")
     if namesake.attributes is None or _is_as_made(facts, namesake):
         return None
     reason = (
@@ -171,7 +170,7 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
         "whether to attach it, or another, is for its owner to say"
     )
     look = get_attributes(dlq_arn, "All")
-    return Refusal("name_taken", reason, State.ESCALATED, next_command=look)
+    return Escalate("name_taken", reason, next_command=look)
 
 
 def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:

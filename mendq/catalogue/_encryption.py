@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from mendq.model.case import State
 from mendq.model.evidence import receives, who_called
 from mendq.model.facts import Facts
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.queue import parts_of
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
@@ -20,13 +19,13 @@ def without_key(facts: Facts) -> Refusal:
     """
     if not receives(facts.event_names):
         reason = "the queue has no KMS key (any more)"
-        return Refusal("not_encrypted_with_kms", reason, becomes=None)
+        return Ignore("not_encrypted_with_kms", reason)
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
         "with the old one: until they are gone, receivers need that key, usable and granted"
     )
     look = who_called("SetQueueAttributes", facts.queue_arn)
-    return Refusal("key_changed", reason, State.ESCALATED, next_command=look)
+    return Escalate("key_changed", reason, next_command=look)
 
 
 def describe_key(facts: Facts, key: str) -> str:

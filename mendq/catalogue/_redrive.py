@@ -26,7 +26,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts, SoleSource, SourceQueue
 from mendq.model.limits import Bounds, Mode
 from mendq.model.metrics import LATELY, PERIOD
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
 from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
 from mendq.notifications.commands import redrive_preview
@@ -176,7 +176,7 @@ class RedriveForecast:
             "send them faster, by hand"
         )
         look = redrive_preview(self.queue.queue_arn)
-        return Refusal("redrive_too_slow", reason, next_command=look)
+        return Refuse("redrive_too_slow", reason, next_command=look)
 
     def sentences(self, *, raised: bool) -> Iterator[str]:
         """Without a full stop."""
@@ -213,7 +213,7 @@ def first_against(facts: Facts) -> Refusal | None:
 def _nothing_waits(facts: Facts) -> Refusal | None:
     if facts.visible and facts.dlq_sources:
         return None
-    return Refusal("need_already_met", "no DLQ message waits there any more", becomes=None)
+    return Ignore("need_already_met", "no DLQ message waits there any more")
 
 
 def _shared(facts: Facts) -> Refusal | None:
@@ -231,7 +231,7 @@ def _shared(facts: Facts) -> Refusal | None:
     )
     fixed = [each.queue_arn for each in explained(facts).fixed]
     look = redrive_preview((fixed or [sources[0].queue_arn])[0])
-    return Refusal("shared_dlq", reason, next_command=look)
+    return Refuse("shared_dlq", reason, next_command=look)
 
 
 def _forbidden(facts: Facts) -> Refusal | None:
@@ -239,10 +239,10 @@ def _forbidden(facts: Facts) -> Refusal | None:
     source = facts.sole_source
     for arn, tags in ((facts.queue_arn, facts.tags), *_named(source)):
         if redrive_is_off(tags):
-            return Refusal("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it", None)
+            return Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
     if source is not None and source.mode is None:
         reason = f"{source.queue_arn}, where they would go, is not managed by Mendq"
-        return Refusal("source_not_managed", reason, becomes=None)
+        return Ignore("source_not_managed", reason)
     return None
 
 
@@ -255,7 +255,7 @@ def _dies_further(facts: Facts) -> Refusal | None:
     if not facts.attributes.get("RedrivePolicy"):
         return None
     reason = "it has a DLQ itself: messages that are only held die further there"
-    return Refusal("messages_die_further", reason, becomes=None)
+    return Ignore("messages_die_further", reason)
 
 
 def _read(facts: Facts) -> Refusal | None:
@@ -263,7 +263,7 @@ def _read(facts: Facts) -> Refusal | None:
     if reader is None:
         return None
     reason = f"{reader}: whoever reads them may be at work on them, or send them back himself"
-    return Refusal("messages_are_read", reason, becomes=None)
+    return Ignore("messages_are_read", reason)
 
 
 def _taken(facts: Facts) -> Refusal | None:
@@ -272,14 +272,14 @@ def _taken(facts: Facts) -> Refusal | None:
     if taken is None:
         return None
     reason = f"{taken}: whoever does that may be at work on them, or send them back himself"
-    return Refusal("messages_are_taken", reason, becomes=None)
+    return Ignore("messages_are_taken", reason)
 
 
 def _moves(facts: Facts) -> Refusal | None:
     if not facts.move_task_running:
         return None
     reason = "a message movement task runs on it, or ran within the last 42 hours"
-    return Refusal("move_task_running", reason, becomes=None)
+    return Ignore("move_task_running", reason)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
@@ -290,7 +290,7 @@ def _cause_first(facts: Facts) -> Refusal | None:
     if not shown and not known:
         return None
     reason = f"{(shown or known)[0]} is open: messages that go back now would die again"
-    return Refusal("cause_first", reason, becomes=None)
+    return Ignore("cause_first", reason)
 
 
 def _not_fixed(facts: Facts) -> Refusal | None:
@@ -298,10 +298,10 @@ def _not_fixed(facts: Facts) -> Refusal | None:
     if found.standing:
         case = found.standing[0]
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
-        return Refusal("cause_not_fixed", reason, becomes=None)
+        return Ignore("cause_not_fixed", reason)
     if not found.fixed:
         reason = "no case at its source explains these messages and is fixed"
-        return Refusal("no_fixed_cause", reason, becomes=None)
+        return Ignore("no_fixed_cause", reason)
     return None
 
 
@@ -318,7 +318,7 @@ def _arrive(facts: Facts) -> Refusal | None:
         return None
     risen = counted(measured.messages_risen, "message")
     reason = f"{risen} came since it was fixed: something else kills messages"
-    return Refusal("messages_arrive", reason, becomes=None)
+    return Ignore("messages_arrive", reason)
 
 
 def _for_one_network(facts: Facts) -> Refusal | None:
@@ -331,7 +331,7 @@ def _for_one_network(facts: Facts) -> Refusal | None:
         fault = keeps_out(attributes.get("Policy", ""), arn, actions)
         if fault is not None:
             reason = f"{arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
-            return Refusal(
+            return Refuse(
                 "network_only_policy", reason, next_command=redrive_preview(source.queue_arn)
             )
     return None

@@ -11,7 +11,7 @@ from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, gra
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import EVERYBODY, SETTLED_AFTER, Pin, Pinned, Statement, statements_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
@@ -177,7 +177,7 @@ def _grants_it_to_all(policy: str, facts: Facts) -> bool:
 
 def _waiting(pinned: Pinned) -> Refusal:
     """Events come again until CloudTrail has told who changed the queue, or had the time to."""
-    return Refusal("pin_not_judged_yet", pinned.doubt, becomes=None, again=True)
+    return Retry("pin_not_judged_yet", pinned.doubt)
 
 
 def _the_pin(pin: Pin) -> str:

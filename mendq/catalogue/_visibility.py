@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, TagUnreadable, seconds_tag
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.queue import parts_of, public_url
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
@@ -133,9 +132,7 @@ def race_or_retries(facts: Facts) -> Refusal | None:
         "longer visibility timeout would then only slow the retries"
     )
     look = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
-    return Refusal(
-        "race_or_retries", reason, State.ESCALATED, next_command=look, silent_in_observe=True
-    )
+    return Escalate("race_or_retries", reason, next_command=look, silent_in_observe=True)
 
 
 def without_named_need(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | None:
@@ -150,10 +147,9 @@ def without_named_need(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | N
         f"{facts.visibility_seconds} s{known or ', and nothing names how long they need'}: tag the "
         f"queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
-    return Refusal(
+    return Escalate(
         "race_without_named_need",
         reason,
-        State.ESCALATED,
         next_command=_tag_it(facts.queue_arn),
         silent_in_observe=True,
     )
@@ -185,7 +181,7 @@ def readers_decide(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | None:
         f"the readers set a shorter visibility timeout themselves ({reader} s): the queue's "
         "is not used"
     )
-    return Refusal("readers_set_their_own", reason)
+    return Refuse("readers_set_their_own", reason)
 
 
 def consumer_fails(facts: Facts) -> Refusal | None:
@@ -196,7 +192,7 @@ def consumer_fails(facts: Facts) -> Refusal | None:
         f"{failing.function_arn} fails rather than runs long: "
         "a longer visibility timeout would only slow its retries"
     )
-    return Refusal("consumer_failing", reason)
+    return Refuse("consumer_failing", reason)
 
 
 def already_met(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -206,7 +202,7 @@ def already_met(facts: Facts, need: VisibilityNeed) -> Refusal | None:
     reason = (
         f"the visibility timeout of {current} s already covers what is asked for ({need.because})"
     )
-    return Refusal("need_already_met", reason + need.recommended_beyond(current))
+    return Refuse("need_already_met", reason + need.recommended_beyond(current))
 
 
 def over_ceiling(need: VisibilityNeed, ceiling_seconds: int) -> Refusal | None:
@@ -216,7 +212,7 @@ def over_ceiling(need: VisibilityNeed, ceiling_seconds: int) -> Refusal | None:
     reason = (
         f"{need.seconds} s are needed ({need.because}), over the ceiling of {ceiling_seconds} s"
     )
-    return Refusal("over_ceiling", reason)
+    return Refuse("over_ceiling", reason)
 
 
 def over_guess(facts: Facts, need: VisibilityNeed, *, named: bool) -> Refusal | None:
@@ -228,7 +224,7 @@ def over_guess(facts: Facts, need: VisibilityNeed, *, named: bool) -> Refusal | 
         f"a guess of {need.seconds} s is more than {GUESS_FACTOR} times the {base_seconds} s "
         f"that a person chose; the tag {MAX_PROCESSING_TAG} would name the need"
     )
-    return Refusal("guess_too_far", reason)
+    return Refuse("guess_too_far", reason)
 
 
 def over_retention(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -239,7 +235,7 @@ def over_retention(facts: Facts, need: VisibilityNeed) -> Refusal | None:
         f"{counted(receives, 'receive')} of {need.seconds} s would take more than half "
         f"of the retention of {facts.retention_seconds} s"
     )
-    return Refusal("over_retention", reason)
+    return Refuse("over_retention", reason)
 
 
 def over_in_flight(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -247,4 +243,4 @@ def over_in_flight(facts: Facts, need: VisibilityNeed) -> Refusal | None:
     if expected <= IN_FLIGHT_BOUND:
         return None
     reason = f"about {expected:.0f} messages would be in flight, over {IN_FLIGHT_BOUND}"
-    return Refusal("over_in_flight", reason)
+    return Refuse("over_in_flight", reason)

@@ -14,12 +14,11 @@ from datetime import timedelta
 from mendq.catalogue import examples
 from mendq.catalogue._restore_policy import Finding, granted_by_the_pin, leading, restoration
 from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
 from mendq.model.evidence import MESSAGE_TRAFFIC, are_strangers_to, granted_by, named
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
@@ -61,7 +60,7 @@ def _page(facts: Facts, finding: Finding, about_the_pin: str) -> Refusal:
         f"Who called: {named(facts.principals)}",
     ]
     reason = ". ".join(sentences)
-    return Refusal(finding.code, reason, State.ESCALATED, next_command=finding.look(facts))
+    return Escalate(finding.code, reason, next_command=finding.look(facts))
 
 
 def _refused(facts: Facts) -> str:

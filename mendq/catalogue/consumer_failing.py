@@ -11,10 +11,9 @@ from shlex import quote
 from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import EXPLAINED_BY, failing_in
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, Need, SourceQueue
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.commands import metric_command
 
@@ -42,7 +41,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "timeout would only "
         f"slow the retries. Now {retained}"
     )
-    return Refusal("consumer_failing", reason, State.ESCALATED, next_command=_look(facts))
+    return Escalate("consumer_failing", reason, next_command=_look(facts))
 
 
 def _look(facts: Facts) -> str:

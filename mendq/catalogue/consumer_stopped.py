@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, Need, SourceQueue, function_name
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
 
@@ -57,7 +56,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "the function or its permissions are gone. Messages are kept for "
         f"{facts.retention_seconds:,} s from when they were sent, and lost after that"
     )
-    return Refusal("consumer_stopped", reason, State.ESCALATED, next_command=_mappings(facts))
+    return Escalate("consumer_stopped", reason, next_command=_mappings(facts))
 
 
 def _mappings(facts: Facts) -> str:

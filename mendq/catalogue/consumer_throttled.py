@@ -10,10 +10,9 @@ from shlex import quote
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
 
@@ -56,7 +55,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
         f"or the mapping lets in more than that: {lost}"
     )
-    return Refusal("consumer_throttled", reason, State.ESCALATED, next_command=_concurrency(facts))
+    return Escalate("consumer_throttled", reason, next_command=_concurrency(facts))
 
 
 def _concurrency(facts: Facts) -> str:

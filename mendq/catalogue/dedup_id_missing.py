@@ -10,7 +10,7 @@ from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import asks_for_deduplication_id
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import on_fifo
 from mendq.model.steps import DeduplicateByContent
 
@@ -24,7 +24,7 @@ def _already_on(facts: Facts) -> Refusal | None:
     if DeduplicateByContent.standing_in(facts.attributes) != DeduplicateByContent.wanted:
         return None
     reason = "content-based deduplication is on by now: no sender needs an id any more"
-    return Refusal("already_on", reason, becomes=None)
+    return Ignore("already_on", reason)
 
 
 def _switch_on() -> Plan:

@@ -10,11 +10,10 @@ from dataclasses import replace
 from mendq.catalogue import examples
 from mendq.catalogue._redrive_causes import CAUSES
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, SourceQueue
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import consumers_of
 
 _NEEDS = frozenset(
@@ -57,7 +56,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     reason = (
         f"{found}. Look at what handled them, then at a message; send them back when it is fixed"
     )
-    return Refusal("no_known_cause", reason, State.ESCALATED, next_command=look)
+    return Escalate("no_known_cause", reason, next_command=look)
 
 
 _MESSAGES = replace(

@@ -12,7 +12,7 @@ from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from mendq.model.facts import Facts, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import LONGEST_RETENTION_SECONDS
 from mendq.model.steps import SetMessageRetention
 
@@ -43,7 +43,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found = detect(facts)
     if found is None:
         reason = "messages are kept for as long as they can be, or longer than at their sources"
-        return Refusal("need_already_met", reason, becomes=None)
+        return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
     return Plan((step,), f"{found.because}{_CANNOT_BE_LONGER * _is_retained_longest(facts)}")
 

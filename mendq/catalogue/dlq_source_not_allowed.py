@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MOST_SOURCES, RedriveAllow, allow_of, why_unfit_as_dlq
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes
@@ -37,7 +36,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found, allowed = detect(facts), _allowed(facts)
     if found is None or allowed is None:
         reason = "it lets in every queue that names it"
-        return Refusal("need_already_met", reason, becomes=None)
+        return Ignore("need_already_met", reason)
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
         return _page("denied_to_all", reason, facts)
@@ -74,7 +73,7 @@ def _refused(facts: Facts) -> tuple[str, ...]:
 
 def _page(code: str, reason: str, facts: Facts) -> Refusal:
     look = get_attributes(facts.queue_arn, ATTRIBUTE)
-    return Refusal(code, reason, State.ESCALATED, next_command=look)
+    return Escalate(code, reason, next_command=look)
 
 
 def _messages(allowed: str, *sources: str) -> Facts:

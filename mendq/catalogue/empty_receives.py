@@ -18,12 +18,11 @@ from mendq.catalogue.symptom import (
     SeenAs,
     Symptom,
 )
-from mendq.model.case import State
 from mendq.model.evidence import MESSAGE_TRAFFIC, receives
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.failed_call import FailedCall, codes_labelled
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import not_on_fifo
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
@@ -69,13 +68,13 @@ def _no_receive_throttled(facts: Facts) -> Refusal | None:
     if facts.found or receives(facts.event_names):
         return None
     if not facts.event_names:
-        return Refusal("need_already_met", "few receives are in vain by now", becomes=None)
+        return Ignore("need_already_met", "few receives are in vain by now")
     calls = ", ".join(facts.event_names)
     reason = (
         f"the throttled calls are {calls}: readers that wait longer would not make them fewer. "
         "A person has to look at how the callers retry, and at the account's rate of calls"
     )
-    return Refusal("senders_throttled", reason, next_command=quotas_command("sqs", facts.queue_arn))
+    return Refuse("senders_throttled", reason, next_command=quotas_command("sqs", facts.queue_arn))
 
 
 def _already_long(facts: Facts) -> Refusal | None:
@@ -85,11 +84,8 @@ def _already_long(facts: Facts) -> Refusal | None:
         f"receives already wait {MOST_SECONDS} s unless a reader asks for less, and are throttled: "
         "look for readers that set WaitTimeSeconds themselves, and for how many there are"
     )
-    return Refusal(
-        "already_long_polling",
-        reason,
-        becomes=State.ESCALATED,
-        next_command=quotas_command("sqs", facts.queue_arn),
+    return Escalate(
+        "already_long_polling", reason, next_command=quotas_command("sqs", facts.queue_arn)
     )
 
 

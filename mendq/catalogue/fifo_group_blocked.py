@@ -12,7 +12,7 @@ from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
 from mendq.model.facts import DlqFacts, Facts, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import counted
@@ -42,7 +42,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """A DLQ, which takes the message after five receives."""
     found = detect(facts)
     if found is None:
-        return Refusal("need_already_met", "its groups move on by now", becomes=None)
+        return Ignore("need_already_met", "its groups move on by now")
     order = "what stands behind it is then handled without it, in the order that is left"
     return make_and_attach(facts, f"{found.because}. A DLQ would take it, and {order}")
 

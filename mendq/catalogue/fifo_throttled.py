@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
-from mendq.model.case import State
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, codes_labelled
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.queue import on_fifo
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
 from mendq.notifications.commands import quotas_command
@@ -43,10 +42,9 @@ def _unknown_value(facts: Facts) -> Refusal | None:
         standing = step.standing_in(facts.attributes)
         if standing != step.shipped:
             reason = f"{step.attribute} is {standing!r}, which Mendq does not know: it keeps off"
-            return Refusal(
+            return Escalate(
                 "high_throughput_unknown",
                 reason,
-                becomes=State.ESCALATED,
                 next_command=quotas_command("sqs", facts.queue_arn),
             )
     return None
@@ -59,11 +57,8 @@ def _already_on(facts: Facts) -> Refusal | None:
         "the queue has high throughput already: either few message groups carry most of the load "
         "(300 calls a second each), or the region's quota is reached; more groups and batches help"
     )
-    return Refusal(
-        "high_throughput_already",
-        reason,
-        becomes=State.ESCALATED,
-        next_command=quotas_command("sqs", facts.queue_arn),
+    return Escalate(
+        "high_throughput_already", reason, next_command=quotas_command("sqs", facts.queue_arn)
     )
 
 

@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
-from mendq.model.case import State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import get_attributes
 
 # About: SQS counts approximately, and so do we.
@@ -25,7 +24,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page while the queue is full of unfinished messages; no attribute of it would help."""
     if facts.in_flight < PASSED_BELOW:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
-        return Refusal("below_the_limit", reason, becomes=None)
+        return Ignore("below_the_limit", reason)
     reason = (
         f"{facts.in_flight:,} messages are in flight, and SQS stops at about {IN_FLIGHT_QUOTA:,}: "
         "consumers receive and do not delete. Let them delete what is done and receive less at "
@@ -34,7 +33,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"stays in flight for {_visibility(facts)}. Long polling only hides the error. "
         f"Who receives: {named(facts.principals)}"
     )
-    return Refusal("in_flight_full", reason, State.ESCALATED, next_command=_counts(facts))
+    return Escalate("in_flight_full", reason, next_command=_counts(facts))
 
 
 def _visibility(facts: Facts) -> str:

@@ -10,11 +10,10 @@ from dataclasses import replace
 from mendq.catalogue import examples
 from mendq.catalogue._encryption import KEY_ATTRIBUTES, get_key_policy, without_key
 from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
 from mendq.model.evidence import named, receives, sends
 from mendq.model.facts import Facts, Need, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -28,7 +27,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"Refused: {named(facts.principals)}"
     )
     look = get_key_policy(facts, key)
-    return Refusal(code, reason, State.ESCALATED, next_command=look)
+    return Escalate(code, reason, next_command=look)
 
 
 def _missing(facts: Facts) -> str:

@@ -10,10 +10,9 @@ from dataclasses import replace
 from mendq.catalogue import examples
 from mendq.catalogue._encryption import KEY_ATTRIBUTES, describe_key, without_key
 from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -28,7 +27,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "key is lost for good; until then its administrator can cancel the deletion"
     )
     look = describe_key(facts, key)
-    return Refusal("key_unusable", reason, State.ESCALATED, next_command=look)
+    return Escalate("key_unusable", reason, next_command=look)
 
 
 _ENCRYPTED = examples.queue(KmsMasterKeyId=examples.KEY_ARN)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from mendq.catalogue import examples
 from mendq.catalogue._encryption import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import quotas_command
 
@@ -31,7 +30,7 @@ def _not_encrypted(facts: Facts) -> Refusal | None:
         "the queue is not encrypted with a KMS key now, so there are no data keys to keep longer: "
         "the calls are from before that"
     )
-    return Refusal("not_encrypted_with_kms", reason)
+    return Refuse("not_encrypted_with_kms", reason)
 
 
 def _at_maximum(facts: Facts) -> Refusal | None:
@@ -42,12 +41,7 @@ def _at_maximum(facts: Facts) -> Refusal | None:
         f"SQS already uses each data key for {current} s and Mendq goes no further than {most} s: "
         "either KMS's request quota is too small or something else in the account uses it up"
     )
-    return Refusal(
-        "reuse_at_maximum",
-        reason,
-        becomes=State.ESCALATED,
-        next_command=request_quotas(facts.queue_arn),
-    )
+    return Escalate("reuse_at_maximum", reason, next_command=request_quotas(facts.queue_arn))
 
 
 def request_quotas(queue_arn: str) -> str:

@@ -12,7 +12,7 @@ from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
 from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.failed_call import size_limit_bytes
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import arn_of, parts_of, public_url
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes
@@ -42,7 +42,7 @@ def _already_met(facts: Facts) -> Refusal | None:
     if facts.maximum_message_bytes < MOST_BYTES:
         return None
     reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
-    return Refusal("need_already_met", reason, becomes=None)
+    return Ignore("need_already_met", reason)
 
 
 def _raise(facts: Facts, first: DlqFirst | None) -> Plan:

@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.facts import Facts, Need, SourceQueue
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
@@ -61,7 +60,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found, current = detect(facts), facts.retention_seconds
     if found is None:
         reason = "its messages are younger by now, or will be gone in time"
-        return Refusal("need_already_met", reason, becomes=None)
+        return Ignore("need_already_met", reason)
     if current >= LONGEST_SECONDS:
         return _longest_already(facts, found)
     reason = (
@@ -84,7 +83,7 @@ def _longest_already(facts: Facts, found: Found) -> Refusal:
     command = metric_command(
         facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
     )
-    return Refusal("retention_at_its_longest", reason, State.ESCALATED, next_command=command)
+    return Escalate("retention_at_its_longest", reason, next_command=command)
 
 
 _A_DAY = 86_400

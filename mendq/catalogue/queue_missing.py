@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
 from mendq.model.evidence import MESSAGE_TRAFFIC, named, who_called
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Ignore, Refusal
 
 
 def speaks(call: FailedCall) -> bool:
@@ -27,7 +26,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
             f"{facts.queue_arn} is there: it was made anew meanwhile, "
             "or its callers name another account or region"
         )
-        return Refusal("queue_exists", reason, becomes=None)
+        return Ignore("queue_exists", reason)
     reason = (
         f"{facts.queue_arn} does not exist and is still called: "
         "it was deleted, with the messages in it, or its name or region is wrong. "
@@ -35,7 +34,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"Who called: {named(facts.principals)}"
     )
     look = who_called("DeleteQueue", facts.queue_arn)
-    return Refusal("queue_gone", reason, State.ESCALATED, next_command=look)
+    return Escalate("queue_gone", reason, next_command=look)
 
 
 _SQS_SAYS = "The specified queue does not exist."

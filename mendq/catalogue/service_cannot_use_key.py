@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from mendq.catalogue import examples
 from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
 from mendq.model.evidence import granted_by, named
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, statements_of
 from mendq.notifications.commands import get_attributes
 
@@ -56,7 +55,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "(SqsManagedSseEnabled), which asks for no grant"
     )
     look = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
-    return Refusal("aws_managed_key", reason, State.ESCALATED, next_command=look)
+    return Escalate("aws_managed_key", reason, next_command=look)
 
 
 def _services_that_send(policy: str) -> tuple[str, ...]:

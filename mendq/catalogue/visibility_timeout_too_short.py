@@ -31,7 +31,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, LambdaConsumer, Need, SourceQueue
 from mendq.model.failed_call import reason_given
 from mendq.model.limits import Limits, Mode, TagUnreadable
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 
 
@@ -53,7 +53,7 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
         ceiling_seconds = _visibility.ceiling_seconds(facts, limits)
         needs = _visibility.named(facts)
     except TagUnreadable as unreadable:
-        return Refusal("tag_unreadable", str(unreadable))
+        return Refuse("tag_unreadable", str(unreadable))
     need = _visibility.largest_unmet(facts, needs) or _visibility.guess(facts)
     return (
         against.readers_decide(facts, needs)

@@ -17,9 +17,9 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
 from mendq.heal.undo import records_after
-from mendq.model.case import Case, State
+from mendq.model.case import Case
 from mendq.model.facts import Facts
-from mendq.model.plan import AWS_REFUSED, Plan, Refusal
+from mendq.model.plan import AWS_REFUSED, Escalate, Plan, Refusal, Retry
 from mendq.model.steps import AttributeStep
 
 
@@ -27,14 +27,14 @@ def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep])
     """A refusal where the queue no longer stands as it was `seen`, or is another of its name."""
     if facts.created_at != seen.created_at:
         reason = "the queue was deleted and made anew while Mendq looked"
-        return Refusal("changed_meanwhile", reason, becomes=None, again=True)
+        return Retry("changed_meanwhile", reason)
     for step in steps:
         found = step.standing_in(facts.attributes)
         if found != str(step.before):
             reason = (
                 f"{step.attribute} became {found} while Mendq looked; somebody is at work on it"
             )
-            return Refusal("changed_meanwhile", reason, becomes=None, again=True)
+            return Retry("changed_meanwhile", reason)
     return None
 
 
@@ -58,7 +58,7 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
             raise StepFailed(steps[0], str(error)) from error
-        return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", becomes=State.ESCALATED)
+        return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
 
 
@@ -99,4 +99,4 @@ def _too_late(context: WritingContext) -> Refusal | None:
     if context.remaining_seconds() >= guardrails.SECONDS_TO_RECORD:
         return None
     reason = "too little of the Lambda's time is left to record a write"
-    return Refusal("too_little_time", reason, becomes=None, again=True)
+    return Retry("too_little_time", reason)

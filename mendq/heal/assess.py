@@ -23,7 +23,7 @@ from mendq.heal.repeats import asks_for, needs_no_look, one_for_each, was_noted_
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import parts_of
 
 
@@ -39,7 +39,7 @@ def said_of_another(group: Group, about: str, run: Run) -> Refusal | None:
         is_open = case is not None and case.is_open(run.now, run.settings.timing)
         if case is not None and is_open and asks_for(case, about):
             reason = f"case {case.case_id} of {queue_arn} asks for {about} already"
-            return Refusal("said_of_another", reason, becomes=None)
+            return Ignore("said_of_another", reason)
     return None
 
 
@@ -113,7 +113,7 @@ class Assessment(Observation):
             if refusal is not None:
                 return replace(decision, seen=self).refuse(refusal)
         reason = "most failed calls are from before the queue was last changed"
-        return decision.decline(Refusal("before_last_change", reason, becomes=None))
+        return decision.decline(Ignore("before_last_change", reason))
 
     def _facts(self) -> Facts:
         """No more than the queue itself where nothing shows that it still is as it failed."""

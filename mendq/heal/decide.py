@@ -15,7 +15,7 @@ from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
 from mendq.model.case import Case, State, longest_in, opened, severity_of
 from mendq.model.facts import Facts
 from mendq.model.limits import DRILL_TAG, Mode, deployed_by
-from mendq.model.plan import Plan, Refusal, owner_of_plan
+from mendq.model.plan import Ignore, Plan, Refusal, owner_of_plan
 from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
 
@@ -129,7 +129,7 @@ class Decision:
     def _plan(self) -> Plan | Refusal:
         symptom = self.group.symptom
         if symptom.plan is None:
-            return Refusal("count_only", "it is only counted", becomes=None)
+            return Ignore("count_only", "it is only counted")
         return symptom.plan(self.facts, self.run.settings.limits)
 
     def _act_on(self, plan: Plan) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from mendq.aws.facts import FactsReader
@@ -15,7 +15,7 @@ from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.lifecycle import WATCHED, counts_from
 from mendq.model.limits import Mode, Timing
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal, Retry
 
 NOTED_EVERY = timedelta(minutes=5)
 
@@ -138,10 +138,10 @@ class Observation:
 
     def wait_for_more(self, refusal: Refusal) -> Outcome:
         """Keep the evidence; another run may have brought the rest of it meanwhile."""
-        silent = replace(refusal, becomes=None)
+        silent = refusal.as_kind(Ignore)
         if self.open_case is not None:
             noted = self.note_failures(self.open_case)
-            return Outcome(refusal=silent if noted else replace(silent, again=True))
+            return Outcome(refusal=silent if noted else silent.as_kind(Retry))
         enough = self.remember().suffices(self.group.symptom.evidence)
         return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
 

@@ -26,7 +26,7 @@ from mendq.model.case import Case, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import DRILL_TAG, Mode, counted_as
-from mendq.model.plan import Plan, Refusal, owner_of_case, owner_of_plan
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse, owner_of_case, owner_of_plan
 from mendq.model.queue import arn_of, parts_of
 
 # They pass by themselves; the case waits and is called for again.
@@ -72,7 +72,7 @@ class _TakenUp:
         mode = self._mode(tags)
         if tags is None or mode is not Mode.HEAL:
             reason = "Mendq may no longer change this queue"
-            return self._end(Refusal("not_any_more", reason), Facts(self.case.queue_arn, {}, {}))
+            return self._end(Refuse("not_any_more", reason), Facts(self.case.queue_arn, {}, {}))
         facts = self._facts(tags)
         plan = self._is_another_queue(facts) or self._plan(facts)
         if isinstance(plan, Refusal):
@@ -132,7 +132,7 @@ class _TakenUp:
         opened_at, created_at = self.case.opened_at, facts.created_at
         if opened_at is None or created_at is None or created_at <= opened_at:
             return None
-        return Refusal("another_queue", "there is another queue of that name by now")
+        return Refuse("another_queue", "there is another queue of that name by now")
 
     def _plan(self, facts: Facts) -> Plan | Refusal:
         """Approved: the plan that was shown, or none."""
@@ -141,21 +141,21 @@ class _TakenUp:
         if isinstance(plan, Refusal):
             return plan
         if not plan.steps:
-            return Refusal("healthy", "the queue has what it needs by now")
+            return Refuse("healthy", "the queue has what it needs by now")
         steps = tuple(step.document() for step in plan.steps)
         if self.was_approved and steps != self.case.steps:
             now = ", ".join(map(str, plan.steps))
-            return Refusal("plan_changed", f"the queue has changed: the plan would be {now} now")
+            return Refuse("plan_changed", f"the queue has changed: the plan would be {now} now")
         if not self.a_person_said_so and plan.at_most is not Mode.HEAL:
-            return Refusal("not_by_itself", "a person has to see this step first")
+            return Refuse("not_by_itself", "a person has to see this step first")
         if owner_of_plan(plan.steps) is not self.run.whose:
-            return Refusal("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
+            return Refuse("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
         return plan
 
     def _refusal(self, plan: Plan, facts: Facts) -> Refusal | None:
         frozen = self.view.frozen or self.run.closed_calendars
         if frozen is not None:
-            return Refusal("frozen", f"changes are frozen: {frozen}")
+            return Refuse("frozen", f"changes are frozen: {frozen}")
         run = self.run
         word = counted_as(self.symptom.name, facts.tags)
         spread = run.case_store.spread_to([self.case.queue_arn], word, run.now)
@@ -176,7 +176,7 @@ class _TakenUp:
     def _refused(self, refusal: Refusal, facts: Facts) -> Outcome:
         if refusal.again or refusal.becomes is None or refusal.code in PASSING:
             self._hold_up(refusal)
-            return Outcome(refusal=replace(refusal, becomes=None))
+            return Outcome(refusal=refusal.as_kind(Ignore))
         if refusal.becomes is State.OVERRIDDEN:
             return self._move(State.OVERRIDDEN, refusal, facts)
         return self._end(refusal, facts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
 from mendq.nightly.jobs import ACTIVE, Job
 
@@ -37,7 +37,7 @@ def start(
     )
     for run in (run for page in pages for run in page["jobRuns"]):
         if run.get("name", "").startswith(f"{job.kind}-"):
-            return Refusal("run_active", f"{run['name']} still goes on", becomes=None)
+            return Ignore("run_active", f"{run['name']} still goes on")
     answer = emr.start_job_run(
         applicationId=settings.application_id,
         clientToken=job.client_token(scheduled_at),

@@ -24,7 +24,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
@@ -256,4 +256,4 @@ class RedriveStart:
 
 
 def _unfit(fault: str) -> Refusal:
-    return Refusal("redrive_unfit", f"no message goes back: {fault}")
+    return Refuse("redrive_unfit", f"no message goes back: {fault}")

@@ -16,10 +16,9 @@ from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Symptom
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
-from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate
 from tests.heal.scanning import Scanning, an_hour_on, consumed, scanning
 
 A_DAY = 86_400
@@ -47,7 +46,7 @@ def slow(of_configuration: bool = False) -> Symptom:
         DLQ_RETENTION_TOO_SHORT,
         name="slow",
         steps=(),
-        plan=lambda facts, _limits: Refusal("slow", facts.found, State.ESCALATED),
+        plan=lambda facts, _limits: Escalate("slow", facts.found),
         needs=frozenset({Need.QUEUE}),
         detection=Detection(
             detect=lambda facts: (
