@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mendq.catalogue._visibility import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import DlqFacts, Facts
 from mendq.model.metrics import Measured
@@ -57,7 +58,7 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
 
 
 def _concerns_many(facts: Facts, measured: Measured) -> bool:
-    if any(each.fails_fast for each in facts.lambda_consumers):
+    if failing_consumer(facts):
         return True
     messages = measured.backlog_before + measured.sent
     return min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES
@@ -140,7 +141,7 @@ def _cause(facts: Facts) -> str | None:
     opened = sorted(FIXED_FIRST & facts.open_symptoms)
     if opened:
         return f"{opened[0]} is open about it"
-    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    failing = failing_consumer(facts)
     if failing is not None:
         return f"{failing.function_arn} fails in most of its runs"
     # Late deletes fail on a FIFO queue: what is deleted there was one message's.
@@ -178,7 +179,7 @@ def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")
     return (
-        not any(stands.get(each) for each in POLICIES)
+        not any(stands.get(name) for name in POLICIES)
         and allow_of(stands.get("RedriveAllowPolicy", "")) == allow_of(allowed)
         and all(stands.get(name) == value for name, value in wanted.items())
     )

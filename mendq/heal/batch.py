@@ -39,8 +39,8 @@ def notify_mass_symptom(symptom: Symptom, reach: Reach, run: Run) -> None:
         now=run.now,
         account=run.home.account,
         region=run.home.region,
-        advice=symptom.mass_advice,
-        next_command=symptom.mass_look(min(spread)),
+        advice=symptom.mass.words,
+        next_command=symptom.mass.command(min(spread)),
     )
     names = " ".join(sorted(spread))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"

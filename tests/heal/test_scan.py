@@ -14,7 +14,7 @@ from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.symptom import Detection, Found, Symptom
+from mendq.catalogue.symptom import Detection, Found, Paged, Reported
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -40,14 +40,14 @@ def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> st
     return arn
 
 
-def slow(of_configuration: bool = False) -> Symptom:
+def slow(of_configuration: bool = False) -> Paged:
     """Seen on every queue that was measured, or on every one."""
-    return replace(
-        DLQ_RETENTION_TOO_SHORT,
+    return Paged(
         name="slow",
-        steps=(),
+        sentence="It is slow.",
+        plan_in_words="Page.",
+        aws_page="",
         plan=lambda facts, _limits: Escalate("slow", facts.found),
-        needs=frozenset({Need.QUEUE}),
         detection=Detection(
             detect=lambda facts: (
                 Found("it is slow") if of_configuration or facts.measured else None
@@ -55,8 +55,6 @@ def slow(of_configuration: bool = False) -> Symptom:
             needs=frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
             of_configuration=of_configuration,
         ),
-        detected=(),
-        near_misses=(),
     )
 
 
@@ -287,7 +285,14 @@ def test_without_a_budget_nothing_is_measured(scanned: Scanning) -> None:
 
 def test_what_is_only_reported_is_not_passed_to_heal(scanned: Scanning) -> None:
     scanned.account.queue("plain")
-    reported = replace(slow(of_configuration=True), plan=None)
+    detection = slow(of_configuration=True).detection
+    reported = Reported(
+        name="slow",
+        sentence="It is slow.",
+        plan_in_words="Report it.",
+        aws_page="",
+        detection=detection,
+    )
     done = scanned.scan([reported])
     assert done is not None
     assert [each.symptom for each in done.findings] == ["slow"]
