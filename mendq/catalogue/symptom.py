@@ -18,24 +18,14 @@ Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
 
 
-def any_queue(_queue_arn: str | None) -> bool:
-    """True: for codes that mean the same on every queue."""
+def anything(_subject: object) -> bool:
+    """True: for codes that mean the same on every queue, calls that all count, and the like."""
     return True
 
 
 def no_command(_queue_arn: str) -> str:
     """No command: for entries where words say what to look for."""
     return ""
-
-
-def any_call(_call: FailedCall) -> bool:
-    """True: for entries whose every call counts as evidence."""
-    return True
-
-
-def any_facts(_facts: Facts) -> bool:
-    """True: for what is asked of every queue."""
-    return True
 
 
 def carries_messages(call: FailedCall) -> bool:
@@ -53,7 +43,7 @@ class SeenAs:
     event_names: frozenset[str] | None
     error_code: str
     says: Callable[[str], bool] = says_anything
-    on: Callable[[str | None], bool] = any_queue
+    on: Callable[[str | None], bool] = anything
 
     def fits(self, call: FailedCall) -> bool:
         return (
@@ -64,7 +54,7 @@ class SeenAs:
         )
 
 
-def seen_as_labelled(name: str, on: Callable[[str | None], bool] = any_queue) -> tuple[SeenAs, ...]:
+def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
     """One way for each error code that means this symptom by itself."""
     return tuple(SeenAs(None, code, on=on) for code in codes_labelled(name))
 
@@ -96,7 +86,7 @@ class Detection:
 
     detect: Callable[[Facts], Found | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
-    suspects: Callable[[Facts], bool] = any_facts
+    suspects: Callable[[Facts], bool] = anything
     of_configuration: bool = False
     measured_last: bool = False
 
@@ -185,7 +175,7 @@ class Symptom:
     plan_in_words: str
     aws_page: str
     seen_as: tuple[SeenAs, ...] = ()
-    speaks: Callable[[FailedCall], bool] = any_call
+    speaks: Callable[[FailedCall], bool] = anything
     detection: Detection | None = None
     examples: tuple[Caught | Detected | NearMiss, ...] = ()
 

@@ -24,7 +24,7 @@ from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Plan, Retry
 from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
 from mendq.model.steps import RestorePolicy
-from tests.catalogue.asking import answer_to, planned, refused
+from tests.catalogue.asking import answer_to, golden, planned, refused
 
 OTHER = "arn:aws:iam::123456789012:role/billing"
 ROOT = "arn:aws:iam::123456789012:root"
@@ -56,71 +56,18 @@ def granted(*statements: object) -> bool:
     return grants(policy(*statements), ROLE, SEND, STANDARD_ARN)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        {**ALLOW, "Principal": {"AWS": OTHER}},
-        {**ALLOW, "Principal": {"AWS": ROOT}},
-        {**ALLOW, "Principal": {"AWS": "123456789012"}},
-        {**ALLOW, "Principal": "*"},
-        {**ALLOW, "Principal": {"Service": ROLE}},
-        {**ALLOW, "Principal": {"AWS": f"{ROLE}2"}},
-        without("Principal", NotPrincipal={"AWS": OTHER}),
-        {**ALLOW, "Action": "sqs:ReceiveMessage"},
-        {**ALLOW, "Action": "sqs:SendMessageBatch"},
-        {**ALLOW, "Action": "sns:*"},
-        without("Action", NotAction="sqs:DeleteQueue"),
-        {**ALLOW, "Resource": f"{STANDARD_ARN}2"},
-        {**ALLOW, "Resource": STANDARD_ARN.upper()},
-        {**ALLOW, "Resource": "arn:aws:sqs:*"},
-        {**ALLOW, "Resource": "arn:aws:sqs:us-east-1:*"},
-        {**ALLOW, "Resource": "arn:aws:sqs:eu-*:123456789012:orders"},
-        without("Resource", NotResource=f"{STANDARD_ARN}2"),
-        {**ALLOW, "Condition": {"ArnLike": {"aws:SourceArn": "*"}}},
-        *(without(name) for name in ("Principal", "Action", "Resource")),
-        DENY,
-    ],
-)
+@pytest.mark.parametrize("statement", golden("statements")["no grant"])
 def test_what_may_be_another_s_or_never_hold_is_no_grant(statement: dict[str, Any]) -> None:
     assert not granted(statement)
 
 
-@pytest.mark.parametrize(
-    "denying",
-    [
-        DENY,
-        {**DENY, "Principal": "*"},
-        {**DENY, "Principal": {"AWS": ROOT}},
-        {**DENY, "Principal": {"AWS": [OTHER, "AROAEXAMPLE"]}},
-        {**DENY, "Principal": {"AWS": "arn:aws:sts::123456789012:assumed-role/orders-worker/i-1"}},
-        without("Principal", Effect="Deny", NotPrincipal={"AWS": ROLE}),
-        {**DENY, "Action": "SQS:*"},
-        {**DENY, "Action": "*"},
-        without("Action", Effect="Deny", NotAction=SEND),
-        {**DENY, "Resource": "*"},
-        {**DENY, "Resource": "arn:aws:sqs:*"},
-        without("Resource", Effect="Deny", NotResource=STANDARD_ARN),
-        {**DENY, "Condition": {"IpAddress": {"aws:SourceIp": "192.0.2.0/24"}}},
-        {**WITHOUT_TLS, "Condition": {"Bool": {"aws:SecureTransport": "true"}}},
-        {**WITHOUT_TLS, "Condition": {"Bool": {"aws:SecureTransport": ["false", "true"]}}},
-    ],
-)
+@pytest.mark.parametrize("denying", golden("statements")["denies"])
 def test_a_grant_beside_what_may_deny_it_is_none(denying: dict[str, Any]) -> None:
     assert not granted(ALLOW, denying)
     assert not granted(denying, ALLOW)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        ALLOW,
-        {**ALLOW, "Principal": {"AWS": [OTHER, ROLE]}},
-        {**ALLOW, "Action": ["sqs:ReceiveMessage", "SQS:sendmessage"]},
-        {**ALLOW, "Action": "sqs:Send*"},
-        {**ALLOW, "Resource": "*"},
-        {**ALLOW, "Resource": "arn:aws:sqs:*:123456789012:order?"},
-    ],
-)
+@pytest.mark.parametrize("statement", golden("statements")["grants"])
 def test_a_grant_by_name_is_one(statement: dict[str, Any]) -> None:
     others = {**DENY, "Principal": {"AWS": OTHER}}
     assert granted(WITHOUT_TLS, others, {**DENY, "Action": "sqs:DeleteMessage"}, statement)
@@ -186,23 +133,7 @@ def network_only(condition: dict[str, Any], **over: Any) -> str | None:
     return keeps_out(json.dumps({"Statement": statement}), STANDARD_ARN, ARRIVING)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        {"StringNotEquals": {"aws:SourceVpce": ["vpce-1", "vpce-2"]}},
-        {"StringNotEqualsIfExists": {"AWS:sourceVPC": "vpc-0abc"}},
-        {"ForAllValues:StringNotLike": {"aws:SourceVpc": "vpc-*"}},
-        {"NotIpAddress": {"aws:SourceIp": "10.0.0.0/8"}},
-        {"NotIpAddressIfExists": {"aws:VpcSourceIp": "10.0.0.0/8"}},
-        {"Null": {"aws:SourceVpc": "true"}},
-        {**VPC, "Bool": {"aws:SecureTransport": "false"}},
-        {**VPC, "ArnNotEquals": {"aws:PrincipalArn": MOVER.replace("redrive", "heal")}},
-        {**VPC, "ArnNotEquals": {"aws:PrincipalArn": MOVER.replace("us-east", "eu-west")}},
-        {**VPC, "ArnEquals": {"aws:PrincipalArn": MOVER}},
-        {**VPC, "ArnNotEquals": {"aws:SourceArn": MOVER}},
-        {**VPC, "StringNotEqualsIfExists": {"aws:CalledViaLast": "sqs.amazonaws.com"}},
-    ],
-)
+@pytest.mark.parametrize("condition", golden("statements")["keeps out"])
 def test_one_network_alone_keeps_the_redrive_role_out(condition: dict[str, Any]) -> None:
     assert "one network" in str(network_only(condition))
 

@@ -135,6 +135,7 @@ CATALOGUE = (
         "tests.catalogue.test_attributes",
         "tests.catalogue.test_measured",
         "tests.catalogue.test_dlq",
+        f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("a revoked key goes on working for more than an hour", _STEPS,
             "SetKmsDataKeyReusePeriod", "maximum = 3_600", "maximum = 86_400"),
