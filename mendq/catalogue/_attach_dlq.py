@@ -72,7 +72,9 @@ POLICIES = ("Policy", AttachDlq.attribute)
 def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
     """A DLQ of the queue's own for one that has none, after five receives."""
     dlq_arn = arn_of_dlq(facts.queue_arn)
-    refusal = _has_one(facts) or _cause_first(facts) or _name_is_taken(facts, dlq_arn)
+    if not has_none(facts):
+        return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
+    refusal = _cause_first(facts) or _name_is_taken(facts, dlq_arn)
     if refusal is not None:
         return refusal
     redrive = Redrive(dlq_arn, MAX_RECEIVE_COUNT)
@@ -104,13 +106,6 @@ def gone(facts: Facts) -> str | None:
 def has_none(facts: Facts) -> bool:
     """Whether the queue has no DLQ, and is nobody's itself."""
     return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
-
-
-def _has_one(facts: Facts) -> Refusal | None:
-    if has_none(facts):
-        return None
-    reason = "it has a DLQ by now, or takes DLQ messages itself"
-    return Ignore("need_already_met", reason)
 
 
 def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:

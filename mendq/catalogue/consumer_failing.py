@@ -25,11 +25,6 @@ def detect(facts: Facts) -> Found | None:
     return None if because is None else Found(because)
 
 
-def is_suspect(facts: Facts) -> bool:
-    """What fails leaves messages behind, waiting or in flight."""
-    return facts.visible + facts.in_flight > 0
-
-
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page with the numbers; no attribute fixes a consumer."""
     retained = (
@@ -73,7 +68,8 @@ CONSUMER_FAILING = Paged(
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
-        is_suspect,
+        # What fails leaves messages behind, waiting or in flight.
+        lambda facts: facts.visible + facts.in_flight > 0,
     ),
     examples=(
         Detected("every message takes three tries", _queue(), "consumer_failing"),

@@ -15,7 +15,7 @@ from mendq.catalogue.examples import (
     BY_A_PERSON,
     DLQ_ARN,
     FOR_ONE_NETWORK,
-    HANDLER,
+    FUNCTION,
     KMS,
     LATER,
     MEASURED,
@@ -133,13 +133,11 @@ DLQ_MESSAGES_WAITING = Fixed(
         ),
         Refused(
             "a function handles the messages",
-            messages(lambda_consumers=(HANDLER,)),
+            messages(lambda_consumers=(FUNCTION,)),
             "messages_are_read",
         ),
         Refused(
-            "somebody deletes messages",
-            messages(deleted=1, deleted_lately=1),
-            "messages_are_taken",
+            "somebody deletes messages", messages(deleted=1, deleted_lately=1), "messages_are_taken"
         ),
         Refused("somebody moves them", messages(move_task_running=True), "move_task_running"),
         Refused(

@@ -105,6 +105,7 @@ def _in_vain(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -
     return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **counted, **over})
 
 
+_RAISED = (SetReceiveWaitTime(0, 20),)
 _RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
 EMPTY_RECEIVES = Fixed(
@@ -122,12 +123,7 @@ EMPTY_RECEIVES = Fixed(
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
     examples=(
-        Caught(
-            "short polling, SQS's default",
-            _RECEIVE,
-            _read(0, "ReceiveMessage"),
-            (SetReceiveWaitTime(0, 20),),
-        ),
+        Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
         Caught(
             "a short wait, receives among other throttled calls",
             failed_call("SendMessage", "ThrottlingException", "", STANDARD_ARN),
@@ -138,14 +134,10 @@ EMPTY_RECEIVES = Fixed(
             "a Lambda consumer beside other readers",
             _RECEIVE,
             _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,)),
-            (SetReceiveWaitTime(0, 20),),
+            _RAISED,
         ),
-        Detected("ten in vain for each message", _in_vain(), (SetReceiveWaitTime(0, 20),)),
-        Detected(
-            "nobody sends, and readers never rest",
-            _in_vain(2_000_000, 0),
-            (SetReceiveWaitTime(0, 20),),
-        ),
+        Detected("ten in vain for each message", _in_vain(), _RAISED),
+        Detected("nobody sends, and readers never rest", _in_vain(2_000_000, 0), _RAISED),
         NotFound("fewer than 10,000 an hour", _in_vain(59_999, 0)),
         NotFound("every tenth receive finds one", _in_vain(60_000, 6_001)),
         NotFound("readers wait, if only a little", _in_vain(ReceiveMessageWaitTimeSeconds=1)),

@@ -122,7 +122,6 @@ def measured(**counted: Any) -> Measured:
     return Measured(**{**nothing, "since": since, "until": AT, **counted})
 
 
-HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:messages", 30, 0)
 VISIBILITY = case(
     "visibility_timeout_too_short",
     *(State.APPLIED, State.VERIFIED, State.WATCHING),

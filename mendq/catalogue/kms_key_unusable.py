@@ -27,7 +27,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("key_unusable", reason, describe_key(facts, key))
 
 
-_ENCRYPTED = queue(KmsMasterKeyId=KEY_ARN)
+def _caught(title: str, event_name: str, code: str, key: str = KEY_ARN) -> Caught:
+    return Caught(title, failed_call(event_name, code), queue(KmsMasterKeyId=key), "key_unusable")
+
 
 KMS_KEY_UNUSABLE = Paged(
     name="kms_key_unusable",
@@ -40,24 +42,9 @@ KMS_KEY_UNUSABLE = Paged(
     shows=KEY_ATTRIBUTES,
     mass=MassAdvice("Look for the key that these queues share, and who disabled or deletes it."),
     examples=(
-        Caught(
-            "a disabled key",
-            failed_call("SendMessage", "KMS.DisabledException"),
-            _ENCRYPTED,
-            "key_unusable",
-        ),
-        Caught(
-            "a key that waits for its deletion",
-            failed_call("ReceiveMessage", "KmsInvalidState"),
-            _ENCRYPTED,
-            "key_unusable",
-        ),
-        Caught(
-            "an alias that leads nowhere",
-            failed_call("SendMessage", "KMS.NotFoundException"),
-            queue(KmsMasterKeyId="alias/orders"),
-            "key_unusable",
-        ),
+        _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
+        _caught("a key that waits for its deletion", "ReceiveMessage", "KmsInvalidState"),
+        _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
         Caught(
             "messages of an older key",
             failed_call("ReceiveMessage", "KmsDisabled"),

@@ -70,6 +70,7 @@ def _too_long(limit_bytes: int) -> str:
 
 
 _REFUSED = failed_call("SendMessage", "InvalidParameterValue", _too_long(262_144))
+_RAISED = (SetMaximumMessageSize(262_144, 1_048_576),)
 _OF_256_KB = standard(MaximumMessageSize=262_144)
 
 MESSAGE_TOO_LONG = Fixed(
@@ -85,12 +86,7 @@ MESSAGE_TOO_LONG = Fixed(
     autonomy=Mode.PROPOSE,
     shows=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=(
-        Caught(
-            "a queue from the days of 256 KB",
-            _REFUSED,
-            _OF_256_KB,
-            (SetMaximumMessageSize(262_144, 1_048_576),),
-        ),
+        Caught("a queue from the days of 256 KB", _REFUSED, _OF_256_KB, _RAISED),
         Caught(
             "what the event says is not how far it goes",
             failed_call("SendMessage", "InvalidParameterValue", _too_long(1_024)),
@@ -105,7 +101,7 @@ MESSAGE_TOO_LONG = Fixed(
                 RedrivePolicy=Redrive(DLQ_ARN, 5).text,
                 dlq=DlqFacts(DLQ_ARN, {"MaximumMessageSize": "262144"}),
             ),
-            (SetMaximumMessageSize(262_144, 1_048_576),),
+            _RAISED,
         ),
         NotMatched(
             "longer than SQS takes at all",

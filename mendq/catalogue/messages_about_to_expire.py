@@ -51,10 +51,6 @@ def _gone_in_time(measured: Measured, left_seconds: int) -> bool:
     return windows_needed * measured.hours * 3600 <= left_seconds
 
 
-def is_suspect(facts: Facts) -> bool:
-    return facts.visible > 0
-
-
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """The longest retention there is; a person where the queue has it."""
     found, current = detect(facts), facts.retention_seconds
@@ -106,7 +102,11 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}),
+        lambda facts: facts.visible > 0,
+    ),
     examples=(
         Detected("consumers fall behind, three of four days are over", _queue(), _RAISED),
         Detected(

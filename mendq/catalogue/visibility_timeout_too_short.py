@@ -103,6 +103,10 @@ def _counted(tagged: int | None = 40, **over: Any) -> Facts:
     return _queue(30, tagged, **{**race, **work, **over})
 
 
+def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:
+    return (SetVisibilityTimeout(before, after),)
+
+
 _LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", _EXPIRED)
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 _SLOW = replace(FUNCTION, timeout_seconds=60)
@@ -131,33 +135,21 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         visibility.may_race,
     ),
     examples=(
-        Caught(
-            "a guess where nothing names the need",
-            _LATE_DELETE,
-            _queue(30),
-            (SetVisibilityTimeout(30, 45),),
-        ),
-        Caught(
-            "half as much again as the tag says",
-            _LATE_EXTENSION,
-            _queue(2, 20),
-            (SetVisibilityTimeout(2, 30),),
-        ),
+        Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),
+        Caught("half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)),
         Caught(
             "a Lambda consumer's timeout and window",
             _LATE_EXTENSION,
             _queue(30, lambda_consumers=(FUNCTION,)),
-            (SetVisibilityTimeout(30, 41),),
+            _to(30, 41),
         ),
         Detected(
-            "late deletes answer 200, and a tag says how long work takes",
-            _counted(),
-            (SetVisibilityTimeout(30, 60),),
+            "late deletes answer 200, and a tag says how long work takes", _counted(), _to(30, 60)
         ),
         Detected(
             "so they do, and a Lambda consumer may run longer than the visibility timeout",
             _counted(None, lambda_consumers=(_SLOW,)),
-            (SetVisibilityTimeout(30, 77),),
+            _to(30, 77),
         ),
         Detected("nothing names the need", _counted(None), "race_without_named_need"),
         Detected(
@@ -195,10 +187,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         NotMatched(
             "a caller who writes SQS's sentence into the handle",
             refused_value(
-                "ChangeMessageVisibility",
-                "ReceiptHandle",
-                OWN_DELETE,
-                _LATE_DELETE.error_message,
+                "ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE, _LATE_DELETE.error_message
             ),
         ),
         Refused(

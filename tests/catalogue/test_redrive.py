@@ -30,7 +30,7 @@ from mendq.catalogue.examples import (
     BY_A_PERSON,
     DLQ_ARN,
     FOR_ONE_NETWORK,
-    HANDLER,
+    FUNCTION,
     KMS,
     SOLE,
     STANDARD_ARN,
@@ -345,7 +345,7 @@ def anything(draw: st.DrawFn) -> Facts:
         "measured": None,
         "sole_source": None,
         "dlq_sources": (source(), second),
-        "lambda_consumers": (HANDLER,),
+        "lambda_consumers": (FUNCTION,),
         "move_task_running": True,
         "open_symptoms": draw(st.frozensets(NAMES, max_size=1)),
     }
