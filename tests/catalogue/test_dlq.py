@@ -62,11 +62,6 @@ def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
     assert make_and_attach(named_by(NONE), "because") == make_and_attach(NONE, "because")
 
 
-def test_the_queue_that_is_named_is_made_again_and_the_source_is_left() -> None:
-    named = f"{DLQ_ARN}-of-old"
-    assert steps_of(make_again(NONE, named, "because")) == [("DeadLetterQueue", named)]
-
-
 @pytest.mark.parametrize(
     "attributes",
     [

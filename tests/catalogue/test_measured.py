@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE
-from mendq.catalogue._redrive_causes import CAUSES
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
@@ -81,9 +79,7 @@ def coming_back(**counted: Any) -> Facts:
         (CONSUMER_FAILING, quiet(90, replace(FAILING, duration_p99_seconds=27.0)), False),
         (CONSUMER_FAILING, quiet(90, replace(FAILING, error_share=None)), False),
         (CONSUMER_STOPPED, but(STOPPED, least_visible=1), True),
-        (CONSUMER_STOPPED, but(STOPPED, measured=None), False),
         (CONSUMER_STOPPED, but(STOPPED, dlq_sources=None), False),
-        (CONSUMER_THROTTLED, but(THROTTLED, lambda_consumers=()), False),
         (FIFO_GROUP_BLOCKED, but(BLOCKED, dlq_sources=None), False),
         *((EMPTY_RECEIVES, polled(hours, 10_000 * hours), True) for hours in (1, 3, 6)),
         *((EMPTY_RECEIVES, polled(hours, 10_000 * hours - 1), False) for hours in (1, 3, 6)),
@@ -102,15 +98,6 @@ def coming_back(**counted: Any) -> Facts:
         (DLQ_MISSING, coming_back(received=4, deleted=1, sent=1, backlog_before=3), False),
         (DLQ_MISSING, coming_back(received=4, sent=1, backlog_now=0), False),
         (DLQ_MISSING, coming_back(received=40, sent=1, move_task_running=True), False),
-        *(
-            (DLQ_MESSAGES_ARRIVING, but(ARRIVING, open_symptoms=frozenset({cause})), False)
-            for cause in sorted(CAUSES)
-        ),
-        (
-            DLQ_MESSAGES_ARRIVING,
-            but(ARRIVING, open_symptoms=frozenset({"dlq_retention_too_short"})),
-            True,
-        ),
     ],
 )
 def test_what_is_found(entry: Symptom, facts: Facts, *, finds: bool) -> None:
@@ -134,10 +121,6 @@ def test_what_is_found(entry: Symptom, facts: Facts, *, finds: bool) -> None:
 def test_only_a_suspect_is_measured(entry: Symptom, facts: Facts, *, suspect: bool) -> None:
     assert entry.detection is not None
     assert entry.detection.suspects(facts) is suspect
-
-
-def test_what_is_called_a_cause_is_a_symptom() -> None:
-    assert {entry.name for entry in CATALOGUE} >= CAUSES
 
 
 @given(st.integers(0, 24), st.integers(0, 10**6))

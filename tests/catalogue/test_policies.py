@@ -138,22 +138,7 @@ def test_one_network_alone_keeps_the_redrive_role_out(condition: dict[str, Any])
     assert "one network" in str(network_only(condition))
 
 
-@pytest.mark.parametrize(
-    ("condition", "over"),
-    [
-        ({**VPC, "ArnNotEquals": {"aws:PrincipalArn": MOVER}}, {}),
-        ({**VPC, "ArnNotLikeIfExists": {"aws:principalarn": ["arn:aws:iam::1:role/x", MOVER]}}, {}),
-        ({"StringNotEquals": {**VPC["StringNotEquals"], "aws:PrincipalArn": MOVER}}, {}),
-        ({**VPC, "StringNotLike": {"aws:PrincipalArn": "arn:aws:iam::*:role/mendq-*"}}, {}),
-        (VPC, {"Effect": "Allow"}),
-        (VPC, {"Action": "sqs:ReceiveMessage"}),
-        (VPC, {"Resource": f"{STANDARD_ARN}-2"}),
-        ({"Bool": {"aws:SecureTransport": "false"}}, {}),
-        ({"IpAddress": {"aws:SourceIp": "192.0.2.0/24"}}, {}),
-        ({"StringEquals": {"aws:SourceVpc": "vpc-bad"}}, {}),
-        ({}, {}),
-    ],
-)
+@pytest.mark.parametrize(("condition", "over"), golden("statements")["lets in"])
 def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
     condition: dict[str, Any], over: dict[str, Any]
 ) -> None:
