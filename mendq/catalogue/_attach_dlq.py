@@ -116,8 +116,8 @@ def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
         f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
         "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
     )
-    look = get_attributes(facts.queue_arn, AttachDlq.attribute)
-    return Escalate("names_a_quarantine", reason, next_command=look)
+    command = get_attributes(facts.queue_arn, AttachDlq.attribute)
+    return Escalate("names_a_quarantine", reason, command)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
@@ -165,8 +165,8 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
         f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
         "whether to attach it, or another, is for its owner to say"
     )
-    look = get_attributes(dlq_arn, "All")
-    return Escalate("name_taken", reason, next_command=look)
+    command = get_attributes(dlq_arn, "All")
+    return Escalate("name_taken", reason, command)
 
 
 def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:

@@ -210,8 +210,8 @@ def _shared(facts: Facts) -> Refusal | None:
         "back by hand"
     )
     fixed = [each.queue_arn for each in explained(facts).fixed]
-    look = redrive_preview((fixed or [sources[0].queue_arn])[0])
-    return Refuse("shared_dlq", reason, look)
+    command = redrive_preview((fixed or [sources[0].queue_arn])[0])
+    return Refuse("shared_dlq", reason, command)
 
 
 def _forbidden(facts: Facts) -> Refusal | None:
@@ -266,8 +266,8 @@ def _cause_first(facts: Facts) -> Refusal | None:
 
 def _not_fixed(facts: Facts) -> Refusal | None:
     found = explained(facts)
-    if found.standing:
-        case = found.standing[0]
+    if found.unfixed:
+        case = found.unfixed[0]
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
         return Ignore("cause_not_fixed", reason)
     if not found.fixed:

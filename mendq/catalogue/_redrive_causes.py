@@ -39,13 +39,13 @@ _BY_ITSELF = "follow_up"
 class Explained:
     """The cases that may explain messages, by what has become of the cause.
 
-    `proven` fixed; `said`: a person closed it, or it merely stayed away; `standing`: it still
+    `proven` fixed; `said`: a person closed it, or it merely stayed away; `unfixed`: it still
     shows, or nobody fixed it.
     """
 
     proven: tuple[Case, ...] = ()
     said: tuple[Case, ...] = ()
-    standing: tuple[Case, ...] = ()
+    unfixed: tuple[Case, ...] = ()
 
     @property
     def fixed(self) -> tuple[Case, ...]:
@@ -57,7 +57,7 @@ def explained_by(cases: Iterable[Case], first_message_at: datetime) -> Explained
 
     What was over before the first of them died did not kill it.
     """
-    found: dict[str, list[Case]] = {"proven": [], "said": [], "standing": []}
+    found: dict[str, list[Case]] = {"proven": [], "said": [], "unfixed": []}
     for case in cases:
         if case.symptom in CAUSES and (still_shows(case) or case.at >= first_message_at):
             found[_became(case)].append(case)
@@ -73,7 +73,7 @@ def _became(case: Case) -> str:
     if case.state in PROVEN:
         return "proven"
     if case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED):
-        return "standing"
+        return "unfixed"
     watched = case.came_from is State.WATCHING and case.actor == _BY_ITSELF
     return "proven" if watched else "said"
 

@@ -200,7 +200,7 @@ class Finding:
     refused_by: RefusedBy
     code: str
     because: str
-    look: Callable[[Facts], str]
+    command: Callable[[Facts], str]
     lacks_a_grant: bool = False
 
 

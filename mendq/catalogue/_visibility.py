@@ -131,8 +131,8 @@ def race_or_retries(facts: Facts) -> Refusal | None:
         f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
         "longer visibility timeout would then only slow the retries"
     )
-    look = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
-    return Escalate("race_or_retries", reason, look, silent_in_observe=True)
+    command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
+    return Escalate("race_or_retries", reason, command, silent_in_observe=True)
 
 
 def without_named_need(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | None:

@@ -63,7 +63,7 @@ def _page(facts: Facts, finding: Finding, about_the_pin: str) -> Refusal:
         about_the_pin,
         f"Who called: {named(facts.principals)}",
     )
-    return Escalate(finding.code, ". ".join(filter(None, sentences)), finding.look(facts))
+    return Escalate(finding.code, ". ".join(filter(None, sentences)), finding.command(facts))
 
 
 def _refused(facts: Facts) -> str:

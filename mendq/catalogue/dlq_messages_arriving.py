@@ -47,8 +47,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.found or 'messages arrive'}. Look at what handled them, then at a message; "
         "send them back when it is fixed"
     )
-    look = consumers_of(facts.source_arns[0]) if facts.source_arns else ""
-    return Escalate("no_known_cause", reason, look)
+    command = consumers_of(facts.source_arns[0]) if facts.source_arns else ""
+    return Escalate("no_known_cause", reason, command)
 
 
 def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:

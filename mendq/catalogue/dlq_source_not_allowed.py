@@ -34,15 +34,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found, allowed = detect(facts), _allowed(facts)
     if found is None or allowed is None:
         return Ignore("need_already_met", "it lets in every queue that names it")
-    look = get_attributes(facts.queue_arn, ATTRIBUTE)
+    command = get_attributes(facts.queue_arn, ATTRIBUTE)
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
-        return Escalate("denied_to_all", reason, look)
+        return Escalate("denied_to_all", reason, command)
     refused = _refused(facts)
     fitting = refused[: max(0, MOST_SOURCES - len(allowed.sources))]
     if not fitting:
         reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
-        return Escalate("too_many_sources", reason, look)
+        return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
         AllowRedriveFrom.standing_in(facts.attributes), allowed.adding(*fitting).text
     )

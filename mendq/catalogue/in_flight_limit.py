@@ -32,8 +32,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"nobody deletes stays in flight for {visibility} s. Long polling only hides the error. "
         f"Who receives: {named(facts.principals)}"
     )
-    look = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
-    return Escalate("in_flight_full", reason, look)
+    command = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
+    return Escalate("in_flight_full", reason, command)
 
 
 def _queue(in_flight: int) -> Facts:

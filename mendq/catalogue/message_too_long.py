@@ -48,14 +48,14 @@ def _dlq_first(facts: Facts) -> tuple[str, str]:
     if not facts.attributes.get("RedrivePolicy"):
         return "", ""
     arn, dlq = arn_of(facts.dlq_arn), facts.dlq
-    look = get_attributes(facts.queue_arn, "RedrivePolicy")
+    command = get_attributes(facts.queue_arn, "RedrivePolicy")
     if arn is None or dlq is None:
-        return "Its RedrivePolicy names no queue that Mendq can read: see to that first", look
+        return "Its RedrivePolicy names no queue that Mendq can read: see to that first", command
     raise_it = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
     if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
         return f"Its DLQ {arn} is in another account or region: raise it first", raise_it
     if dlq.attributes is None:
-        return f"Its DLQ {arn} is gone: see to that first", look
+        return f"Its DLQ {arn} is gone: see to that first", command
     taken = Facts(arn, dlq.attributes, {}).maximum_message_bytes
     if taken >= MOST_BYTES:
         return "", ""

@@ -63,8 +63,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             "catch up, or save the messages elsewhere before they are lost"
         )
         age = "ApproximateAgeOfOldestMessage"
-        look = metric_command(facts.queue_arn, age, "Maximum", facts.measured)
-        return Escalate("retention_at_its_longest", reason, look)
+        command = metric_command(facts.queue_arn, age, "Maximum", facts.measured)
+        return Escalate("retention_at_its_longest", reason, command)
     reason = (
         f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"

@@ -51,8 +51,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{named(_services_that_send(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
-    look = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
-    return Escalate("aws_managed_key", reason, look)
+    command = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
+    return Escalate("aws_managed_key", reason, command)
 
 
 def _services_that_send(facts: Facts) -> tuple[str, ...]:

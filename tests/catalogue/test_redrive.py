@@ -59,7 +59,7 @@ BEFORE = AT - timedelta(hours=1)
 def kind(*states: State, **over: Any) -> str:
     """What becomes of the cause of messages that came an hour before its case."""
     found = explained_by([replace(case(TOO_SHORT, *states), **over)], BEFORE)
-    (name,) = [each for each in ("proven", "said", "standing") if getattr(found, each)]
+    (name,) = [each for each in ("proven", "said", "unfixed") if getattr(found, each)]
     return name
 
 
@@ -72,9 +72,9 @@ def kind(*states: State, **over: Any) -> str:
         ((State.WATCHING, State.CLOSED), {"actor": ADA}, "said"),
         ((State.ESCALATED, State.CLOSED), {}, "said"),
         ((State.APPLIED, State.CLOSED), {}, "said"),
-        ((State.WATCHING, State.CLOSED), {"reason": GONE}, "standing"),
-        ((State.ESCALATED, State.CLOSED), {"reason": UNMANAGED}, "standing"),
-        *(((each,), {}, "standing") for each in set(State) - {*("verified", "watching", "closed")}),
+        ((State.WATCHING, State.CLOSED), {"reason": GONE}, "unfixed"),
+        ((State.ESCALATED, State.CLOSED), {"reason": UNMANAGED}, "unfixed"),
+        *(((each,), {}, "unfixed") for each in set(State) - {*("verified", "watching", "closed")}),
     ],
 )
 def test_what_has_become_of_a_cause(
@@ -90,7 +90,7 @@ def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
     assert explained_by(over, AT).fixed == (KMS,)
     assert explained_by(over, AT + timedelta(seconds=1)) == explained_by([], AT)
     still_open = case("consumer_failing", State.ESCALATED)
-    assert explained_by([still_open], AT + timedelta(days=13)).standing == (still_open,)
+    assert explained_by([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
     others = [case("message_too_long", State.WATCHING), case("empty_receives", State.PROPOSED)]
     assert explained_by(others, BEFORE) == explained_by([], BEFORE)
 
