@@ -23,7 +23,7 @@ _BY_SOURCE = {
     "s3": "s3.amazonaws.com",
     "events": "events.amazonaws.com",
 }
-_SENDING = frozenset({"*", "sqs:*", "sqs:sendmessage"})
+_SENDING = frozenset({"*", "sqs:*", *map(str.lower, granted_by(("SendMessage",)))})
 _NEEDS = frozenset({Need.QUEUE, Need.OPEN_CASES})
 # A case of it is about the same key, and knows who was refused.
 SAID_BY = frozenset({"kms_denied"})
