@@ -15,7 +15,7 @@ from mendq.aws.queue import attributes_of, queue_url
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.metrics import REACHES_BACK
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import allow_of, arn_of, arn_of_url, parts_of, redrive_of, why_unfit_as_dlq
 from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
 
@@ -85,7 +85,7 @@ def misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refu
     """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
     for step in steps:
         if fault := _fault(clients, now, step, steps):
-            return Refusal("dlq_unfit", f"{step.attribute} is not written: {fault}")
+            return Refuse("dlq_unfit", f"{step.attribute} is not written: {fault}")
     return None
 
 

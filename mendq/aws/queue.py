@@ -19,10 +19,9 @@ from mendq.aws.errors import (
     looking,
     looking_at_queue,
 )
-from mendq.model.case import State
 from mendq.model.failed_call import canonical
 from mendq.model.limits import MODE_TAG, Consent
-from mendq.model.plan import AWS_REFUSED, Refusal
+from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 
 
@@ -149,22 +148,22 @@ def make_queue(
         except QueueGone:
             time.sleep(SECONDS_UNTIL_USABLE)
     reason = f"{queue_arn} was made and cannot be used yet"
-    return Refusal("not_usable_yet", reason, becomes=None, again=True)
+    return Retry("not_usable_yet", reason)
 
 
 def taken(queue_arn: str, because: str) -> Refusal:
     """The name is somebody else's."""
     reason = f"there is another queue {queue_arn} already: {because}"
-    return Refusal("name_taken", reason, becomes=State.ESCALATED)
+    return Escalate("name_taken", reason)
 
 
 def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
     code = canonical(code_of(error)) if isinstance(error, ClientError) else ""
     if code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
-        return Refusal("deleted_recently", reason, becomes=None, again=True)
+        return Retry("deleted_recently", reason)
     if code == "QueueAlreadyExists":
         return taken(queue_arn, "its attributes are not those of one that is made for this queue")
     if is_passing(error):
         raise error
-    return Refusal(AWS_REFUSED, f"AWS refused to make it: {error}", becomes=State.ESCALATED)
+    return Escalate(AWS_REFUSED, f"AWS refused to make it: {error}")

@@ -23,7 +23,7 @@ from mendq.cases import items, view
 from mendq.cases.items import Item, Key
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Retry
 from mendq.model.steps import AttributeStep
 from mendq.notifications.notification import NotificationRecord
 from mendq.notifications.queue_lines import Configuration
@@ -317,7 +317,7 @@ def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
 
 
 def _held(reason: str, code: str = "claimed") -> Refusal:
-    return Refusal(code, reason, becomes=None, again=True)
+    return Retry(code, reason)
 
 
 def _hold_case(claim: Claim) -> Part:

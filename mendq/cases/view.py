@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
-from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | N
         f"the queue was changed {len(lately)} times within 24 hours, each time just after calls "
         "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
     )
-    return Refusal("keeps_changing", reason, State.ESCALATED, silent_in_observe=True)
+    return Escalate("keeps_changing", reason, silent_in_observe=True)
 
 
 # Budgets look back a day; the last write is kept however old it is.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mendq.model.case import State
+from mendq.catalogue._visibility import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import DlqFacts, Facts
 from mendq.model.metrics import Measured
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import (
     MAX_RECEIVE_COUNT,
     Redrive,
@@ -58,7 +58,7 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
 
 
 def _concerns_many(facts: Facts, measured: Measured) -> bool:
-    if any(each.fails_fast for each in facts.lambda_consumers):
+    if failing_consumer(facts):
         return True
     messages = measured.before.backlog + measured.sent
     return min(messages, measured.fruitless_receives) >= FEWEST_MESSAGES
@@ -72,7 +72,9 @@ POLICIES = ("Policy", AttachDlq.attribute)
 def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
     """A DLQ of the queue's own for one that has none, after five receives."""
     dlq_arn = arn_of_dlq(facts.queue_arn)
-    refusal = _has_one(facts) or _cause_first(facts) or _name_is_taken(facts, dlq_arn)
+    if not has_none(facts):
+        return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
+    refusal = _cause_first(facts) or _name_is_taken(facts, dlq_arn)
     if refusal is not None:
         return refusal
     redrive = Redrive(dlq_arn, MAX_RECEIVE_COUNT)
@@ -106,13 +108,6 @@ def has_none(facts: Facts) -> bool:
     return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
 
 
-def _has_one(facts: Facts) -> Refusal | None:
-    if has_none(facts):
-        return None
-    reason = "it has a DLQ by now, or takes DLQ messages itself"
-    return Refusal("need_already_met", reason, becomes=None)
-
-
 def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
     """Mendq manages no queue of such a name, and makes one to keep what came back alone."""
     if not is_quarantine(parts_of(dlq_arn).name):
@@ -121,8 +116,8 @@ def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
         f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
         "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
     )
-    look = get_attributes(facts.queue_arn, AttachDlq.attribute)
-    return Refusal("names_a_quarantine", reason, State.ESCALATED, next_command=look)
+    command = get_attributes(facts.queue_arn, AttachDlq.attribute)
+    return Escalate("names_a_quarantine", reason, command)
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
@@ -133,7 +128,7 @@ def _cause_first(facts: Facts) -> Refusal | None:
     cause = _cause(facts)
     if cause is not None:
         reason = f"{cause}: its backlog would all become DLQ messages"
-        return Refusal("cause_first", reason, becomes=None)
+        return Ignore("cause_first", reason)
     return _not_measured(facts)
 
 
@@ -141,7 +136,7 @@ def _cause(facts: Facts) -> str | None:
     opened = sorted(FIXED_FIRST & facts.open_symptoms)
     if opened:
         return f"{opened[0]} is open about it"
-    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    failing = failing_consumer(facts)
     if failing is not None:
         return f"{failing.function_arn} fails in most of its runs"
     # Late deletes fail on a FIFO queue: what is deleted there was one message's.
@@ -156,22 +151,22 @@ def _not_measured(facts: Facts) -> Refusal | None:
     if idle or (facts.measured is not None and not facts.move_task_running):
         return None
     reason = "nothing was measured that says whether its consumers finish what they receive"
-    return Refusal("not_measured", reason, becomes=None)
+    return Ignore("not_measured", reason)
 
 
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     """One that is as Mendq would make it will do: it is ours from before, or as good."""
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
-        return Refusal("name_not_known", f"nobody looked for {dlq_arn}", becomes=None)
+        return Ignore("name_not_known", f"nobody looked for {dlq_arn}")
     if namesake.attributes is None or _is_as_made(facts, namesake):
         return None
     reason = (
         f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
         "whether to attach it, or another, is for its owner to say"
     )
-    look = get_attributes(dlq_arn, "All")
-    return Refusal("name_taken", reason, State.ESCALATED, next_command=look)
+    command = get_attributes(dlq_arn, "All")
+    return Escalate("name_taken", reason, command)
 
 
 def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
@@ -179,7 +174,7 @@ def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")
     return (
-        not any(stands.get(each) for each in POLICIES)
+        not any(stands.get(name) for name in POLICIES)
         and allow_of(stands.get("RedriveAllowPolicy", "")) == allow_of(allowed)
         and all(stands.get(name) == value for name, value in wanted.items())
     )

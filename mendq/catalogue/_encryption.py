@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from mendq.model.case import State
+from mendq.catalogue.examples import queue
+from mendq.catalogue.symptom import Refused
 from mendq.model.evidence import receives, who_called
 from mendq.model.facts import Facts
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.model.queue import parts_of
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
@@ -19,14 +20,19 @@ def without_key(facts: Facts) -> Refusal:
     Taking a key off a queue does not touch the messages in it: they still need the old one.
     """
     if not receives(facts.event_names):
-        reason = "the queue has no KMS key (any more)"
-        return Refusal("not_encrypted_with_kms", reason, becomes=None)
+        return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
         "with the old one: until they are gone, receivers need that key, usable and granted"
     )
-    look = who_called("SetQueueAttributes", facts.queue_arn)
-    return Refusal("key_changed", reason, State.ESCALATED, next_command=look)
+    return Escalate("key_changed", reason, who_called("SetQueueAttributes", facts.queue_arn))
+
+
+KEY_TAKEN_OFF = Refused(
+    "a sender, and the queue is not encrypted any more",
+    queue(event_names=("SendMessage",)),
+    "not_encrypted_with_kms",
+)
 
 
 def describe_key(facts: Facts, key: str) -> str:

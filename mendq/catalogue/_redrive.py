@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -26,20 +26,20 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts, SoleSource, SourceQueue
 from mendq.model.limits import Bounds, Mode
 from mendq.model.metrics import LATELY, PERIOD
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
-from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
+from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.notifications.commands import redrive_preview
 from mendq.notifications.text import counted
 
-_BEGAN_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def explained(facts: Facts) -> Explained:
     """What explains the messages that wait; where nobody knows since when they do, whatever may."""
     measured = facts.measured
     if measured is None:
-        return explained_by(facts.source_cases, _always(facts.source_cases))
+        return explained_by(facts.source_cases, _LONG_AGO)
     if not age_is_known(facts):
         longest = timedelta(seconds=facts.retention_seconds)
         return explained_by(facts.source_cases, measured.until - longest)
@@ -66,11 +66,6 @@ def age_is_known(facts: Facts) -> bool:
     return facts.measured is not None and facts.measured.now.oldest_age_seconds > 0
 
 
-def _always(cases: Iterable[Case]) -> datetime:
-    """Before all of them."""
-    return min((each.at for each in cases), default=_BEGAN_LONG_AGO)
-
-
 def _retained_seconds(source: SourceQueue) -> int:
     return number_in(source.attributes, "MessageRetentionPeriod")
 
@@ -78,6 +73,7 @@ def _retained_seconds(source: SourceQueue) -> int:
 # While one of them is open or found, messages would die again, or others with them.
 FIXED_FIRST = CAUSES | {"dlq_messages_arriving"}
 SHIPPED = Bounds()
+_AT_WORK = "may be at work on them, or send them back himself"
 # A person sends some back by hand, and is done; who deletes in so many hours comes again.
 VISITS = 3
 
@@ -91,17 +87,14 @@ def send_back(facts: Facts, because: str) -> Plan | Refusal:
     forecast = RedriveForecast(facts, queue, source)
     if (refusal := forecast.too_slow()) is not None:
         return refusal
-    steps = [RedriveMessages(HELD, queue.queue_arn), *_retained_longer(facts, forecast)]
+    steps: list[AttributeStep] = [RedriveMessages(HELD, queue.queue_arn)]
+    retained, longest = facts.retention_seconds, SetMessageRetention.maximum
+    if could_lose(time_left(facts), forecast.lasts) and retained < longest:
+        steps.append(SetMessageRetention(retained, longest))
     doubts = tuple(_doubts(facts, source))
     reason = ". ".join((because, *doubts, *forecast.sentences(raised=len(steps) > 1)))
     seen_first = Mode.PROPOSE if doubts else Mode.HEAL
     return Plan(tuple(steps), reason, at_most=min(seen_first, source.mode or Mode.OBSERVE))
-
-
-def _retained_longer(facts: Facts, forecast: RedriveForecast) -> Iterator[SetMessageRetention]:
-    longest = SetMessageRetention.maximum
-    if forecast.could_lose and facts.retention_seconds < longest:
-        yield SetMessageRetention(facts.retention_seconds, longest)
 
 
 def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
@@ -130,15 +123,11 @@ class RedriveForecast:
     source: SoleSource
 
     @property
-    def bounds(self) -> Bounds:
-        return replace(SHIPPED, soak_factor=self.source.soak_factor)
-
-    @property
     def soak(self) -> timedelta:
-        stands = Facts(self.queue.queue_arn, self.queue.attributes, {})
         attributes = self.queue.attributes
-        return self.bounds.soak(
-            receives=stands.max_receive_count or 1,
+        receives = Facts(self.queue.queue_arn, attributes, {}).max_receive_count
+        return replace(SHIPPED, soak_factor=self.source.soak_factor).soak(
+            receives=receives or 1,
             needed_seconds=number_in(attributes, "VisibilityTimeout"),
             delay_seconds=number_in(attributes, "DelaySeconds"),
         )
@@ -154,14 +143,6 @@ class RedriveForecast:
     def lasts(self) -> timedelta | None:
         return takes(self.facts.visible, self.per_second, self.soak, SHIPPED)
 
-    @property
-    def left(self) -> TimeLeft:
-        return time_left(self.facts)
-
-    @property
-    def could_lose(self) -> bool:
-        return could_lose(self.left, self.lasts)
-
     def too_slow(self) -> Refusal | None:
         """Refuse what could not end before messages expire, however long they can be kept."""
         attributes = self.facts.attributes
@@ -175,8 +156,7 @@ class RedriveForecast:
             f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
             "send them faster, by hand"
         )
-        look = redrive_preview(self.queue.queue_arn)
-        return Refusal("redrive_too_slow", reason, next_command=look)
+        return Refuse("redrive_too_slow", reason, redrive_preview(self.queue.queue_arn))
 
     def sentences(self, *, raised: bool) -> Iterator[str]:
         """Without a full stop."""
@@ -213,7 +193,7 @@ def first_against(facts: Facts) -> Refusal | None:
 def _nothing_waits(facts: Facts) -> Refusal | None:
     if facts.visible and facts.dlq_sources:
         return None
-    return Refusal("need_already_met", "no DLQ message waits there any more", becomes=None)
+    return Ignore("need_already_met", "no DLQ message waits there any more")
 
 
 def _shared(facts: Facts) -> Refusal | None:
@@ -230,56 +210,47 @@ def _shared(facts: Facts) -> Refusal | None:
         "back by hand"
     )
     fixed = [each.queue_arn for each in explained(facts).fixed]
-    look = redrive_preview((fixed or [sources[0].queue_arn])[0])
-    return Refusal("shared_dlq", reason, next_command=look)
+    command = redrive_preview((fixed or [sources[0].queue_arn])[0])
+    return Refuse("shared_dlq", reason, command)
 
 
 def _forbidden(facts: Facts) -> Refusal | None:
     """A queue that nobody gave to Mendq is not sent to; the DLQ messages' own is asked before."""
     source = facts.sole_source
-    for arn, tags in ((facts.queue_arn, facts.tags), *_named(source)):
+    queues = [(facts.queue_arn, facts.tags), *([(source.queue_arn, source.tags)] if source else [])]
+    for arn, tags in queues:
         if redrive_is_off(tags):
-            return Refusal("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it", None)
+            return Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
     if source is not None and source.mode is None:
         reason = f"{source.queue_arn}, where they would go, is not managed by Mendq"
-        return Refusal("source_not_managed", reason, becomes=None)
+        return Ignore("source_not_managed", reason)
     return None
 
 
-def _named(source: SoleSource | None) -> Iterator[tuple[str, dict[str, str]]]:
-    if source is not None:
-        yield source.queue_arn, dict(source.tags)
-
-
 def _dies_further(facts: Facts) -> Refusal | None:
-    if not facts.attributes.get("RedrivePolicy"):
-        return None
     reason = "it has a DLQ itself: messages that are only held die further there"
-    return Refusal("messages_die_further", reason, becomes=None)
+    has_one = facts.attributes.get("RedrivePolicy")
+    return Ignore("messages_die_further", reason) if has_one else None
 
 
 def _read(facts: Facts) -> Refusal | None:
-    reader = who_reads(facts)
-    if reader is None:
+    """A function that an enabled mapping feeds from it."""
+    if not facts.lambda_consumers:
         return None
-    reason = f"{reader}: whoever reads them may be at work on them, or send them back himself"
-    return Refusal("messages_are_read", reason, becomes=None)
+    reader = facts.lambda_consumers[0].function_arn
+    return Ignore("messages_are_read", f"{reader} reads it: whoever reads them {_AT_WORK}")
 
 
 def _taken(facts: Facts) -> Refusal | None:
     """An approval waits until that is over."""
     taken = who_takes(facts)
-    if taken is None:
-        return None
-    reason = f"{taken}: whoever does that may be at work on them, or send them back himself"
-    return Refusal("messages_are_taken", reason, becomes=None)
+    reason = f"{taken}: whoever does that {_AT_WORK}"
+    return Ignore("messages_are_taken", reason) if taken else None
 
 
 def _moves(facts: Facts) -> Refusal | None:
-    if not facts.move_task_running:
-        return None
     reason = "a message movement task runs on it, or ran within the last 42 hours"
-    return Refusal("move_task_running", reason, becomes=None)
+    return Ignore("move_task_running", reason) if facts.move_task_running else None
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
@@ -290,18 +261,18 @@ def _cause_first(facts: Facts) -> Refusal | None:
     if not shown and not known:
         return None
     reason = f"{(shown or known)[0]} is open: messages that go back now would die again"
-    return Refusal("cause_first", reason, becomes=None)
+    return Ignore("cause_first", reason)
 
 
 def _not_fixed(facts: Facts) -> Refusal | None:
     found = explained(facts)
-    if found.standing:
-        case = found.standing[0]
+    if found.unfixed:
+        case = found.unfixed[0]
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
-        return Refusal("cause_not_fixed", reason, becomes=None)
+        return Ignore("cause_not_fixed", reason)
     if not found.fixed:
         reason = "no case at its source explains these messages and is fixed"
-        return Refusal("no_fixed_cause", reason, becomes=None)
+        return Ignore("no_fixed_cause", reason)
     return None
 
 
@@ -318,7 +289,7 @@ def _arrive(facts: Facts) -> Refusal | None:
         return None
     risen = counted(measured.messages_risen, "message")
     reason = f"{risen} came since it was fixed: something else kills messages"
-    return Refusal("messages_arrive", reason, becomes=None)
+    return Ignore("messages_arrive", reason)
 
 
 def _for_one_network(facts: Facts) -> Refusal | None:
@@ -331,9 +302,7 @@ def _for_one_network(facts: Facts) -> Refusal | None:
         fault = keeps_out(attributes.get("Policy", ""), arn, actions)
         if fault is not None:
             reason = f"{arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
-            return Refusal(
-                "network_only_policy", reason, next_command=redrive_preview(source.queue_arn)
-            )
+            return Refuse("network_only_policy", reason, redrive_preview(source.queue_arn))
     return None
 
 
@@ -351,12 +320,6 @@ _AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
     _arrive,
     _for_one_network,
 )
-
-
-def who_reads(facts: Facts) -> str | None:
-    """The function that an enabled mapping feeds from it; None where there is none."""
-    consumers = facts.lambda_consumers
-    return f"{consumers[0].function_arn} reads it" if consumers else None
 
 
 def who_takes(facts: Facts) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mendq.catalogue._restore_policy import fits
+from mendq.catalogue._restore_policy import asked_in, concerns, fits
 from mendq.model.case import Case, State
 from mendq.model.evidence import granted_by
 from mendq.model.facts import Facts, is_aws_managed
@@ -39,13 +39,13 @@ _BY_ITSELF = "follow_up"
 class Explained:
     """The cases that may explain messages, by what has become of the cause.
 
-    `proven` fixed; `said`: a person closed it, or it merely stayed away; `standing`: it still
+    `proven` fixed; `said`: a person closed it, or it merely stayed away; `unfixed`: it still
     shows, or nobody fixed it.
     """
 
     proven: tuple[Case, ...] = ()
     said: tuple[Case, ...] = ()
-    standing: tuple[Case, ...] = ()
+    unfixed: tuple[Case, ...] = ()
 
     @property
     def fixed(self) -> tuple[Case, ...]:
@@ -57,7 +57,7 @@ def explained_by(cases: Iterable[Case], first_message_at: datetime) -> Explained
 
     What was over before the first of them died did not kill it.
     """
-    found: dict[str, list[Case]] = {"proven": [], "said": [], "standing": []}
+    found: dict[str, list[Case]] = {"proven": [], "said": [], "unfixed": []}
     for case in cases:
         if case.symptom in CAUSES and (still_shows(case) or case.at >= first_message_at):
             found[_became(case)].append(case)
@@ -73,7 +73,7 @@ def _became(case: Case) -> str:
     if case.state in PROVEN:
         return "proven"
     if case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED):
-        return "standing"
+        return "unfixed"
     watched = case.came_from is State.WATCHING and case.actor == _BY_ITSELF
     return "proven" if watched else "said"
 
@@ -182,7 +182,7 @@ _IF_EXISTS = "ifexists"
 _DIFFERS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
 
 
-def keeps_out(policy: str, queue_arn: str, actions: Iterable[str]) -> str | None:
+def keeps_out(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
     """Why the redrive role may not do one of `actions` there, though others may; else None.
 
     Total: a policy that cannot be read may say anything, so it keeps out.
@@ -190,48 +190,26 @@ def keeps_out(policy: str, queue_arn: str, actions: Iterable[str]) -> str | None
     statements = statements_of(policy)
     if statements is None:
         return "its policy cannot be read"
-    wanted = tuple(each.lower() for each in actions)
-    denying = next((e for e in statements if _is_for_a_network(e, queue_arn, wanted)), None)
+    denying = next((e for e in statements if _is_for_a_network(e, queue_arn, actions)), None)
     if denying is None:
         return None
     named = f' ("{denying.sid[:64]}")' if denying.sid else ""
     return f"a statement of its policy{named} denies whoever does not come from one network"
 
 
-def _is_for_a_network(statement: Statement, queue_arn: str, wanted: tuple[str, ...]) -> bool:
-    if statement.allows or not _concerns(statement, queue_arn, wanted):
+def _is_for_a_network(statement: Statement, queue_arn: str, actions: Sequence[str]) -> bool:
+    if statement.allows or not concerns(statement, actions, queue_arn):
         return False
-    asked = tuple(_asked_in(statement))
+    # Of an operator over many values, the operator itself.
+    asked = [(how.rpartition(":")[2], key, what) for how, key, what in asked_in(statement)]
     networks = any(key in _NETWORK and _holds_elsewhere(how, what) for how, key, what in asked)
-    return networks and not any(_excepts_us(*each, queue_arn) for each in asked)
-
-
-def _concerns(statement: Statement, queue_arn: str, wanted: tuple[str, ...]) -> bool:
-    does_it = "Action" in statement.excepting or any(
-        fits(pattern.lower(), each) for pattern in statement.actions for each in wanted
-    )
-    on_it = "Resource" in statement.excepting or any(
-        fits(each, queue_arn) for each in statement.resources
-    )
-    return does_it and on_it
-
-
-def _asked_in(statement: Statement) -> Iterable[tuple[str, str, frozenset[str]]]:
-    """Operator, key and values, in lower case; of an operator over many, the operator itself."""
-    conditions: Mapping[str, Mapping[str, tuple[str, ...]]] = statement.conditions
-    for operator, asked in conditions.items():
-        how = operator.lower().rpartition(":")[2]
-        for key, values in asked.items():
-            yield how, key.lower(), frozenset(each.lower() for each in values)
+    return networks and not any(_excepts_us(*condition, queue_arn) for condition in asked)
 
 
 def _holds_elsewhere(how: str, what: frozenset[str]) -> bool:
     """Whether a call from no network fulfils it: what is asked to differ does, or to be missing."""
-    return "not" in how.removesuffix(_IF_EXISTS) or _IF_EXISTS in how or _missing(how, what)
-
-
-def _missing(how: str, what: frozenset[str]) -> bool:
-    return how == "null" and "true" in what
+    is_missing = how == "null" and "true" in what
+    return "not" in how.removesuffix(_IF_EXISTS) or _IF_EXISTS in how or is_missing
 
 
 def _excepts_us(how: str, key: str, what: frozenset[str], queue_arn: str) -> bool:

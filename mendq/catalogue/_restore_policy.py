@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, gra
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import EVERYBODY, SETTLED_AFTER, Pin, Pinned, Statement, statements_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
@@ -19,7 +19,7 @@ from mendq.notifications.commands import get_attributes
 
 # What nearly every policy denies, and no client of AWS's does: a call without TLS.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
-_WITHOUT_TLS = {"bool": {"aws:securetransport": ("false",)}}
+_WITHOUT_TLS = [("bool", "aws:securetransport", frozenset({"false"}))]
 
 
 def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
@@ -49,59 +49,62 @@ def is_open_to_everybody(policy: str) -> bool:
     )
 
 
+def asked_in(statement: Statement) -> list[tuple[str, str, frozenset[str]]]:
+    """Operator, key and values of its conditions, in lower case."""
+    return [
+        (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
+        for operator, asked in statement.conditions.items()
+        for key, values in asked.items()
+    ]
+
+
+def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
+    """Whether it may be about one of the actions on the queue, whoever calls."""
+    does_it = "Action" in statement.excepting or any(
+        fits(pattern.lower(), action.lower()) for pattern in statement.actions for action in actions
+    )
+    on_it = "Resource" in statement.excepting or any(
+        fits(pattern, queue_arn) for pattern in statement.resources
+    )
+    return does_it and on_it
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether IAM's `*` and `?` match; a bracket is itself."""
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
 def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
     return (
         statement.allows
         and not statement.conditions
         and not statement.excepting
         and principal_arn in statement.principals.get("AWS", ())
-        and any(fits(each.lower(), action.lower()) for each in statement.actions)
-        and any(_covers(each, queue_arn) for each in statement.resources)
+        and concerns(statement, (action,), queue_arn)
+        and any(_covers(pattern, queue_arn) for pattern in statement.resources)
     )
 
 
 def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
-    if statement.allows or _lowered(statement) == _WITHOUT_TLS:
+    if statement.allows or asked_in(statement) == _WITHOUT_TLS:
         return False
     to_it = "Principal" in statement.excepting or _may_name(statement, principal_arn)
-    does_it = "Action" in statement.excepting or any(
-        fits(each.lower(), action.lower()) for each in statement.actions
-    )
-    on_it = "Resource" in statement.excepting or any(
-        fits(each, queue_arn) for each in statement.resources
-    )
-    return to_it and does_it and on_it
+    return to_it and concerns(statement, (action,), queue_arn)
 
 
 def _may_name(statement: Statement, principal_arn: str) -> bool:
     """Itself, its account, a session of it, or what a name that IAM no longer knows stands for."""
     return bool(statement.principals) and not all(
-        IDENTITY.fullmatch(each) and each != principal_arn
-        for named in statement.principals.values()
-        for each in named
+        IDENTITY.fullmatch(named) and named != principal_arn
+        for of_kind in statement.principals.values()
+        for named in of_kind
     )
-
-
-def _lowered(statement: Statement) -> dict[str, dict[str, tuple[str, ...]]]:
-    return {
-        operator.lower(): {
-            key.lower(): tuple(each.lower() for each in values) for key, values in asked.items()
-        }
-        for operator, asked in statement.conditions.items()
-    }
 
 
 def _covers(pattern: str, queue_arn: str) -> bool:
     """Part by part: no wildcard of ours reaches over a colon."""
-    if pattern == EVERYBODY:
-        return True
     parts, wanted = pattern.split(":"), queue_arn.split(":")
-    return len(parts) == len(wanted) and all(map(fits, parts, wanted))
-
-
-def fits(pattern: str, text: str) -> bool:
-    """IAM's `*` and `?`; a bracket is itself."""
-    return fnmatchcase(text, pattern.replace("[", "[[]"))
+    return pattern == EVERYBODY or (len(parts) == len(wanted) and all(map(fits, parts, wanted)))
 
 
 _ASK = (
@@ -124,7 +127,8 @@ def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     stands = RestorePolicy.standing_in(facts.attributes) or ""
     pointless = _pointless(pin.policy, stands, facts)
     if pinned.passes and not pointless:
-        return _waiting(pinned)
+        # Events come again until CloudTrail has told who changed it, or had the time to.
+        return Retry("pin_not_judged_yet", pinned.doubt)
     if against := pointless or pinned.doubt:
         return f"{_the_pin(pin)} is not put back: {against}"
     reason = (
@@ -175,11 +179,6 @@ def _grants_it_to_all(policy: str, facts: Facts) -> bool:
     )
 
 
-def _waiting(pinned: Pinned) -> Refusal:
-    """Events come again until CloudTrail has told who changed the queue, or had the time to."""
-    return Refusal("pin_not_judged_yet", pinned.doubt, becomes=None, again=True)
-
-
 def _the_pin(pin: Pin) -> str:
     return (
         f"The policy that {named((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
@@ -201,7 +200,7 @@ class Finding:
     refused_by: RefusedBy
     code: str
     because: str
-    look: Callable[[Facts], str]
+    command: Callable[[Facts], str]
     lacks_a_grant: bool = False
 
 
@@ -302,4 +301,6 @@ FINDINGS = (
 
 def leading(facts: Facts) -> Finding:
     """The one that leads a page: of several policies that refused, the first of FINDINGS."""
-    return next((each for each in FINDINGS if each.refused_by in facts.refused_by), NOT_SAID)
+    return next(
+        (finding for finding in FINDINGS if finding.refused_by in facts.refused_by), NOT_SAID
+    )

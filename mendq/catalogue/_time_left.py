@@ -94,12 +94,7 @@ def most_urgent_first(
     items: Iterable[Each], seconds_left: Callable[[Each], float | None]
 ) -> list[Each]:
     """Whatever expires first, at the front; what never does stays behind, in the order it had."""
-
-    def left(item: Each) -> float:
-        seconds = seconds_left(item)
-        return inf if seconds is None else seconds
-
-    return sorted(items, key=left)
+    return sorted(items, key=lambda item: inf if (left := seconds_left(item)) is None else left)
 
 
 def span(time: timedelta) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from mendq.model.case import State
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits, TagUnreadable, seconds_tag
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.queue import parts_of, public_url
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
@@ -19,19 +18,17 @@ MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 
 @dataclass(frozen=True)
 class VisibilityNeed:
-    """A visibility timeout to go to, and why; from `enough_seconds` on the one that stands will
-    do.
-    """
+    """A visibility timeout to go to, and why; from `enough_seconds` on the current one will do."""
 
     seconds: int
     enough_seconds: int
     because: str
-    recommended_seconds: int | None = None
+    recommended_seconds: int = 0
 
     def recommended_beyond(self, seconds: int) -> str:
         """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
         recommended = self.recommended_seconds
-        return f"; AWS recommends {recommended} s" if (recommended or 0) > seconds else ""
+        return f"; AWS recommends {recommended} s" if recommended > seconds else ""
 
 
 def named(facts: Facts) -> list[VisibilityNeed]:
@@ -48,20 +45,19 @@ def ceiling_seconds(facts: Facts, limits: Limits) -> int:
 
 def largest_unmet(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed | None:
     """A met one only where all are met; None where nothing names a need."""
-    return max(unmet(facts, needs) or needs, key=lambda each: each.seconds, default=None)
+    return max(unmet(facts, needs) or needs, key=lambda need: need.seconds, default=None)
 
 
 def unmet(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
-    """Those that the visibility timeout which stands does not cover."""
-    return [each for each in needs if facts.visibility_seconds < each.enough_seconds]
+    """Those that the current visibility timeout does not cover."""
+    return [need for need in needs if facts.visibility_seconds < need.enough_seconds]
 
 
 def guess(facts: Facts) -> VisibilityNeed:
     """Half as much again, for a queue whose consumers nothing is known of."""
     seconds = max(facts.visibility_seconds + 1, ceil(1.5 * facts.visibility_seconds))
-    return VisibilityNeed(
-        seconds, seconds, "nothing names what its consumers need, so half as much again"
-    )
+    because = "nothing names what its consumers need, so half as much again"
+    return VisibilityNeed(seconds, seconds, because)
 
 
 def _lambda_needs(facts: Facts) -> list[VisibilityNeed]:
@@ -71,13 +67,13 @@ def _lambda_needs(facts: Facts) -> list[VisibilityNeed]:
     """
     return [
         VisibilityNeed(
-            seconds=ceil(1.2 * each.timeout_seconds) + each.batching_window_seconds,
-            enough_seconds=each.timeout_seconds + each.batching_window_seconds,
-            because=f"its Lambda consumer may run {each.timeout_seconds} s "
-            f"and waits {each.batching_window_seconds} s for a batch",
-            recommended_seconds=6 * each.timeout_seconds + each.batching_window_seconds,
+            seconds=ceil(1.2 * consumer.timeout_seconds) + consumer.batching_window_seconds,
+            enough_seconds=consumer.timeout_seconds + consumer.batching_window_seconds,
+            because=f"its Lambda consumer may run {consumer.timeout_seconds} s "
+            f"and waits {consumer.batching_window_seconds} s for a batch",
+            recommended_seconds=6 * consumer.timeout_seconds + consumer.batching_window_seconds,
         )
-        for each in facts.lambda_consumers
+        for consumer in facts.lambda_consumers
     ]
 
 
@@ -89,6 +85,11 @@ def _tagged_need(facts: Facts) -> list[VisibilityNeed]:
     return [VisibilityNeed(seconds, seconds, f"the tag {MAX_PROCESSING_TAG} says {tagged} s")]
 
 
+def failing_consumer(facts: Facts) -> LambdaConsumer | None:
+    """The first Lambda consumer that fails rather than runs long."""
+    return next((consumer for consumer in facts.lambda_consumers if consumer.fails_fast), None)
+
+
 def race_in(facts: Facts) -> str | None:
     """What was counted, in a sentence, where messages were handled twice.
 
@@ -98,7 +99,7 @@ def race_in(facts: Facts) -> str | None:
     measured = facts.measured
     if measured is None or facts.move_task_running or facts.takes_dlq_messages:
         return None
-    if any(each.fails_fast for each in facts.lambda_consumers) or not measured.shows_a_race:
+    if failing_consumer(facts) or not measured.shows_a_race:
         return None
     surplus = measured.surplus_deletes
     return (
@@ -112,14 +113,12 @@ def may_race(facts: Facts) -> bool:
     """Whether there is work that could race, or a need that the visibility timeout does not
     cover.
     """
-    return facts.visible + facts.in_flight > 0 or bool(_unmet(facts))
-
-
-def _unmet(facts: Facts) -> list[VisibilityNeed]:
+    if facts.visible + facts.in_flight > 0:
+        return True
     try:
-        return unmet(facts, named(facts))
+        return bool(unmet(facts, named(facts)))
     except TagUnreadable:
-        return []
+        return False
 
 
 def race_or_retries(facts: Facts) -> Refusal | None:
@@ -132,10 +131,8 @@ def race_or_retries(facts: Facts) -> Refusal | None:
         f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
         "longer visibility timeout would then only slow the retries"
     )
-    look = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
-    return Refusal(
-        "race_or_retries", reason, State.ESCALATED, next_command=look, silent_in_observe=True
-    )
+    command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
+    return Escalate("race_or_retries", reason, command, silent_in_observe=True)
 
 
 def without_named_need(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | None:
@@ -150,21 +147,12 @@ def without_named_need(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | N
         f"{facts.visibility_seconds} s{known or ', and nothing names how long they need'}: tag the "
         f"queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
-    return Refusal(
-        "race_without_named_need",
-        reason,
-        State.ESCALATED,
-        next_command=_tag_it(facts.queue_arn),
-        silent_in_observe=True,
+    # SECONDS is the reader's to fill in; as it stands the tag would be refused as unreadable.
+    tag_it = (
+        f"aws sqs tag-queue --region {parts_of(facts.queue_arn).region} "
+        f"--queue-url {public_url(facts.queue_arn)} --tags {MAX_PROCESSING_TAG}=SECONDS"
     )
-
-
-def _tag_it(queue_arn: str) -> str:
-    """SECONDS is the reader's to fill in; as it stands the tag would be refused as unreadable."""
-    return (
-        f"aws sqs tag-queue --region {parts_of(queue_arn).region} "
-        f"--queue-url {public_url(queue_arn)} --tags {MAX_PROCESSING_TAG}=SECONDS"
-    )
+    return Escalate("race_without_named_need", reason, tag_it, silent_in_observe=True)
 
 
 # SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
@@ -185,18 +173,18 @@ def readers_decide(facts: Facts, needs: list[VisibilityNeed]) -> Refusal | None:
         f"the readers set a shorter visibility timeout themselves ({reader} s): the queue's "
         "is not used"
     )
-    return Refusal("readers_set_their_own", reason)
+    return Refuse("readers_set_their_own", reason)
 
 
 def consumer_fails(facts: Facts) -> Refusal | None:
-    failing = next((each for each in facts.lambda_consumers if each.fails_fast), None)
+    failing = failing_consumer(facts)
     if failing is None:
         return None
     reason = (
         f"{failing.function_arn} fails rather than runs long: "
         "a longer visibility timeout would only slow its retries"
     )
-    return Refusal("consumer_failing", reason)
+    return Refuse("consumer_failing", reason)
 
 
 def already_met(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -206,7 +194,7 @@ def already_met(facts: Facts, need: VisibilityNeed) -> Refusal | None:
     reason = (
         f"the visibility timeout of {current} s already covers what is asked for ({need.because})"
     )
-    return Refusal("need_already_met", reason + need.recommended_beyond(current))
+    return Refuse("need_already_met", reason + need.recommended_beyond(current))
 
 
 def over_ceiling(need: VisibilityNeed, ceiling_seconds: int) -> Refusal | None:
@@ -216,7 +204,7 @@ def over_ceiling(need: VisibilityNeed, ceiling_seconds: int) -> Refusal | None:
     reason = (
         f"{need.seconds} s are needed ({need.because}), over the ceiling of {ceiling_seconds} s"
     )
-    return Refusal("over_ceiling", reason)
+    return Refuse("over_ceiling", reason)
 
 
 def over_guess(facts: Facts, need: VisibilityNeed, *, named: bool) -> Refusal | None:
@@ -228,7 +216,7 @@ def over_guess(facts: Facts, need: VisibilityNeed, *, named: bool) -> Refusal | 
         f"a guess of {need.seconds} s is more than {GUESS_FACTOR} times the {base_seconds} s "
         f"that a person chose; the tag {MAX_PROCESSING_TAG} would name the need"
     )
-    return Refusal("guess_too_far", reason)
+    return Refuse("guess_too_far", reason)
 
 
 def over_retention(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -239,7 +227,7 @@ def over_retention(facts: Facts, need: VisibilityNeed) -> Refusal | None:
         f"{counted(receives, 'receive')} of {need.seconds} s would take more than half "
         f"of the retention of {facts.retention_seconds} s"
     )
-    return Refusal("over_retention", reason)
+    return Refuse("over_retention", reason)
 
 
 def over_in_flight(facts: Facts, need: VisibilityNeed) -> Refusal | None:
@@ -247,4 +235,4 @@ def over_in_flight(facts: Facts, need: VisibilityNeed) -> Refusal | None:
     if expected <= IN_FLIGHT_BOUND:
         return None
     reason = f"about {expected:.0f} messages would be in flight, over {IN_FLIGHT_BOUND}"
-    return Refusal("over_in_flight", reason)
+    return Refuse("over_in_flight", reason)

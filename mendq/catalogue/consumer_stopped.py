@@ -5,15 +5,14 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
-from mendq.model.facts import Facts, LambdaConsumer, Need, SourceQueue, function_name
+from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, sources, standard
+from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Paged
+from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
-from mendq.model.queue import parts_of
+from mendq.model.plan import Escalate, Refusal
+from mendq.notifications.commands import consumers_of
 from mendq.notifications.text import counted
 
 
@@ -29,21 +28,16 @@ def detect(facts: Facts) -> Found | None:
         return None
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:
         return None
+    name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
     return Found(
         f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s, and none was received in {measured.hours:.1f} h: "
-        f"the event source mapping of {_first(facts)} is disabled"
+        f"the event source mapping of {f'{name} and {more} more' if more else name} is disabled"
     )
 
 
 def _is_switched_off(facts: Facts) -> bool:
     return bool(facts.stopped_consumers) and not facts.lambda_consumers
-
-
-def _first(facts: Facts) -> str:
-    name = function_name(facts.stopped_consumers[0])
-    more = len(facts.stopped_consumers) - 1
-    return f"{name} and {more} more" if more else name
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -57,43 +51,24 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "the function or its permissions are gone. Messages are kept for "
         f"{facts.retention_seconds:,} s from when they were sent, and lost after that"
     )
-    return Refusal("consumer_stopped", reason, State.ESCALATED, next_command=_mappings(facts))
+    query = '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
+    return Escalate("consumer_stopped", reason, f"{consumers_of(facts.queue_arn)} {query}")
 
 
-def _mappings(facts: Facts) -> str:
-    return (
-        "aws lambda list-event-source-mappings "
-        f"--region {parts_of(facts.queue_arn).region} --event-source-arn {facts.queue_arn} "
-        '--query "EventSourceMappings[].[UUID, FunctionArn, State, StateTransitionReason]"'
-    )
+def _queue(**over: Any) -> Facts:
+    """A queue whose only mapping is disabled, with messages that wait; `over` that."""
+    waiting = {
+        "ApproximateNumberOfMessages": 340,
+        "stopped_consumers": ("arn:aws:lambda:us-east-1:123456789012:function:bill",),
+        "sent": 300,
+        "visible_now": 340,
+        "least_visible": 40,
+        "oldest_age_seconds_now": 25_200,
+    }
+    return standard(**{**waiting, **over})
 
 
-_STOPPED = "arn:aws:lambda:us-east-1:123456789012:function:bill"
-_RUNNING = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:ship", 30, 0)
-_SOURCE = SourceQueue("arn:aws:sqs:us-east-1:123456789012:orders", {})
-_WAITING = examples.measured(
-    sent=300,
-    backlog_before=40,
-    backlog_now=340,
-    visible_before=40,
-    visible_now=340,
-    least_visible=40,
-    oldest_age_seconds_before=3_600,
-    oldest_age_seconds_now=25_200,
-)
-
-
-def _queue(*stopped: str, **counted: int) -> Facts:
-    facts = examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="340")
-    return replace(
-        facts,
-        stopped_consumers=stopped,
-        dlq_sources=(),
-        measured=examples.recounted(_WAITING, **counted),
-    )
-
-
-CONSUMER_STOPPED = Symptom(
+CONSUMER_STOPPED = Paged(
     name="consumer_stopped",
     sentence="The function that reads the queue is switched off, and messages wait.",
     plan_in_words="Page with what waits and how to see the event source mapping.",
@@ -101,29 +76,17 @@ CONSUMER_STOPPED = Symptom(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
-    detected=(
-        Detected("its only mapping is disabled", _queue(_STOPPED), code="consumer_stopped"),
+    examples=(
+        Detected("its only mapping is disabled", _queue(), "consumer_stopped"),
         Detected(
-            "nobody sends any more either",
-            _queue(_STOPPED, sent=0, visible_now=40, backlog_now=40),
-            code="consumer_stopped",
+            "nobody sends any more either", _queue(sent=0, visible_now=40), "consumer_stopped"
         ),
-    ),
-    near_misses=(
-        NearMiss(
-            "another function reads it",
-            NOT_FOUND,
-            facts=replace(_queue(_STOPPED), lambda_consumers=(_RUNNING,)),
-        ),
-        NearMiss("somebody else receives", NOT_FOUND, facts=_queue(_STOPPED, received=1)),
-        NearMiss(
-            "nothing waited all the while", NOT_FOUND, facts=_queue(_STOPPED, least_visible=0)
-        ),
-        NearMiss("an archive, which nobody ever read", NOT_FOUND, facts=_queue()),
-        NearMiss(
-            "DLQ messages, read when somebody wants to",
-            NOT_FOUND,
-            facts=replace(_queue(_STOPPED), dlq_sources=(_SOURCE,)),
+        NotFound("another function reads it", _queue(lambda_consumers=(FUNCTION,))),
+        NotFound("somebody else receives", _queue(received=1)),
+        NotFound("nothing waited all the while", _queue(least_visible=0)),
+        NotFound("an archive, which nobody ever read", _queue(stopped_consumers=())),
+        NotFound(
+            "DLQ messages, read when somebody wants to", _queue(dlq_sources=sources(STANDARD_ARN))
         ),
     ),
 )

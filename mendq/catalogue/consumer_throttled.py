@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from shlex import quote
+from typing import Any
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
+from mendq.catalogue.examples import FUNCTION, standard
+from mendq.catalogue.symptom import Detected, Detection, Found, MassAdvice, NotFound, Paged
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
 
@@ -36,7 +36,8 @@ def detect(facts: Facts) -> Found | None:
 
 
 def _most_throttled(facts: Facts) -> LambdaConsumer | None:
-    return max(facts.lambda_consumers, key=lambda each: each.throttled_share or 0, default=None)
+    consumers = facts.lambda_consumers
+    return max(consumers, key=lambda consumer: consumer.throttled_share or 0, default=None)
 
 
 def is_suspect(facts: Facts) -> bool:
@@ -45,22 +46,22 @@ def is_suspect(facts: Facts) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page: how often a function may run is the account's to share out."""
-    counted = facts.max_receive_count
+    tries = facts.max_receive_count
     lost = (
-        f"each throttled try counts as a receive, and after {counted} of them a message that no "
+        f"each throttled try counts as a receive, and after {tries} of them a message that no "
         "code has seen goes to the DLQ"
-        if counted
+        if tries
         else "messages wait until Lambda has room"
     )
     reason = (
         f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
         f"or the mapping lets in more than that: {lost}"
     )
-    return Refusal("consumer_throttled", reason, State.ESCALATED, next_command=_concurrency(facts))
+    return Escalate("consumer_throttled", reason, _concurrency(facts))
 
 
 def _concurrency(facts: Facts) -> str:
-    """Empty says that the function keeps to the account's limit."""
+    """The command whose empty answer says that the function keeps to the account's limit."""
     throttled = _most_throttled(facts)
     if throttled is None:
         return ""
@@ -74,36 +75,30 @@ def _account_concurrency(queue_arn: str) -> str:
     return f"aws lambda get-account-settings --region {parts_of(queue_arn).region}"
 
 
-def _queue(throttled_share: float | None, **counted: int) -> Facts:
-    facts = examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="900")
-    function = LambdaConsumer(
-        "arn:aws:lambda:us-east-1:123456789012:function:bill",
-        30,
-        0,
-        throttled_share=throttled_share,
-    )
-    waiting = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **counted}
-    return replace(facts, lambda_consumers=(function,), measured=examples.measured(**waiting))
+def _queue(throttled_share: float | None, **over: Any) -> Facts:
+    waiting = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **over}
+    consumers = (replace(FUNCTION, throttled_share=throttled_share),)
+    return standard(ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting)
 
 
-CONSUMER_THROTTLED = Symptom(
+CONSUMER_THROTTLED = Paged(
     name="consumer_throttled",
     sentence="Lambda may not run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    mass_advice="The account's concurrency in this region is used up: look for the function that "
-    "takes it, reserve what others need, or ask AWS for more.",
-    mass_look=_account_concurrency,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
-    detected=(
-        Detected("a tenth is throttled", _queue(THROTTLED_SHARE), code="consumer_throttled"),
-        Detected("every invocation is", _queue(1.0), code="consumer_throttled"),
+    mass=MassAdvice(
+        "The account's concurrency in this region is used up: look for the function that takes "
+        "it, reserve what others need, or ask AWS for more.",
+        _account_concurrency,
     ),
-    near_misses=(
-        NearMiss("a burst now and then", NOT_FOUND, facts=_queue(0.099)),
-        NearMiss("throttled, and nothing waits", NOT_FOUND, facts=_queue(0.5, visible_now=0)),
-        NearMiss("Lambda counted no invocation", NOT_FOUND, facts=_queue(None)),
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
+    examples=(
+        Detected("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),
+        Detected("every invocation is", _queue(1.0), "consumer_throttled"),
+        NotFound("a burst now and then", _queue(0.099)),
+        NotFound("throttled, and nothing waits", _queue(0.5, visible_now=0)),
+        NotFound("Lambda counted no invocation", _queue(None)),
     ),
 )

@@ -5,32 +5,26 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using
 
 from __future__ import annotations
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
-from mendq.model.facts import Facts, Need
+from mendq.catalogue.examples import failed_call, queue, refused_value
+from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
+from mendq.model.facts import Facts
 from mendq.model.failed_call import asks_for_deduplication_id
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import on_fifo
 from mendq.model.steps import DeduplicateByContent
+
+_STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Content-based deduplication, where it is off."""
-    return _already_on(facts) or _switch_on()
-
-
-def _already_on(facts: Facts) -> Refusal | None:
-    if DeduplicateByContent.standing_in(facts.attributes) != DeduplicateByContent.wanted:
-        return None
-    reason = "content-based deduplication is on by now: no sender needs an id any more"
-    return Refusal("already_on", reason, becomes=None)
-
-
-def _switch_on() -> Plan:
+    if _STEP.standing_in(facts.attributes) == _STEP.wanted:
+        reason = "content-based deduplication is on by now: no sender needs an id any more"
+        return Ignore("already_on", reason)
     return Plan(
-        steps=(DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.wanted),),
-        reason="senders give no deduplication id, so SQS refuses their messages; it can take a "
+        (_STEP,),
+        "senders give no deduplication id, so SQS refuses their messages; it can take a "
         "digest of the body instead. A message with the same body as one of the last 5 minutes is "
         "then accepted and dropped, even if its attributes differ",
     )
@@ -40,76 +34,53 @@ _TEXT = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
 )
-_REFUSED = examples.failed_call("SendMessage", "InvalidParameterValue", _TEXT)
+_ONLY_LETTERS = (
+    "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
+    "1 to 128 in length."
+)
 
-DEDUP_ID_MISSING = Symptom(
+DEDUP_ID_MISSING = Fixed(
     name="dedup_id_missing",
     sentence="Senders give a FIFO queue no deduplication id, and it may not make one.",
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "using-messagededuplicationid-property.html",
-    seen_as=(
-        SeenAs(
-            frozenset({"SendMessage", "SendMessageBatch"}),
-            "InvalidParameterValue",
-            asks_for_deduplication_id,
-            on_fifo,
-        ),
-    ),
-    needs=frozenset({Need.QUEUE}),
+    aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
+    seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, on_fifo),),
     steps=(DeduplicateByContent,),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    caught=(
+    examples=(
         Caught(
             "a queue without content-based deduplication",
-            _REFUSED,
-            examples.queue(ContentBasedDeduplication="false"),
-            (DeduplicateByContent("false", "true"),),
+            failed_call("SendMessage", "InvalidParameterValue", _TEXT),
+            queue(ContentBasedDeduplication="false"),
+            (_STEP,),
         ),
         Caught(
             "a batch, in the spelling of the JSON protocol",
-            examples.failed_call("SendMessageBatch", "InvalidParameterValueException", _TEXT),
-            examples.queue(),
-            (DeduplicateByContent("false", "true"),),
+            failed_call("SendMessageBatch", "InvalidParameterValueException", _TEXT),
+            queue(),
+            (_STEP,),
         ),
-    ),
-    near_misses=(
-        NearMiss(
+        NotMatched(
             "an id that SQS does not take",
-            "no_match",
-            call=examples.failed_call(
-                "SendMessage",
-                "InvalidParameterValue",
-                "Value group 123 for parameter MessageDeduplicationId is invalid. Reason: "
-                "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
-                "1 to 128 in length.",
-            ),
+            refused_value("SendMessage", "MessageDeduplicationId", _ONLY_LETTERS, "group 123"),
         ),
-        NearMiss(
+        NotMatched(
             "a caller who writes SQS's sentence into the id",
-            "no_match",
-            call=examples.failed_call(
-                "SendMessage",
-                "InvalidParameterValue",
-                f"Value {_TEXT} for parameter MessageDeduplicationId is invalid. Reason: "
-                "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
-                "1 to 128 in length.",
-            ),
+            refused_value("SendMessage", "MessageDeduplicationId", _ONLY_LETTERS, _TEXT),
         ),
-        NearMiss(
+        NotMatched(
             "a group id that is missing is another matter",
-            "no_match",
-            call=examples.failed_call(
+            failed_call(
                 "SendMessage",
                 "MissingParameter",
                 "The request must contain the parameter MessageGroupId.",
             ),
         ),
-        NearMiss(
+        Refused(
             "a queue where it was turned on meanwhile",
+            queue(ContentBasedDeduplication="true"),
             "already_on",
-            facts=examples.queue(ContentBasedDeduplication="true"),
         ),
     ),
 )

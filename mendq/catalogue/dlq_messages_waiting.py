@@ -7,12 +7,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mendq.catalogue import examples
-from mendq.catalogue import examples as lying
 from mendq.catalogue._redrive import FIXED_FIRST, explained, send_back, time_left
 from mendq.catalogue._redrive_causes import REDRIVE_TAG
 from mendq.catalogue.dlq_messages_arriving import suspects
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
+from mendq.catalogue.examples import (
+    A_DAY,
+    BY_A_PERSON,
+    DLQ_ARN,
+    FOR_ONE_NETWORK,
+    FUNCTION,
+    KMS,
+    LATER,
+    MEASURED,
+    SOLE,
+    STANDARD_ARN,
+    VISIBILITY,
+    case,
+    messages,
+    source,
+)
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.case import State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, SourceQueue
@@ -23,14 +37,7 @@ from mendq.model.queue import Redrive, parts_of
 from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
 from mendq.notifications.text import counted
 
-_DETECTS_BY = frozenset(
-    {
-        Need.QUEUE,
-        Need.DLQ_SOURCES,
-        Need.MEASUREMENTS,
-        Need.SOURCE_CASES,
-    }
-)
+_DETECTS_BY = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
 
 
 def detect(facts: Facts) -> Found | None:
@@ -41,7 +48,7 @@ def detect(facts: Facts) -> Found | None:
     fixed = explained(facts).fixed
     if not fixed:
         return None
-    causes = named([f"{each.symptom} at {parts_of(each.queue_arn).name}" for each in fixed[:2]])
+    causes = named([f"{cause.symptom} at {parts_of(cause.queue_arn).name}" for cause in fixed[:2]])
     left = time_left(facts)
     wait = "waits" if facts.visible == 1 else "wait"
     return Found(
@@ -55,173 +62,119 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return send_back(facts, facts.found or "messages wait, and what killed them is fixed")
 
 
-_RETENTION = SetMessageRetention(4 * lying.A_DAY, SetMessageRetention.maximum)
-_BACK = RedriveMessages(HELD, examples.STANDARD_ARN)
-_WAITING = lying.messages()
-_SECOND = SourceQueue(f"{examples.STANDARD_ARN}-2", lying.source().attributes)
+_BACK = RedriveMessages(HELD, STANDARD_ARN)
+_SECOND = SourceQueue(f"{STANDARD_ARN}-2", source().attributes)
+_TOO_SHORT = "visibility_timeout_too_short"
 
-DLQ_MESSAGES_WAITING = Symptom(
+DLQ_MESSAGES_WAITING = Fixed(
     name="dlq_messages_waiting",
     sentence="DLQ messages wait although what killed them is fixed; they expire where nobody "
     "sends them back.",
     plan_in_words="Send them back to their source, a few first, faster only while they stay away; "
     "before that keep them for 14 days where they could expire on the way.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-configure-dead-letter-queue-redrive.html",
+    aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     needs=_DETECTS_BY | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.SOLE_SOURCE},
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
     autonomy=Mode.PROPOSE,
     shows=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=FIXED_FIRST,
-    detection=Detection(detect, needs=_DETECTS_BY, suspects=suspects),
-    detected=(
+    detection=Detection(detect, _DETECTS_BY, suspects),
+    examples=(
         Detected(
-            "the visibility timeout that was too short is fixed and watched", _WAITING, (_BACK,)
+            "the visibility timeout that was too short is fixed and watched", messages(), (_BACK,)
         ),
         Detected(
             "the watch is over, and the messages are kept for too short a time",
-            lying.messages(lying.KMS, MessageRetentionPeriod=str(4 * lying.A_DAY)),
-            (_BACK, _RETENTION),
+            messages(KMS, MessageRetentionPeriod=4 * A_DAY),
+            (_BACK, SetMessageRetention(4 * A_DAY, SetMessageRetention.maximum)),
         ),
-        Detected("a person fixed the consumer", lying.messages(lying.BY_A_PERSON), (_BACK,)),
-    ),
-    near_misses=(
-        NearMiss(
-            "nothing waits",
-            NOT_FOUND,
-            facts=lying.messages(ApproximateNumberOfMessages="0"),
-        ),
-        NearMiss(
+        Detected("a person fixed the consumer", messages(BY_A_PERSON), (_BACK,)),
+        NotFound("nothing waits", messages(ApproximateNumberOfMessages=0)),
+        NotFound(
             "the visibility timeout was raised, and nothing proves yet that it helps",
-            NOT_FOUND,
-            facts=lying.messages(examples.case("visibility_timeout_too_short", State.APPLIED)),
+            messages(case(_TOO_SHORT, State.APPLIED)),
         ),
-        NearMiss(
-            "it was fixed before the first message came",
-            NOT_FOUND,
-            facts=replace(_WAITING, measured=replace(lying.MEASURED, until=lying.LATER)),
-        ),
-        NearMiss(
+        NotFound("it was fixed before the first message came", messages(until=LATER)),
+        NotFound(
             "the case ended because nobody manages the source any more",
-            NOT_FOUND,
-            facts=lying.messages(
-                examples.case(
-                    "visibility_timeout_too_short", State.WATCHING, State.CLOSED, reason=UNMANAGED
-                )
-            ),
+            messages(case(_TOO_SHORT, State.WATCHING, State.CLOSED, reason=UNMANAGED)),
         ),
-        NearMiss(
-            "what was fixed kills no message",
-            NOT_FOUND,
-            facts=lying.messages(examples.case("message_too_long", State.WATCHING)),
+        NotFound(
+            "what was fixed kills no message", messages(case("message_too_long", State.WATCHING))
         ),
-        NearMiss(
-            "nobody's DLQ",
-            NOT_FOUND,
-            facts=replace(_WAITING, dlq_sources=()),
-        ),
-        NearMiss(
+        NotFound("nobody's DLQ", messages(dlq_sources=())),
+        Refused(
             "somebody took them meanwhile",
+            messages(ApproximateNumberOfMessages=0),
             "need_already_met",
-            facts=lying.messages(ApproximateNumberOfMessages="0"),
         ),
-        NearMiss(
+        Refused(
             "two queues die there",
+            messages(dlq_sources=(source(), _SECOND), sole_source=None),
             "shared_dlq",
-            facts=replace(_WAITING, dlq_sources=(lying.source(), _SECOND), sole_source=None),
         ),
-        NearMiss(
-            "another source keeps Mendq out",
-            "shared_dlq",
-            facts=replace(_WAITING, sole_source=None),
-        ),
-        NearMiss(
+        Refused("another source keeps Mendq out", messages(sole_source=None), "shared_dlq"),
+        Refused(
             "the source is not managed",
+            messages(sole_source=replace(SOLE, mode=None)),
             "source_not_managed",
-            facts=replace(_WAITING, sole_source=replace(lying.SOLE, mode=None)),
         ),
-        NearMiss(
+        Refused(
             "the source's tag forbids it",
+            messages(sole_source=replace(SOLE, tags={REDRIVE_TAG: "off"})),
             "redrive_off",
-            facts=replace(_WAITING, sole_source=replace(lying.SOLE, tags={REDRIVE_TAG: "off"})),
         ),
-        NearMiss(
-            "the DLQ's own tag forbids it",
-            "redrive_off",
-            facts=replace(_WAITING, tags={REDRIVE_TAG: "off"}),
-        ),
-        NearMiss(
+        Refused("the DLQ's own tag forbids it", messages(tags={REDRIVE_TAG: "off"}), "redrive_off"),
+        Refused(
             "its messages die further",
+            messages(RedrivePolicy=Redrive(f"{DLQ_ARN}-2", 5).text),
             "messages_die_further",
-            facts=lying.messages(RedrivePolicy=Redrive(f"{examples.DLQ_ARN}-2", 5).text),
         ),
-        NearMiss(
+        Refused(
             "a function handles the messages",
+            messages(lambda_consumers=(FUNCTION,)),
             "messages_are_read",
-            facts=replace(_WAITING, lambda_consumers=(lying.HANDLER,)),
         ),
-        NearMiss(
-            "somebody deletes messages",
-            "messages_are_taken",
-            facts=replace(_WAITING, measured=replace(lying.MEASURED, deleted=1, deleted_lately=1)),
+        Refused(
+            "somebody deletes messages", messages(deleted=1, deleted_lately=1), "messages_are_taken"
         ),
-        NearMiss(
-            "somebody moves them",
-            "move_task_running",
-            facts=replace(_WAITING, move_task_running=True),
-        ),
-        NearMiss(
+        Refused("somebody moves them", messages(move_task_running=True), "move_task_running"),
+        Refused(
             "consumers fail by now",
+            messages(VISIBILITY, case("consumer_failing", State.ESCALATED)),
             "cause_first",
-            facts=lying.messages(
-                lying.VISIBILITY, examples.case("consumer_failing", State.ESCALATED)
-            ),
         ),
-        NearMiss(
+        Refused(
             "the source has another open case",
+            messages(VISIBILITY, case("consumer_stopped", State.ESCALATED)),
             "cause_first",
-            facts=lying.messages(
-                lying.VISIBILITY, examples.case("consumer_stopped", State.ESCALATED)
-            ),
         ),
-        NearMiss(
+        Refused(
             "a second cause was declined",
+            messages(KMS, case(_TOO_SHORT, State.PROPOSED, State.DECLINED)),
             "cause_not_fixed",
-            facts=lying.messages(
-                lying.KMS,
-                examples.case("visibility_timeout_too_short", State.PROPOSED, State.DECLINED),
-            ),
         ),
-        NearMiss(
+        Refused(
             "the cause came back",
+            messages(case(_TOO_SHORT, State.WATCHING, State.INEFFECTIVE)),
             "cause_first",
-            facts=lying.messages(
-                examples.case("visibility_timeout_too_short", State.WATCHING, State.INEFFECTIVE)
-            ),
         ),
-        NearMiss(
+        Refused(
             "messages still come, hours after it was fixed",
-            "messages_arrive",
-            facts=replace(
-                lying.messages(replace(lying.KMS, at=lying.MEASURED.since)),
-                measured=lying.recounted(
-                    lying.MEASURED,
-                    visible_before=190,
-                    backlog_before=190,
-                    oldest_age_seconds_now=lying.A_DAY,
-                ),
+            messages(
+                replace(KMS, at=MEASURED.since),
+                visible_before=190,
+                backlog_before=190,
+                oldest_age_seconds_now=A_DAY,
             ),
+            "messages_arrive",
         ),
-        NearMiss(
-            "nobody knows what killed them",
-            "no_fixed_cause",
-            facts=replace(_WAITING, source_cases=()),
-        ),
-        NearMiss(
+        Refused("nobody knows what killed them", messages(source_cases=()), "no_fixed_cause"),
+        Refused(
             "the source lets in one network alone",
+            messages(dlq_sources=(source(Policy=FOR_ONE_NETWORK),)),
             "network_only_policy",
-            facts=replace(_WAITING, dlq_sources=(lying.source(Policy=lying.FOR_ONE_NETWORK),)),
         ),
     ),
 )

@@ -6,12 +6,21 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model import dlq
-from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, Need, SourceQueue
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    FAILING,
+    FUNCTION,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    sources,
+    standard,
+)
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.model.dlq import arn_of_quarantine
+from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
@@ -24,14 +33,8 @@ RECEIVES_PER_DELETE = 3
 SAID_BY = frozenset({"fifo_group_blocked"})
 _NEEDS = frozenset(
     {
-        Need.QUEUE,
-        Need.LAMBDA_CONSUMERS,
-        Need.DLQ,
-        Need.DLQ_SOURCES,
-        Need.DLQ_NAMESAKE,
-        Need.OPEN_CASES,
-        Need.MEASUREMENTS,
-        Need.MOVE_TASKS,
+        *(Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.MOVE_TASKS),
+        *(Need.DLQ, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES),
     }
 )
 
@@ -93,45 +96,39 @@ def _comes_back(measured: Measured) -> bool:
     )
 
 
-_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
-_DEAD = examples.DLQ_ARN
-_QUARANTINE = dlq.arn_of_quarantine(examples.STANDARD_ARN)
-_TEXT = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
-_ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _TEXT))
-_NONE = replace(
-    examples.queue(queue_arn=examples.STANDARD_ARN, ApproximateNumberOfMessages="1"),
-    dlq_sources=(),
-    dlq_namesake=DlqFacts(_DEAD, None),
-)
-_QUIET = examples.measured(sent=60, received=60, deleted=60)
-_WITH_LAMBDA = replace(_NONE, lambda_consumers=(_FUNCTION,), measured=_QUIET)
-_FAILING = replace(_FUNCTION, duration_p99_seconds=0.4, error_share=0.95)
-_COMES_BACK = replace(
-    _NONE,
-    measured=examples.measured(sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
-)
-_GONE = replace(
-    examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=_TEXT),
-    dlq=DlqFacts(_DEAD, None),
-    dlq_sources=(),
-)
-_FROM_BEFORE = DlqFacts(
-    _DEAD,
-    {
-        "MessageRetentionPeriod": "1209600",
-        "SqsManagedSseEnabled": "true",
-        "RedriveAllowPolicy": RedriveAllow("byQueue", (examples.STANDARD_ARN,)).text,
-    },
-)
+_TEXT = Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", _TEXT))
+_FROM_BEFORE = {
+    "MessageRetentionPeriod": "1209600",
+    "SqsManagedSseEnabled": "true",
+    "RedriveAllowPolicy": RedriveAllow("byQueue", (STANDARD_ARN,)).text,
+}
 
-DLQ_MISSING = Symptom(
+
+def _none(**over: Any) -> Facts:
+    """A queue without a DLQ; `over` that."""
+    nothing = {"ApproximateNumberOfMessages": 1, "dlq_namesake": DlqFacts(DLQ_ARN, None)}
+    return standard(**{**nothing, **over})
+
+
+def _read(**over: Any) -> Facts:
+    """The same, read by a Lambda function that handles what comes."""
+    quiet = {"sent": 60, "received": 60, "deleted": 60}
+    return _none(**{"lambda_consumers": (FUNCTION,), **quiet, **over})
+
+
+def _gone(dlq_arn: str = DLQ_ARN, **over: Any) -> Facts:
+    """A queue that names a DLQ which is gone."""
+    return standard(**{"RedrivePolicy": _TEXT, "dlq": DlqFacts(dlq_arn, None), **over})
+
+
+DLQ_MISSING = Fixed(
     name="dlq_missing",
     sentence="No DLQ takes what cannot be handled, so it comes back till it expires.",
     plan_in_words="Make the queue that RedrivePolicy names, under that name; where none is named, "
     "make one and attach it after 5 receives. Never while consumers fail or are too slow, "
     "nor before that was measured.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-dead-letter-queues.html",
+    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
     needs=_NEEDS,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
@@ -139,102 +136,71 @@ DLQ_MISSING = Symptom(
     gives_way_to=FIXED_FIRST | SAID_BY,
     shows=(AttachDlq.attribute,),
     # It is the configuration that lacks something; a measurement only says that it matters now.
-    detection=Detection(
-        detect,
-        needs=_NEEDS,
-        suspects=suspects,
-        of_configuration=True,
-    ),
-    detected=(
-        Detected("the queue that is named is gone", _GONE, (CreateDlq("", _DEAD),)),
-        Detected("a Lambda function reads it", _WITH_LAMBDA, _ATTACH),
-        Detected("a message comes back again and again", _COMES_BACK, _ATTACH),
+    detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
+    examples=(
+        Detected("the queue that is named is gone", _gone(), (CreateDlq("", DLQ_ARN),)),
+        Detected("a Lambda function reads it", _read(), _ATTACH),
+        Detected(
+            "a message comes back again and again",
+            _none(sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
+            _ATTACH,
+        ),
         Detected(
             "the one that Mendq made stands there from before",
-            replace(_WITH_LAMBDA, dlq_namesake=_FROM_BEFORE),
+            _read(dlq_namesake=DlqFacts(DLQ_ARN, _FROM_BEFORE)),
             _ATTACH,
         ),
         Detected(
             "somebody else's queue has the name",
-            replace(
-                _WITH_LAMBDA,
-                dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"}),
-            ),
-            code="name_taken",
+            _read(dlq_namesake=DlqFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})),
+            "name_taken",
         ),
-    ),
-    near_misses=(
-        NearMiss(
+        Refused(
             "the queue that is named would be a quarantine",
+            _gone(arn_of_quarantine(STANDARD_ARN)),
             "names_a_quarantine",
-            facts=replace(_GONE, dlq=DlqFacts(_QUARANTINE, None)),
         ),
-        NearMiss("it has one", NOT_FOUND, facts=replace(_GONE, dlq=_FROM_BEFORE)),
-        NearMiss(
-            "it takes DLQ messages itself",
-            NOT_FOUND,
-            facts=replace(_WITH_LAMBDA, dlq_sources=(SourceQueue(examples.QUEUE_ARN, {}),)),
-        ),
-        NearMiss(
-            "it is called a DLQ",
-            NOT_FOUND,
-            facts=replace(_WITH_LAMBDA, queue_arn=_DEAD),
-        ),
-        NearMiss(
-            "three receives to a delete",
-            NOT_FOUND,
-            facts=replace(
-                _NONE, measured=examples.measured(sent=1, received=6, deleted=2, backlog_now=1)
-            ),
-        ),
-        NearMiss(
+        NotFound("it has one", _gone(dlq=DlqFacts(DLQ_ARN, _FROM_BEFORE))),
+        NotFound("it takes DLQ messages itself", _read(dlq_sources=sources(QUEUE_ARN))),
+        NotFound("it is called a DLQ", replace(_read(), queue_arn=DLQ_ARN)),
+        NotFound("three receives to a delete", _none(sent=1, received=6, deleted=2, backlog_now=1)),
+        NotFound(
             "much was received and is still at work: nothing came back",
-            NOT_FOUND,
-            facts=replace(_NONE, measured=examples.measured(sent=60, received=60, backlog_now=60)),
+            _none(sent=60, received=60, backlog_now=60),
         ),
-        NearMiss(
+        Refused(
             "its consumer fails: its backlog would be dumped",
+            _read(open_symptoms=frozenset({"consumer_failing"})),
             "cause_first",
-            facts=replace(_WITH_LAMBDA, open_symptoms=frozenset({"consumer_failing"})),
         ),
-        NearMiss(
+        Refused(
             "its visibility timeout is too short: the same",
+            _gone(open_symptoms=frozenset({"visibility_timeout_too_short"})),
             "cause_first",
-            facts=replace(_GONE, open_symptoms=frozenset({"visibility_timeout_too_short"})),
         ),
-        NearMiss(
+        Refused(
             "its function fails nearly always, and no case is open about it yet",
+            _read(lambda_consumers=(FAILING,)),
             "cause_first",
-            facts=replace(_WITH_LAMBDA, lambda_consumers=(_FAILING,)),
         ),
-        NearMiss(
+        Refused(
             "most receives come to nothing, whoever reads it",
+            _none(sent=900, received=4_000, backlog_now=900),
             "cause_first",
-            facts=replace(
-                _NONE, measured=examples.measured(sent=900, received=4_000, backlog_now=900)
-            ),
         ),
-        NearMiss(
+        Refused(
             "messages are handled twice",
+            _read(sent=900, received=1_200, deleted=1_200),
             "cause_first",
-            facts=replace(
-                _WITH_LAMBDA, measured=examples.measured(sent=900, received=1_200, deleted=1_200)
-            ),
         ),
-        NearMiss(
+        Refused(
             "nobody has measured whether its consumers finish what they receive",
+            _read(measured=None),
             "not_measured",
-            facts=replace(_WITH_LAMBDA, measured=None),
         ),
-        NearMiss(
-            "nobody looked whether the name is free",
-            "name_not_known",
-            facts=replace(_WITH_LAMBDA, dlq_namesake=None),
+        Refused(
+            "nobody looked whether the name is free", _read(dlq_namesake=None), "name_not_known"
         ),
-        NearMiss(
-            "the queue that is named would be of another type",
-            NOT_FOUND,
-            facts=replace(_GONE, dlq=DlqFacts(examples.QUEUE_ARN, None)),
-        ),
+        NotFound("the queue that is named would be of another type", _gone(QUEUE_ARN)),
     ),
 )

@@ -5,15 +5,12 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.evidence import named
-from mendq.model.facts import Facts, Need, SourceQueue
+from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MOST_SOURCES, RedriveAllow, allow_of, why_unfit_as_dlq
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes
@@ -36,16 +33,16 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """As many of the sources that name it as fit beside those that it lets in; never everybody."""
     found, allowed = detect(facts), _allowed(facts)
     if found is None or allowed is None:
-        reason = "it lets in every queue that names it"
-        return Refusal("need_already_met", reason, becomes=None)
+        return Ignore("need_already_met", "it lets in every queue that names it")
+    command = get_attributes(facts.queue_arn, ATTRIBUTE)
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
-        return _page("denied_to_all", reason, facts)
+        return Escalate("denied_to_all", reason, command)
     refused = _refused(facts)
     fitting = refused[: max(0, MOST_SOURCES - len(allowed.sources))]
     if not fitting:
         reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
-        return _page("too_many_sources", reason, facts)
+        return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
         AllowRedriveFrom.standing_in(facts.attributes), allowed.adding(*fitting).text
     )
@@ -64,87 +61,63 @@ def _refused(facts: Facts) -> tuple[str, ...]:
     allowed = _allowed(facts)
     if allowed is None:
         return ()
-    sources = sorted(each.queue_arn for each in facts.dlq_sources or ())
-    return tuple(
-        each
-        for each in sources
-        if not allowed.allows(each) and not why_unfit_as_dlq(each, facts.queue_arn)
-    )
+    kept_out = (arn for arn in sorted(facts.source_arns) if not allowed.allows(arn))
+    return tuple(arn for arn in kept_out if not why_unfit_as_dlq(arn, facts.queue_arn))
 
 
-def _page(code: str, reason: str, facts: Facts) -> Refusal:
-    look = get_attributes(facts.queue_arn, ATTRIBUTE)
-    return Refusal(code, reason, State.ESCALATED, next_command=look)
+def _queue(allowed: str, *source_arns: str) -> Facts:
+    return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
 
 
-def _messages(allowed: str, *sources: str) -> Facts:
-    return replace(
-        examples.queue(queue_arn=examples.DLQ_ARN, RedriveAllowPolicy=allowed),
-        dlq_sources=tuple(SourceQueue(each, {}) for each in sources),
-    )
+def _by_queue(*source_arns: str) -> str:
+    return RedriveAllow("byQueue", source_arns).text
 
 
-def _by_queue(*sources: str) -> str:
-    return RedriveAllow("byQueue", sources).text
-
-
-_ORDERS = examples.STANDARD_ARN
+_ORDERS = STANDARD_ARN
 _PARCELS = _ORDERS.replace("orders", "parcels")
 _TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
 
-DLQ_SOURCE_NOT_ALLOWED = Symptom(
+DLQ_SOURCE_NOT_ALLOWED = Fixed(
     name="dlq_source_not_allowed",
     sentence="A DLQ does not let in the messages of a queue that names it, "
     "so they are received forever.",
     plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
     "never all queues.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-dead-letter-queues.html",
+    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
     needs=_NEEDS,
     steps=(AllowRedriveFrom,),
     plan=plan,
     autonomy=Mode.PROPOSE,
     shows=(ATTRIBUTE,),
-    detection=Detection(detect, needs=_NEEDS, of_configuration=True),
-    detected=(
+    detection=Detection(detect, _NEEDS, of_configuration=True),
+    examples=(
         Detected(
             "another source is named",
-            _messages(_by_queue(_PARCELS), _ORDERS, _PARCELS),
+            _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS),
             (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),),
         ),
         Detected(
             "two name it, and one more fits",
-            _messages(_by_queue(*_TEN[:9]), *_TEN, _PARCELS),
+            _queue(_by_queue(*_TEN[:9]), *_TEN, _PARCELS),
             (AllowRedriveFrom(_by_queue(*_TEN[:9]), _by_queue(_PARCELS, *_TEN[:9])),),
         ),
         Detected(
-            "nobody is let in",
-            _messages(RedriveAllow("denyAll").text, _ORDERS),
-            code="denied_to_all",
+            "nobody is let in", _queue(RedriveAllow("denyAll").text, _ORDERS), "denied_to_all"
         ),
         Detected(
-            "it names ten already",
-            _messages(_by_queue(*_TEN), _ORDERS, *_TEN),
-            code="too_many_sources",
+            "it names ten already", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"
         ),
-    ),
-    near_misses=(
-        NearMiss("without a policy all are let in", NOT_FOUND, facts=_messages("", _ORDERS)),
-        NearMiss("every source is named", NOT_FOUND, facts=_messages(_by_queue(_ORDERS), _ORDERS)),
-        NearMiss(
-            "a text that is no policy",
-            NOT_FOUND,
-            facts=_messages('{"redrivePermission":', _ORDERS),
-        ),
-        NearMiss(
+        NotFound("without a policy all are let in", _queue("", _ORDERS)),
+        NotFound("every source is named", _queue(_by_queue(_ORDERS), _ORDERS)),
+        NotFound("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
+        NotFound(
             "a source of the other type cannot be let in",
-            NOT_FOUND,
-            facts=_messages(_by_queue(_ORDERS), _ORDERS, examples.QUEUE_ARN),
+            _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN),
         ),
-        NearMiss(
+        Refused(
             "somebody named it meanwhile",
+            _queue(_by_queue(_ORDERS, _PARCELS), _ORDERS),
             "need_already_met",
-            facts=_messages(_by_queue(_ORDERS, _PARCELS), _ORDERS),
         ),
     ),
 )

@@ -5,9 +5,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 from __future__ import annotations
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import Facts, Need
+from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.model.facts import Facts
 from mendq.model.queue import FIFO, Redrive, arn_of
 
 
@@ -22,28 +22,21 @@ def detect(facts: Facts) -> Found | None:
 
 
 def _queue(queue_arn: str, dlq_arn: str) -> Facts:
-    return examples.queue(queue_arn=queue_arn, RedrivePolicy=Redrive(dlq_arn, 5).text)
+    return queue(queue_arn=queue_arn, RedrivePolicy=Redrive(dlq_arn, 5).text)
 
 
-_DEAD = examples.DLQ_ARN
-
-DLQ_TYPE_MISMATCH = Symptom(
+DLQ_TYPE_MISMATCH = Reported(
     name="dlq_type_mismatch",
     sentence="A FIFO queue names a standard DLQ, or the other way round.",
     plan_in_words="Report it; a queue's type cannot be changed.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-dead-letter-queues.html",
-    detection=Detection(detect, needs=frozenset({Need.QUEUE}), of_configuration=True),
-    detected=(
-        Detected("FIFO to standard", _queue(examples.QUEUE_ARN, _DEAD)),
-        Detected("standard to FIFO", _queue(examples.STANDARD_ARN, f"{_DEAD}{FIFO}")),
-    ),
-    near_misses=(
-        NearMiss("both standard", NOT_FOUND, facts=_queue(examples.STANDARD_ARN, _DEAD)),
-        NearMiss("both FIFO", NOT_FOUND, facts=_queue(examples.QUEUE_ARN, f"{_DEAD}{FIFO}")),
-        NearMiss("none is named", NOT_FOUND, facts=examples.queue()),
-        NearMiss(
-            "what it names is no queue", NOT_FOUND, facts=_queue(examples.QUEUE_ARN, "orders")
-        ),
+    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    detection=Detection(detect, of_configuration=True),
+    examples=(
+        Detected("FIFO to standard", _queue(QUEUE_ARN, DLQ_ARN)),
+        Detected("standard to FIFO", _queue(STANDARD_ARN, f"{DLQ_ARN}{FIFO}")),
+        NotFound("both standard", _queue(STANDARD_ARN, DLQ_ARN)),
+        NotFound("both FIFO", _queue(QUEUE_ARN, f"{DLQ_ARN}{FIFO}")),
+        NotFound("none is named", queue()),
+        NotFound("what it names is no queue", _queue(QUEUE_ARN, "orders")),
     ),
 )

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting, granted_by
@@ -22,7 +23,12 @@ QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 STANDARD_ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 DLQ_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+ROLE = "arn:aws:iam::123456789012:role/orders-worker"
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+A_DAY = 86_400
+LATER = AT + timedelta(hours=3)
+FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+FAILING = replace(FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
 
 
 def failed_call(
@@ -39,20 +45,56 @@ def failed_call(
         queue_arn=queue_arn,
         account="123456789012",
         region="us-east-1",
-        principal_arn="arn:aws:iam::123456789012:role/orders-worker",
+        principal_arn=ROLE,
         session_created_at=None,
         request_id="4b7c6f0e-0000-5000-8000-000000000001",
         source_ip="10.0.0.7",
     )
 
 
-def queue(
-    tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **attributes: str
-) -> Facts:
-    """An example queue with SQS's defaults; `attributes` over them."""
+def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQEB") -> FailedCall:
+    """A failed call whose parameter SQS does not take, in SQS's own sentence."""
+    said = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    return failed_call(event_name, "InvalidParameterValue", said)
+
+
+def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **over: Any) -> Facts:
+    """An example queue with SQS's defaults; `over` as `but` takes it."""
     shown = ("VisibilityTimeout", "MessageRetentionPeriod")
     defaults = {name: str(DEFAULTS[name]) for name in shown}
-    return Facts(queue_arn, {**defaults, **attributes}, dict(tags or {}))
+    return but(Facts(queue_arn, defaults, dict(tags or {})), **over)
+
+
+def standard(**over: Any) -> Facts:
+    """An example standard queue that takes nobody's DLQ messages."""
+    return queue(queue_arn=STANDARD_ARN, **{"dlq_sources": (), **over})
+
+
+def dlq(**over: Any) -> Facts:
+    """The DLQ of the example standard queue."""
+    return queue(queue_arn=DLQ_ARN, **{"dlq_sources": sources(STANDARD_ARN), **over})
+
+
+def sources(*queue_arns: str, **attributes: str) -> tuple[SourceQueue, ...]:
+    """Queues that name a DLQ."""
+    return tuple(SourceQueue(queue_arn, attributes) for queue_arn in queue_arns)
+
+
+_FACTS = frozenset(field.name for field in fields(Facts))
+_ENDS = ("before", "now")
+_GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}
+_COUNTS = frozenset(field.name for field in fields(Measured)) | _GAUGES.keys()
+
+
+def but(facts: Facts, **over: Any) -> Facts:
+    """The same queue with other facts, counts of its measurement or attributes, each by name."""
+    own = {name: value for name, value in over.items() if name in _FACTS}
+    counts = {name: value for name, value in over.items() if name in _COUNTS}
+    attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
+    facts = replace(facts, attributes={**facts.attributes, **attributes})
+    if counts:
+        facts = replace(facts, measured=recounted(facts.measured or measured(), **counts))
+    return replace(facts, **own)
 
 
 def case(
@@ -60,7 +102,7 @@ def case(
 ) -> Case:
     """A case about an example queue that went through `states`, the last of them at AT."""
     first, *later = states
-    found = opened(
+    made = opened(
         first,
         queue_arn=queue_arn,
         symptom=symptom,
@@ -70,65 +112,51 @@ def case(
         now=AT,
         actor="heal",
     )
-    for each in later:
-        found = found.moved(each, reason, AT)
-    return found
+    for state in later:
+        made = made.moved(state, reason, AT)
+    return made
 
 
-def measured(**counted: int) -> Measured:
+def measured(**counted: Any) -> Measured:
     """Six hours of a queue on which nothing went on; `counted` over that."""
     nothing = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
     return recounted(nothing, **counted)
 
 
-def recounted(known: Measured, **counted: int) -> Measured:
+def recounted(known: Measured, **counted: Any) -> Measured:
     """`counted` over what is known; `visible_now`, `backlog_before` are gauges at either end."""
-    ends: dict[str, dict[str, int]] = {"before": {}, "now": {}, "": {}}
-    for name, number in counted.items():
-        gauge, _, end = name.rpartition("_")
-        ends[end if gauge and end in ends else ""][gauge if end in ends else name] = number
-    before, now = replace(known.before, **ends["before"]), replace(known.now, **ends["now"])
-    return replace(known, before=before, now=now, **ends[""])  # type: ignore[arg-type]
+    ends: dict[str, Any] = {end: getattr(known, end) for end in _ENDS}
+    for name in counted.keys() & _GAUGES.keys():
+        end, gauge = _GAUGES[name]
+        ends[end] = replace(ends[end], **{gauge: counted[name]})
+    rest = {name: number for name, number in counted.items() if name not in _GAUGES}
+    return replace(known, **ends, **rest)
 
-
-A_DAY = 86_400
-LATER = AT + timedelta(hours=3)
-HANDLER = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:messages", 30, 0)
 
 VISIBILITY = case(
     "visibility_timeout_too_short",
-    State.APPLIED,
-    State.VERIFIED,
-    State.WATCHING,
+    *(State.APPLIED, State.VERIFIED, State.WATCHING),
     reason="it did not show again",
 )
-
 KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
-
 BY_A_PERSON = case(
     "consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back"
 )
 
-FOR_ONE_NETWORK = json.dumps(
-    {
-        "Statement": {
-            "Effect": "Deny",
-            "Principal": "*",
-            "Action": granted_by(("SendMessage",)),
-            "Resource": STANDARD_ARN,
-            "Condition": {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}},
-        }
-    }
-)
 
+def policy(**statement: object) -> str:
+    """A queue policy; `statement` over one that lets everybody send to the standard queue."""
+    allow = {"Effect": "Allow", "Principal": "*", "Action": granted_by(("SendMessage",))}
+    statements = [{**allow, "Resource": STANDARD_ARN, **statement}]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+FOR_ONE_NETWORK = policy(
+    Effect="Deny", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
+)
 SOLE = SoleSource(
-    STANDARD_ARN,
-    {},
-    Mode.HEAL,
-    deletes_per_second=20,
-    soak_factor=Timing.soak_factor,
+    STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20, soak_factor=Timing.soak_factor
 )
-
 MEASURED = measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
@@ -142,19 +170,16 @@ def source(messages_arn: str = DLQ_ARN, **attributes: str) -> SourceQueue:
     return SourceQueue(STANDARD_ARN, {**defaults, **attributes})
 
 
-def messages(*cases: Case, **attributes: str) -> Facts:
+def messages(*cases: Case, **over: Any) -> Facts:
     """Their queue, where the cases about the source are these, else the visibility timeout that is
     fixed.
     """
-    given = {
-        "ApproximateNumberOfMessages": "200",
-        "MessageRetentionPeriod": str(SetMessageRetention.maximum),
-        **attributes,
+    given: dict[str, Any] = {
+        "ApproximateNumberOfMessages": 200,
+        "MessageRetentionPeriod": SetMessageRetention.maximum,
+        "dlq_sources": (source(),),
+        "measured": MEASURED,
+        "source_cases": cases or (VISIBILITY,),
+        "sole_source": SOLE,
     }
-    return replace(
-        queue(None, DLQ_ARN, **given),
-        dlq_sources=(source(),),
-        measured=MEASURED,
-        source_cases=cases or (VISIBILITY,),
-        sole_source=SOLE,
-    )
+    return but(queue(queue_arn=DLQ_ARN, **given), **over)

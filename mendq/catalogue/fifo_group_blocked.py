@@ -5,14 +5,14 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import DlqFacts, Facts, Need, SourceQueue
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, queue, sources
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import counted
@@ -42,13 +42,21 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """A DLQ, which takes the message after five receives."""
     found = detect(facts)
     if found is None:
-        return Refusal("need_already_met", "its groups move on by now", becomes=None)
+        return Ignore("need_already_met", "its groups move on by now")
     order = "what stands behind it is then handled without it, in the order that is left"
     return make_and_attach(facts, f"{found.because}. A DLQ would take it, and {order}")
 
 
-def _queue(**counted: int) -> Facts:
+_DEAD = arn_of_dlq(QUEUE_ARN)
+_REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _REDRIVE))
+
+
+def _queue(**over: Any) -> Facts:
+    """A queue of which one group is blocked; `over` that."""
     blocked = {
+        "ApproximateNumberOfMessages": 59,
+        "ApproximateNumberOfMessagesNotVisible": 1,
         "sent": 40,
         "received": 720,
         "backlog_now": 60,
@@ -58,84 +66,46 @@ def _queue(**counted: int) -> Facts:
         "oldest_age_seconds_before": 600,
         "oldest_age_seconds_now": 22_200,
         "groups_in_flight_now": 1,
+        "dlq_sources": (),
+        "dlq_namesake": DlqFacts(_DEAD, None),
     }
-    facts = examples.queue(
-        ApproximateNumberOfMessages="59", ApproximateNumberOfMessagesNotVisible="1"
-    )
-    return replace(
-        facts,
-        measured=examples.measured(**{**blocked, **counted}),
-        dlq_sources=(),
-        dlq_namesake=DlqFacts(_DEAD, None),
-    )
+    return queue(**{**blocked, **over})
 
 
-_DEAD = arn_of_dlq(examples.QUEUE_ARN)
-_REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
-_ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _REDRIVE))
-
-FIFO_GROUP_BLOCKED = Symptom(
+FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
     plan_in_words="Make a DLQ and attach it after 5 receives. Never while "
     "visibility_timeout_too_short or consumer_failing is open.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "using-messagegroupid-property.html",
+    aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
     needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
     autonomy=Mode.PROPOSE,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
-        detect,
-        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}),
-        is_suspect,
+        detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
-    detected=(
+    examples=(
         Detected("the first of its group fails each time", _queue(), _ATTACH),
         Detected("a message gets through now and then", _queue(sent=76, deleted=36), _ATTACH),
         Detected(
             "somebody else's queue has the name",
-            replace(
-                _queue(),
-                dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"}),
-            ),
-            code="name_taken",
+            _queue(dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"})),
+            "name_taken",
         ),
-    ),
-    near_misses=(
-        NearMiss(
-            "one message takes very long, and is received once",
-            NOT_FOUND,
-            facts=_queue(received=1),
-        ),
-        NearMiss("other groups get through", NOT_FOUND, facts=_queue(deleted=300)),
-        NearMiss("several groups are tried", NOT_FOUND, facts=_queue(groups_in_flight_now=3)),
-        NearMiss(
-            "DLQ messages are being moved back",
-            NOT_FOUND,
-            facts=replace(_queue(), move_task_running=True),
-        ),
-        NearMiss(
-            "it takes DLQ messages itself",
-            NOT_FOUND,
-            facts=replace(_queue(), dlq_sources=(SourceQueue(examples.QUEUE_ARN, {}),)),
-        ),
-        NearMiss(
+        NotFound("one message takes very long, and is received once", _queue(received=1)),
+        NotFound("other groups get through", _queue(deleted=300)),
+        NotFound("several groups are tried", _queue(groups_in_flight_now=3)),
+        NotFound("DLQ messages are being moved back", _queue(move_task_running=True)),
+        NotFound("it takes DLQ messages itself", _queue(dlq_sources=sources(QUEUE_ARN))),
+        Refused(
             "its consumer fails with every message: its backlog would be dumped",
+            _queue(open_symptoms=frozenset({"consumer_failing"})),
             "cause_first",
-            facts=replace(_queue(), open_symptoms=frozenset({"consumer_failing"})),
         ),
-        NearMiss("the head moves on", NOT_FOUND, facts=_queue(oldest_age_seconds_now=3_600)),
-        NearMiss(
-            "a DLQ takes it after five receives",
-            NOT_FOUND,
-            facts=replace(_queue(), attributes={**_queue().attributes, "RedrivePolicy": _REDRIVE}),
-        ),
-        NearMiss(
-            "a standard queue has no groups to hold up",
-            NOT_FOUND,
-            facts=replace(_queue(), queue_arn=examples.STANDARD_ARN),
-        ),
+        NotFound("the head moves on", _queue(oldest_age_seconds_now=3_600)),
+        NotFound("a DLQ takes it after five receives", _queue(RedrivePolicy=_REDRIVE)),
+        NotFound("a standard queue has no groups to hold up", _queue(queue_arn=STANDARD_ARN)),
     ),
 )

@@ -5,16 +5,20 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-k
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mendq.catalogue import examples
-from mendq.catalogue._encryption import KEY_ATTRIBUTES, get_key_policy, without_key
-from mendq.catalogue.symptom import Caught, NearMiss, Symptom, seen_as_labelled
-from mendq.model.case import State
+from mendq.catalogue._encryption import KEY_ATTRIBUTES, KEY_TAKEN_OFF, get_key_policy, without_key
+from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    Caught,
+    MassAdvice,
+    NotMatched,
+    Paged,
+    seen_as_labelled,
+)
 from mendq.model.evidence import named, receives, sends
-from mendq.model.facts import Facts, Need, is_aws_managed, is_of_another_account
+from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -27,19 +31,18 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"the key {key} is not granted. {_missing(facts)}. {whose}. "
         f"Refused: {named(facts.principals)}"
     )
-    look = get_key_policy(facts, key)
-    return Refusal(code, reason, State.ESCALATED, next_command=look)
+    return Escalate(code, reason, get_key_policy(facts, key))
 
 
 def _missing(facts: Facts) -> str:
-    """Senders also decrypt: SQS checks the data key that it uses again."""
+    """The grants that lack. Senders also decrypt: SQS checks the data key that it uses again."""
+    sending, receiving = sends(facts.event_names), receives(facts.event_names)
     needed = []
-    if sends(facts.event_names) or not receives(facts.event_names):
+    if sending or not receiving:
         needed.append("whoever sends needs kms:GenerateDataKey and kms:Decrypt on it")
-    if receives(facts.event_names) or not sends(facts.event_names):
+    if receiving or not sending:
         needed.append("whoever receives needs kms:Decrypt on it")
-    text = "; ".join(needed)
-    return text[0].upper() + text[1:]
+    return "W" + "; ".join(needed)[1:]
 
 
 def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
@@ -59,63 +62,41 @@ def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-_CALLED = replace(
-    examples.queue(KmsMasterKeyId=examples.KEY_ARN),
-    principals=("arn:aws:iam::123456789012:role/orders-worker",),
-    event_names=("SendMessage",),
-)
+_CALLED = queue(KmsMasterKeyId=KEY_ARN, principals=(ROLE,), event_names=("SendMessage",))
 
-KMS_DENIED = Symptom(
+KMS_DENIED = Paged(
     name="kms_denied",
     sentence="Callers may use the queue but not its KMS key, so messages stay unsent or unread.",
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-key-management.html",
+    aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     seen_as=seen_as_labelled("kms_denied"),
-    needs=frozenset({Need.QUEUE}),
     plan=plan,
     shows=KEY_ATTRIBUTES,
-    mass_advice="Look for the key that these queues share, and who changed its policy.",
-    caught=(
+    mass=MassAdvice("Look for the key that these queues share, and who changed its policy."),
+    examples=(
         Caught(
             "a sender without a grant",
-            examples.failed_call("SendMessage", "KMS.AccessDeniedException"),
+            failed_call("SendMessage", "KMS.AccessDeniedException"),
             _CALLED,
-            code="key_not_granted",
+            "key_not_granted",
         ),
         Caught(
             "a service that meets AWS's own key",
-            examples.failed_call("SendMessage", "KmsAccessDenied"),
-            replace(_CALLED, attributes={"KmsMasterKeyId": "alias/aws/sqs"}),
-            code="aws_managed_key",
+            failed_call("SendMessage", "KmsAccessDenied"),
+            but(_CALLED, KmsMasterKeyId="alias/aws/sqs"),
+            "aws_managed_key",
         ),
         Caught(
             "messages from before the key was taken off",
-            examples.failed_call("ReceiveMessage", "KmsAccessDenied"),
-            replace(examples.queue(), event_names=("ReceiveMessage",)),
-            code="key_changed",
+            failed_call("ReceiveMessage", "KmsAccessDenied"),
+            queue(event_names=("ReceiveMessage",)),
+            "key_changed",
         ),
-    ),
-    near_misses=(
-        NearMiss(
-            "a sender, and the queue is not encrypted any more",
-            "not_encrypted_with_kms",
-            facts=replace(examples.queue(), event_names=("SendMessage",)),
+        KEY_TAKEN_OFF,
+        NotMatched(
+            "IAM's refusal of the call itself", failed_call("SendMessage", "AccessDeniedException")
         ),
-        NearMiss(
-            "IAM's refusal of the call itself",
-            "no_match",
-            call=examples.failed_call("SendMessage", "AccessDeniedException"),
-        ),
-        NearMiss(
-            "KMS is asked too often",
-            "no_match",
-            call=examples.failed_call("SendMessage", "KMS.ThrottlingException"),
-        ),
-        NearMiss(
-            "the key is disabled",
-            "no_match",
-            call=examples.failed_call("SendMessage", "KMS.DisabledException"),
-        ),
+        NotMatched("KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")),
+        NotMatched("the key is disabled", failed_call("SendMessage", "KMS.DisabledException")),
     ),
 )

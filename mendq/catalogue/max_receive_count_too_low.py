@@ -6,11 +6,9 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import Facts, LambdaConsumer, Need
+from mendq.catalogue.examples import DLQ_ARN, FUNCTION, queue, standard
+from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.model.facts import Facts, Need
 from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT, Redrive
 from mendq.notifications.text import counted
 
@@ -26,34 +24,23 @@ def detect(facts: Facts) -> Found | None:
     )
 
 
-_FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+def _queue(receives: int) -> Facts:
+    return standard(RedrivePolicy=Redrive(DLQ_ARN, receives).text, lambda_consumers=(FUNCTION,))
 
 
-def _queue(receives: int, *consumers: LambdaConsumer) -> Facts:
-    redrive = Redrive(examples.DLQ_ARN, receives)
-    facts = examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=redrive.text)
-    return replace(facts, lambda_consumers=consumers)
-
-
-MAX_RECEIVE_COUNT_TOO_LOW = Symptom(
+MAX_RECEIVE_COUNT_TOO_LOW = Reported(
     name="max_receive_count_too_low",
     sentence="A Lambda function's messages become DLQ messages after one or two tries.",
     plan_in_words="Report it; how often to try is for the function's owner to say.",
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     detection=Detection(
-        detect, needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
+        detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
-    detected=(
-        Detected("one try", _queue(1, _FUNCTION)),
-        Detected("two tries", _queue(2, _FUNCTION)),
-    ),
-    near_misses=(
-        NearMiss("three tries", NOT_FOUND, facts=_queue(3, _FUNCTION)),
-        NearMiss("no Lambda function reads it", NOT_FOUND, facts=_queue(1)),
-        NearMiss(
-            "no DLQ",
-            NOT_FOUND,
-            facts=replace(examples.queue(), lambda_consumers=(_FUNCTION,)),
-        ),
+    examples=(
+        Detected("one try", _queue(1)),
+        Detected("two tries", _queue(2)),
+        NotFound("three tries", _queue(3)),
+        NotFound("no Lambda function reads it", standard(RedrivePolicy=Redrive(DLQ_ARN, 1).text)),
+        NotFound("no DLQ", queue(lambda_consumers=(FUNCTION,))),
     ),
 )

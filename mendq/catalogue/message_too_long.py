@@ -5,27 +5,17 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quota
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import Caught, NearMiss, SeenAs, Symptom
+from mendq.catalogue.examples import DLQ_ARN, but, failed_call, refused_value, standard
+from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.failed_call import size_limit_bytes
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import arn_of, parts_of, public_url
+from mendq.model.plan import Ignore, Plan, Refusal
+from mendq.model.queue import Redrive, arn_of, parts_of
 from mendq.model.steps import SetMaximumMessageSize
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import get_attributes, set_command
 
 MOST_BYTES = SetMaximumMessageSize.maximum
-
-
-@dataclass(frozen=True)
-class DlqFirst:
-    """What a person does about the DLQ before this one is raised, and why."""
-
-    because: str
-    command: str
 
 
 def names_a_limit_that_can_rise(error_message: str) -> bool:
@@ -35,61 +25,41 @@ def names_a_limit_that_can_rise(error_message: str) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """SQS's own limit, from the queue's attribute and never from the event."""
-    return _already_met(facts) or _raise(facts, _dlq_first(facts))
-
-
-def _already_met(facts: Facts) -> Refusal | None:
-    if facts.maximum_message_bytes < MOST_BYTES:
-        return None
-    reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
-    return Refusal("need_already_met", reason, becomes=None)
-
-
-def _raise(facts: Facts, first: DlqFirst | None) -> Plan:
     current = facts.maximum_message_bytes
+    if current >= MOST_BYTES:
+        reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
+        return Ignore("need_already_met", reason)
     step = SetMaximumMessageSize(current, MOST_BYTES)
     reason = (
         f"senders' messages are longer than the {current:,} bytes that the queue takes; SQS allows "
         f"{MOST_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
     )
-    if first is None:
+    because, command = _dlq_first(facts)
+    if not because:
         return Plan((step,), reason)
-    return Plan(
-        (step,),
-        f"{reason}. {first.because}",
-        first=(first.command,),
-        at_most=Mode.PROPOSE,
-    )
+    return Plan((step,), f"{reason}. {because}", first=(command,), at_most=Mode.PROPOSE)
 
 
-def _dlq_first(facts: Facts) -> DlqFirst | None:
-    """None where no DLQ stands in the way: there is none, or it takes as much."""
+def _dlq_first(facts: Facts) -> tuple[str, str]:
+    """What a person does about the DLQ before this one is raised: why, and the command.
+
+    Both are empty where no DLQ stands in the way: there is none, or it takes as much.
+    """
     if not facts.attributes.get("RedrivePolicy"):
-        return None
-    queue = facts.dlq
-    arn = arn_of(facts.dlq_arn)
-    if arn is None or queue is None:
-        because = "Its RedrivePolicy names no queue that Mendq can read: see to that first"
-        return DlqFirst(because, get_attributes(facts.queue_arn, "RedrivePolicy"))
+        return "", ""
+    arn, dlq = arn_of(facts.dlq_arn), facts.dlq
+    command = get_attributes(facts.queue_arn, "RedrivePolicy")
+    if arn is None or dlq is None:
+        return "Its RedrivePolicy names no queue that Mendq can read: see to that first", command
+    raise_it = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
     if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
-        because = f"Its DLQ {arn} is in another account or region: raise it first"
-        return DlqFirst(because, _raise_command(arn))
-    if queue.attributes is None:
-        because = f"Its DLQ {arn} is gone: see to that first"
-        return DlqFirst(because, get_attributes(facts.queue_arn, "RedrivePolicy"))
-    taken = Facts(arn, queue.attributes, {}).maximum_message_bytes
+        return f"Its DLQ {arn} is in another account or region: raise it first", raise_it
+    if dlq.attributes is None:
+        return f"Its DLQ {arn} is gone: see to that first", command
+    taken = Facts(arn, dlq.attributes, {}).maximum_message_bytes
     if taken >= MOST_BYTES:
-        return None
-    because = f"Its DLQ takes {taken:,} bytes: raise that one first"
-    return DlqFirst(because, _raise_command(arn))
-
-
-def _raise_command(queue_arn: str) -> str:
-    return (
-        f"aws sqs set-queue-attributes --region {parts_of(queue_arn).region} "
-        f"--queue-url {public_url(queue_arn)} "
-        f"--attributes {SetMaximumMessageSize.attribute}={MOST_BYTES}"
-    )
+        return "", ""
+    return f"Its DLQ takes {taken:,} bytes: raise that one first", raise_it
 
 
 def _too_long(limit_bytes: int) -> str:
@@ -99,89 +69,66 @@ def _too_long(limit_bytes: int) -> str:
     )
 
 
-def _taking(size_bytes: int, dlq_takes: int | None = None) -> Facts:
-    """An example queue; with a DLQ where `dlq_takes` says how much."""
-    queue = examples.queue(queue_arn=examples.STANDARD_ARN, MaximumMessageSize=str(size_bytes))
-    if dlq_takes is None:
-        return queue
-    arn = f"{examples.STANDARD_ARN}-dlq"
-    redrive = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
-    return replace(
-        queue,
-        attributes={**queue.attributes, "RedrivePolicy": redrive},
-        dlq=DlqFacts(arn, {"MaximumMessageSize": str(dlq_takes)}),
-    )
+_REFUSED = failed_call("SendMessage", "InvalidParameterValue", _too_long(262_144))
+_RAISED = (SetMaximumMessageSize(262_144, 1_048_576),)
+_OF_256_KB = standard(MaximumMessageSize=262_144)
 
-
-_REFUSED = examples.failed_call(
-    "SendMessage", "InvalidParameterValue", _too_long(262_144), examples.STANDARD_ARN
-)
-
-MESSAGE_TOO_LONG = Symptom(
+MESSAGE_TOO_LONG = Fixed(
     name="message_too_long",
     sentence="Messages are longer than the queue takes, though SQS would take them.",
     plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a dead-letter "
     "queue that takes less.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "quotas-messages.html",
-    seen_as=(
-        SeenAs(
-            frozenset({"SendMessage", "SendMessageBatch"}),
-            "InvalidParameterValue",
-            names_a_limit_that_can_rise,
-        ),
-    ),
+    aws_page=f"{SQS_GUIDE}/quotas-messages.html",
+    seen_as=(SeenAs(SENDS, "InvalidParameterValue", names_a_limit_that_can_rise),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,
     autonomy=Mode.PROPOSE,
     shows=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
-    caught=(
-        Caught(
-            "a queue from the days of 256 KB",
-            _REFUSED,
-            _taking(262_144),
-            (SetMaximumMessageSize(262_144, 1_048_576),),
-        ),
+    examples=(
+        Caught("a queue from the days of 256 KB", _REFUSED, _OF_256_KB, _RAISED),
         Caught(
             "what the event says is not how far it goes",
-            examples.failed_call("SendMessage", "InvalidParameterValue", _too_long(1_024)),
-            _taking(65_536),
+            failed_call("SendMessage", "InvalidParameterValue", _too_long(1_024)),
+            standard(MaximumMessageSize=65_536),
             (SetMaximumMessageSize(65_536, 1_048_576),),
         ),
         Caught(
             "the DLQ takes less",
             _REFUSED,
-            _taking(262_144, dlq_takes=262_144),
-            (SetMaximumMessageSize(262_144, 1_048_576),),
+            but(
+                _OF_256_KB,
+                RedrivePolicy=Redrive(DLQ_ARN, 5).text,
+                dlq=DlqFacts(DLQ_ARN, {"MaximumMessageSize": "262144"}),
+            ),
+            _RAISED,
         ),
-    ),
-    near_misses=(
-        NearMiss(
+        NotMatched(
             "longer than SQS takes at all",
-            "no_match",
-            call=examples.failed_call("SendMessage", "InvalidParameterValue", _too_long(1_048_576)),
+            failed_call("SendMessage", "InvalidParameterValue", _too_long(1_048_576)),
         ),
-        NearMiss(
+        NotMatched(
             "a batch that is too long altogether",
-            "no_match",
-            call=examples.failed_call(
+            failed_call(
                 "SendMessageBatch",
                 "AWS.SimpleQueueService.BatchRequestTooLong",
                 "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.",
             ),
         ),
-        NearMiss(
+        NotMatched(
             "a caller who writes SQS's sentence into a group id",
-            "no_match",
-            call=examples.failed_call(
+            refused_value(
                 "SendMessage",
-                "InvalidParameterValue",
-                f"Value {_too_long(1_024)} for parameter MessageGroupId is invalid. Reason: "
+                "MessageGroupId",
                 "MessageGroupId can only include alphanumeric and punctuation characters. "
                 "1 to 128 in length.",
+                _too_long(1_024),
             ),
         ),
-        NearMiss("a queue that was raised meanwhile", "need_already_met", facts=_taking(1_048_576)),
+        Refused(
+            "a queue that was raised meanwhile",
+            standard(MaximumMessageSize=1_048_576),
+            "need_already_met",
+        ),
     ),
 )

@@ -5,15 +5,14 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setti
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
-from mendq.model.facts import Facts, Need, SourceQueue
+from mendq.catalogue.examples import A_DAY, STANDARD_ARN, sources, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
+from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
@@ -52,18 +51,20 @@ def _gone_in_time(measured: Measured, left_seconds: int) -> bool:
     return windows_needed * measured.hours * 3600 <= left_seconds
 
 
-def is_suspect(facts: Facts) -> bool:
-    return facts.visible > 0
-
-
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """The longest retention there is; a person where the queue has it."""
     found, current = detect(facts), facts.retention_seconds
     if found is None:
         reason = "its messages are younger by now, or will be gone in time"
-        return Refusal("need_already_met", reason, becomes=None)
+        return Ignore("need_already_met", reason)
     if current >= LONGEST_SECONDS:
-        return _longest_already(facts, found)
+        reason = (
+            f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
+            "catch up, or save the messages elsewhere before they are lost"
+        )
+        age = "ApproximateAgeOfOldestMessage"
+        command = metric_command(facts.queue_arn, age, "Maximum", facts.measured)
+        return Escalate("retention_at_its_longest", reason, command)
     reason = (
         f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"
@@ -76,58 +77,38 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
 
 
-def _longest_already(facts: Facts, found: Found) -> Refusal:
-    reason = (
-        f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
-        "catch up, or save the messages elsewhere before they are lost"
-    )
-    command = metric_command(
-        facts.queue_arn, "ApproximateAgeOfOldestMessage", "Maximum", facts.measured
-    )
-    return Refusal("retention_at_its_longest", reason, State.ESCALATED, next_command=command)
+def _queue(retention_seconds: int = 4 * A_DAY, **over: Any) -> Facts:
+    """A queue whose consumers fall behind, with three days over; `over` that."""
+    waiting = {
+        "sent": 600,
+        "received": 300,
+        "deleted": 300,
+        "backlog_before": 5_000,
+        "backlog_now": 5_300,
+        "oldest_age_seconds_before": 3 * A_DAY - 3_600,
+        "oldest_age_seconds_now": 3 * A_DAY + 7_200,
+        "ApproximateNumberOfMessages": 5_300,
+    }
+    return standard(MessageRetentionPeriod=retention_seconds, **{**waiting, **over})
 
 
-_A_DAY = 86_400
-_SOURCE = SourceQueue("arn:aws:sqs:us-east-1:123456789012:orders", {})
-_WAITING = examples.measured(
-    sent=600,
-    received=300,
-    deleted=300,
-    backlog_before=5_000,
-    backlog_now=5_300,
-    visible_now=5_300,
-    oldest_age_seconds_before=3 * _A_DAY - 3_600,
-    oldest_age_seconds_now=3 * _A_DAY + 7_200,
-)
+_RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
 
-
-def _queue(retention_seconds: int = 4 * _A_DAY, **counted: int) -> Facts:
-    facts = examples.queue(
-        queue_arn=examples.STANDARD_ARN,
-        MessageRetentionPeriod=str(retention_seconds),
-        ApproximateNumberOfMessages="5300",
-    )
-    measured = examples.recounted(_WAITING, **counted)
-    return replace(facts, dlq_sources=(), measured=measured)
-
-
-MESSAGES_ABOUT_TO_EXPIRE = Symptom(
+MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     name="messages_about_to_expire",
     sentence="Messages wait so long that SQS will soon drop them.",
     plan_in_words="Raise MessageRetentionPeriod to 14 days; page where it is that long already.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "setting-up-message-retention.html",
-    needs=frozenset({Need.QUEUE}),
+    aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
-    detected=(
-        Detected(
-            "consumers fall behind, three of four days are over",
-            _queue(),
-            (SetMessageRetention(4 * _A_DAY, LONGEST_SECONDS),),
-        ),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}),
+        lambda facts: facts.visible > 0,
+    ),
+    examples=(
+        Detected("consumers fall behind, three of four days are over", _queue(), _RAISED),
         Detected(
             "one message waits while others go",
             _queue(
@@ -135,31 +116,22 @@ MESSAGES_ABOUT_TO_EXPIRE = Symptom(
                 deleted=600,
                 backlog_before=1,
                 backlog_now=1,
-                oldest_age_seconds_before=3 * _A_DAY - 14_400,
+                oldest_age_seconds_before=3 * A_DAY - 14_400,
             ),
-            (SetMessageRetention(4 * _A_DAY, LONGEST_SECONDS),),
+            _RAISED,
         ),
         Detected(
             "nothing longer is to be had",
-            _queue(LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * _A_DAY),
-            code="retention_at_its_longest",
+            _queue(LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY),
+            "retention_at_its_longest",
         ),
-    ),
-    near_misses=(
-        NearMiss(
-            "three quarters, and not a second more",
-            NOT_FOUND,
-            facts=_queue(oldest_age_seconds_now=3 * _A_DAY),
+        NotFound("three quarters, and not a second more", _queue(oldest_age_seconds_now=3 * A_DAY)),
+        NotFound(
+            "old, and all gone by tonight", _queue(received=5_000, deleted=5_000, backlog_now=600)
         ),
-        NearMiss(
-            "old, and all gone by tonight",
-            NOT_FOUND,
-            facts=_queue(received=5_000, deleted=5_000, backlog_now=600),
-        ),
-        NearMiss(
+        NotFound(
             "DLQ messages: the metric counts from the move",
-            NOT_FOUND,
-            facts=replace(_queue(), dlq_sources=(_SOURCE,)),
+            _queue(dlq_sources=sources(STANDARD_ARN)),
         ),
     ),
 )

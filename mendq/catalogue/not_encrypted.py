@@ -5,9 +5,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-s
 
 from __future__ import annotations
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import Facts, Need
+from mendq.catalogue.examples import queue
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.model.facts import Facts
 
 
 def detect(facts: Facts) -> Found | None:
@@ -17,27 +17,19 @@ def detect(facts: Facts) -> Found | None:
     return Found("its messages are encrypted neither with a KMS key nor with SQS's own")
 
 
-NOT_ENCRYPTED = Symptom(
+NOT_ENCRYPTED = Reported(
     name="not_encrypted",
     sentence="Messages in the queue are not encrypted.",
     plan_in_words="Report it; never change encryption.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-server-side-encryption.html",
-    detection=Detection(detect, needs=frozenset({Need.QUEUE}), of_configuration=True),
-    detected=(
-        Detected("neither of the two", examples.queue(SqsManagedSseEnabled="false")),
+    aws_page=f"{SQS_GUIDE}/sqs-server-side-encryption.html",
+    detection=Detection(detect, of_configuration=True),
+    examples=(
+        Detected("neither of the two", queue(SqsManagedSseEnabled="false")),
         Detected(
-            "a key that was taken off",
-            examples.queue(SqsManagedSseEnabled="false", KmsMasterKeyId=""),
+            "a key that was taken off", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="")
         ),
-    ),
-    near_misses=(
-        NearMiss("SQS's own keys", NOT_FOUND, facts=examples.queue(SqsManagedSseEnabled="true")),
-        NearMiss(
-            "a KMS key",
-            NOT_FOUND,
-            facts=examples.queue(SqsManagedSseEnabled="false", KmsMasterKeyId="alias/orders"),
-        ),
-        NearMiss("SQS does not say", NOT_FOUND, facts=examples.queue()),
+        NotFound("SQS's own keys", queue(SqsManagedSseEnabled="true")),
+        NotFound("a KMS key", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="alias/orders")),
+        NotFound("SQS does not say", queue()),
     ),
 )

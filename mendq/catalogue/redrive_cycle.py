@@ -5,11 +5,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.facts import DlqFacts, Facts, Need, SourceQueue
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.queue import Redrive, redrive_of
 
 
@@ -19,12 +17,11 @@ def detect(facts: Facts) -> Found | None:
     if first is None:
         return None
     second = _next_after(facts)
-    back = {each.queue_arn for each in facts.dlq_sources or ()}
     if first == facts.queue_arn:
         around: tuple[str, ...] = (first,)
     elif second == facts.queue_arn:
         around = (first, second)
-    elif second is not None and second in back:
+    elif second is not None and second in facts.source_arns:
         around = (first, second, facts.queue_arn)
     else:
         return None
@@ -37,40 +34,33 @@ def _next_after(facts: Facts) -> str | None:
     return redrive.dlq_arn if redrive else None
 
 
-def _queue(dlq_arn: str, next_arn: str = "", *sources: str) -> Facts:
+def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
     """Its messages go to the one, and that one's to the next."""
     after = {"RedrivePolicy": Redrive(next_arn, 5).text} if next_arn else {}
-    facts = examples.queue(queue_arn=examples.STANDARD_ARN, RedrivePolicy=Redrive(dlq_arn, 5).text)
-    return replace(
-        facts,
+    return standard(
+        RedrivePolicy=Redrive(dlq_arn, 5).text,
         dlq=DlqFacts(dlq_arn, after),
-        dlq_sources=tuple(SourceQueue(each, {}) for each in sources),
+        dlq_sources=sources(*source_arns),
     )
 
 
-_DEAD = examples.DLQ_ARN
-_LAST = f"{_DEAD}-of-{_DEAD.rpartition(':')[2]}"
+_LAST = f"{DLQ_ARN}-of-{DLQ_ARN.rpartition(':')[2]}"
 
-REDRIVE_CYCLE = Symptom(
+REDRIVE_CYCLE = Reported(
     name="redrive_cycle",
     sentence="DLQ messages come back to the queue they died in, so nobody ever looks at them.",
     plan_in_words="Report it; which of the queues is the last is for people to say.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-dead-letter-queues.html",
+    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
     detection=Detection(
-        detect,
-        needs=frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}),
-        of_configuration=True,
+        detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
     ),
-    detected=(
-        Detected("its own DLQ", _queue(examples.STANDARD_ARN)),
-        Detected("each is the other's", _queue(_DEAD, examples.STANDARD_ARN, _DEAD)),
-        Detected("three in a circle", _queue(_DEAD, _LAST, _LAST)),
-    ),
-    near_misses=(
-        NearMiss("its messages stay where they are", NOT_FOUND, facts=_queue(_DEAD)),
-        NearMiss("messages of messages", NOT_FOUND, facts=_queue(_DEAD, _LAST)),
-        NearMiss("two queues share one", NOT_FOUND, facts=_queue(_DEAD, _LAST, f"{_LAST}-2")),
-        NearMiss("no DLQ", NOT_FOUND, facts=examples.queue()),
+    examples=(
+        Detected("its own DLQ", _queue(STANDARD_ARN)),
+        Detected("each is the other's", _queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
+        Detected("three in a circle", _queue(DLQ_ARN, _LAST, _LAST)),
+        NotFound("its messages stay where they are", _queue(DLQ_ARN)),
+        NotFound("messages of messages", _queue(DLQ_ARN, _LAST)),
+        NotFound("two queues share one", _queue(DLQ_ARN, _LAST, f"{_LAST}-2")),
+        NotFound("no DLQ", queue()),
     ),
 )

@@ -5,17 +5,15 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-k
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import replace
 
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
-from mendq.model.case import State
+from mendq.catalogue._restore_policy import asked_in
+from mendq.catalogue.examples import ROLE, but, policy, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.evidence import granted_by, named
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, statements_of
 from mendq.notifications.commands import get_attributes
 
@@ -25,8 +23,7 @@ _BY_SOURCE = {
     "s3": "s3.amazonaws.com",
     "events": "events.amazonaws.com",
 }
-_MAY_SEND = granted_by(("SendMessage",))
-_SENDING = frozenset({"*", "sqs:*", *(each.lower() for each in _MAY_SEND)})
+_SENDING = frozenset({"*", "sqs:*", *map(str.lower, granted_by(("SendMessage",)))})
 _NEEDS = frozenset({Need.QUEUE, Need.OPEN_CASES})
 # A case of it is about the same key, and knows who was refused.
 SAID_BY = frozenset({"kms_denied"})
@@ -37,8 +34,7 @@ def detect(facts: Facts) -> Found | None:
 
     SQS answers with the key as it was set; one that was given by its id is not known to be AWS's.
     """
-    senders = _services_that_send(facts.attributes.get("Policy", ""))
-    key = facts.kms_key
+    senders, key = _services_that_send(facts), facts.kms_key
     if key is None or not is_aws_managed(key) or not senders or SAID_BY & facts.open_symptoms:
         return None
     return Found(
@@ -49,29 +45,23 @@ def detect(facts: Facts) -> Found | None:
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page: a key's policy is no attribute of a queue, and AWS's own cannot be changed."""
-    senders = named(_services_that_send(facts.attributes.get("Policy", "")))
     reason = (
         f"{facts.found or 'services cannot use its key'}. It needs a customer managed key whose "
-        f"policy grants kms:GenerateDataKey and kms:Decrypt to {senders}, or SQS's own encryption "
+        "policy grants kms:GenerateDataKey and kms:Decrypt to "
+        f"{named(_services_that_send(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
-    look = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
-    return Refusal("aws_managed_key", reason, State.ESCALATED, next_command=look)
+    command = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
+    return Escalate("aws_managed_key", reason, command)
 
 
-def _services_that_send(policy: str) -> tuple[str, ...]:
-    found = {
-        service
-        for statement in statements_of(policy) or ()
-        if statement.allows and _lets_send(statement)
-        for service in _services_in(statement)
-    }
+def _services_that_send(facts: Facts) -> tuple[str, ...]:
+    found = set[str]()
+    for statement in statements_of(facts.attributes.get("Policy", "")) or ():
+        acts = {action.lower() for action in statement.actions}
+        if statement.allows and "Action" not in statement.excepting and acts & _SENDING:
+            found.update(_services_in(statement))
     return tuple(sorted(found))
-
-
-def _lets_send(statement: Statement) -> bool:
-    acts = {each.lower() for each in statement.actions}
-    return "Action" not in statement.excepting and bool(acts & _SENDING)
 
 
 def _services_in(statement: Statement) -> Iterator[str]:
@@ -80,84 +70,48 @@ def _services_in(statement: Statement) -> Iterator[str]:
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
         return
-    for asked in statement.conditions.values():
-        for key, values in asked.items():
-            if key.lower() == "aws:sourcearn":
-                kinds = (each.split(":")[2:3] for each in values)
-                yield from (
-                    _BY_SOURCE[kind] for (kind,) in filter(None, kinds) if kind in _BY_SOURCE
-                )
+    for _, key, values in asked_in(statement):
+        if key == "aws:sourcearn":
+            kinds = ((*value.split(":"), "", "", "")[2] for value in values)
+            yield from (_BY_SOURCE[kind] for kind in kinds if kind in _BY_SOURCE)
 
 
-def _policy(**statement: object) -> str:
-    allow = {"Effect": "Allow", "Action": _MAY_SEND, "Resource": examples.STANDARD_ARN}
-    return json.dumps({"Version": "2012-10-17", "Statement": [{**allow, **statement}]})
+def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
+    """A queue with a key, to which a topic may send; `statement` over that of its policy."""
+    topic = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
+    return standard(Policy=policy(**topic), KmsMasterKeyId=key)
 
 
-def _queue(policy: str, key: str = AWS_MANAGED_ALIAS) -> Facts:
-    return examples.queue(queue_arn=examples.STANDARD_ARN, Policy=policy, KmsMasterKeyId=key)
-
-
-_SNS = _policy(Principal={"Service": "sns.amazonaws.com"})
 _TOPIC = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
 
-SERVICE_CANNOT_USE_KEY = Symptom(
+SERVICE_CANNOT_USE_KEY = Paged(
     name="service_cannot_use_key",
     sentence="A service may send to the queue and cannot use its key, so nothing it sends arrives.",
     plan_in_words="Page with the services and the key policy that would let them; "
     "never touch a key or a policy.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-key-management.html",
+    aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     needs=_NEEDS,
     plan=plan,
     gives_way_to=SAID_BY,
     shows=("Policy", "KmsMasterKeyId"),
-    detection=Detection(detect, needs=_NEEDS, of_configuration=True),
-    detected=(
-        Detected("a topic, by its principal", _queue(_SNS), code="aws_managed_key"),
+    detection=Detection(detect, _NEEDS, of_configuration=True),
+    examples=(
+        Detected("a topic, by its principal", _queue(), "aws_managed_key"),
         Detected(
             "AWS's key by the ARN of its alias",
-            _queue(_SNS, f"arn:aws:kms:us-east-1:123456789012:{AWS_MANAGED_ALIAS}"),
-            code="aws_managed_key",
+            _queue(f"arn:aws:kms:us-east-1:123456789012:{AWS_MANAGED_ALIAS}"),
+            "aws_managed_key",
         ),
-        Detected(
-            "a topic, by its ARN",
-            _queue(_policy(Principal="*", Condition=_TOPIC)),
-            code="aws_managed_key",
-        ),
-    ),
-    near_misses=(
-        NearMiss("a customer managed key", NOT_FOUND, facts=_queue(_SNS, "alias/orders")),
-        NearMiss(
+        Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
+        NotFound("a customer managed key", _queue("alias/orders")),
+        NotFound(
             "a key that was given by its id may be anybody's",
-            NOT_FOUND,
-            facts=_queue(_SNS, "1234abcd-12ab-34cd-56ef-1234567890ab"),
+            _queue("1234abcd-12ab-34cd-56ef-1234567890ab"),
         ),
-        NearMiss("no key", NOT_FOUND, facts=_queue(_SNS, "")),
-        NearMiss(
-            "a role of the account may use the key",
-            NOT_FOUND,
-            facts=_queue(_policy(Principal={"AWS": "arn:aws:iam::123456789012:role/shop"})),
-        ),
-        NearMiss(
-            "a service is kept out",
-            NOT_FOUND,
-            facts=_queue(_policy(Effect="Deny", Principal={"Service": "sns.amazonaws.com"})),
-        ),
-        NearMiss(
-            "a service that may only receive",
-            NOT_FOUND,
-            facts=_queue(
-                _policy(
-                    Principal={"Service": "pipes.amazonaws.com"},
-                    Action=granted_by(("ReceiveMessage",)),
-                )
-            ),
-        ),
-        NearMiss(
-            "its failed calls have opened a case",
-            NOT_FOUND,
-            facts=replace(_queue(_SNS), open_symptoms=SAID_BY),
-        ),
+        NotFound("no key", _queue("")),
+        NotFound("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
+        NotFound("a service is kept out", _queue(Effect="Deny")),
+        NotFound("a service that may only receive", _queue(Action=granted_by(("ReceiveMessage",)))),
+        NotFound("its failed calls have opened a case", but(_queue(), open_symptoms=SAID_BY)),
     ),
 )

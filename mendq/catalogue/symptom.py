@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mendq.model.evidence import EvidenceNeeded
+from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, codes_labelled, says_anything
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
-from mendq.model.steps import AttributeStep
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 
-NOT_FOUND = "not_found"
+SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
+SENDS = frozenset({"SendMessage", "SendMessageBatch"})
+Planner = Callable[[Facts, Limits], Plan | Refusal]
+Steps = tuple[AttributeStep, ...]
 
 
-def any_queue(_queue_arn: str | None) -> bool:
-    """For codes that mean the same on every queue."""
+def anything(_subject: object) -> bool:
+    """True: for codes that mean the same on every queue, calls that all count, and the like."""
     return True
 
 
 def no_command(_queue_arn: str) -> str:
-    """For entries where words say what to look for."""
+    """No command: for entries where words say what to look for."""
     return ""
 
 
-def any_call(_call: FailedCall) -> bool:
-    """For entries whose every call counts as evidence."""
-    return True
+def carries_messages(call: FailedCall) -> bool:
+    """Whether the call is message traffic: looking at a queue is no evidence."""
+    return call.event_name in MESSAGE_TRAFFIC
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class SeenAs:
     event_names: frozenset[str] | None
     error_code: str
     says: Callable[[str], bool] = says_anything
-    on: Callable[[str | None], bool] = any_queue
+    on: Callable[[str | None], bool] = anything
 
     def fits(self, call: FailedCall) -> bool:
         return (
@@ -51,10 +54,9 @@ class SeenAs:
         )
 
 
-def seen_as_labelled(name: str, events: Iterable[str] | None = None) -> tuple[SeenAs, ...]:
+def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
     """One way for each error code that means this symptom by itself."""
-    event_names = None if events is None else frozenset(events)
-    return tuple(SeenAs(event_names, code) for code in codes_labelled(name))
+    return tuple(SeenAs(None, code, on=on) for code in codes_labelled(name))
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,6 @@ class Found:
     seconds_left: float | None = None
 
 
-def any_facts(_facts: Facts) -> bool:
-    """For what is asked of every queue."""
-    return True
-
-
 @dataclass(frozen=True)
 class Detection:
     """How the symptom is seen where no call fails.
@@ -88,64 +85,89 @@ class Detection:
     """
 
     detect: Callable[[Facts], Found | None]
-    needs: frozenset[Need]
-    suspects: Callable[[Facts], bool] = any_facts
+    needs: frozenset[Need] = frozenset({Need.QUEUE})
+    suspects: Callable[[Facts], bool] = anything
     of_configuration: bool = False
     measured_last: bool = False
 
 
-@dataclass(frozen=True)
-class Caught:
-    """An example that the entry must catch.
+class _Answered:
+    """An example with the entry's answer: the steps of a plan, or the code of a page."""
 
-    With `facts` it must answer with `plan`, the change to each value; or, where `code` is given,
-    with that refusal, which pages.
-    """
+    answer: Steps | str
+
+    @property
+    def plan(self) -> Steps:
+        return () if isinstance(self.answer, str) else self.answer
+
+    @property
+    def code(self) -> str:
+        return self.answer if isinstance(self.answer, str) else ""
+
+
+@dataclass(frozen=True)
+class Caught(_Answered):
+    """An example call that the entry matches, and its answer where the queue is as `facts` say."""
 
     title: str
     call: FailedCall
     facts: Facts | None = None
-    plan: tuple[AttributeStep, ...] = ()
-    code: str | None = None
+    answer: Steps | str = ()
 
 
 @dataclass(frozen=True)
-class Detected:
-    """An example that the entry's detection must find, answered as a caught one is."""
+class Detected(_Answered):
+    """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str
     facts: Facts
-    plan: tuple[AttributeStep, ...] = ()
-    code: str | None = None
+    answer: Steps | str = ()
 
 
 @dataclass(frozen=True)
-class NearMiss:
-    """An example that must not be touched.
-
-    With a `call` the entry must not match it; with `facts` it must refuse with `code`, where that
-    is NOT_FOUND by not detecting anything.
-    """
+class NotMatched:
+    """A near miss: a call that the entry does not match."""
 
     title: str
+    call: FailedCall
+
+
+@dataclass(frozen=True)
+class NotFound:
+    """A near miss: a queue that the entry's detection finds nothing wrong with."""
+
+    title: str
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A near miss: a queue that the entry refuses to touch, with the code of the refusal."""
+
+    title: str
+    facts: Facts
     code: str
-    call: FailedCall | None = None
-    facts: Facts | None = None
 
 
-@dataclass(frozen=True, eq=False)
+NearMiss = NotMatched | NotFound | Refused
+
+
+@dataclass(frozen=True)
+class MassAdvice:
+    """What to look for where many queues have the symptom at once.
+
+    `command`, given the ARN of one of them, is the one to begin with.
+    """
+
+    words: str = "Look for what these queues have in common: a deployment, a key, a network."
+    command: Callable[[str], str] = no_command
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Symptom:
-    """One thing that goes wrong with a queue, and what a careful engineer does about it.
+    """One thing that goes wrong with a queue; what Mendq does about it is the type.
 
-    Without `steps` it only pages, without a `plan` it is only counted, or where a scan detects it,
-    only reported. `speaks` says whether a call counts as evidence; `outlives_the_timeout` whether
-    messages received before a change of the queue still show it; `notifies_callers` that its page
-    is about who calls, so that it pages even where it can fix. While a case of one that it
-    `gives_way_to` is open, or a scan has found one in the same round, on its queue or one whose
-    messages that takes, it is not taken up: that says it better, or has to be fixed first. `shows`
-    names the attributes that its page shows, set or not. Where many queues have it at once,
-    `mass_advice` says what to look for, and `mass_look`, given the ARN of one of them, the command
-    to begin with.
+    `speaks` says whether a call counts as evidence.
     """
 
     name: str
@@ -153,22 +175,32 @@ class Symptom:
     plan_in_words: str
     aws_page: str
     seen_as: tuple[SeenAs, ...] = ()
-    needs: frozenset[Need] = frozenset()
-    steps: tuple[type[AttributeStep], ...] = ()
-    plan: Callable[[Facts, Limits], Plan | Refusal] | None = None
-    autonomy: Mode | None = None
-    shows: tuple[str, ...] = ()
-    mass_advice: str = "Look for what these queues have in common: a deployment, a key, a network."
-    mass_look: Callable[[str], str] = no_command
-    speaks: Callable[[FailedCall], bool] = any_call
-    outlives_the_timeout: bool = False
-    notifies_callers: bool = False
-    gives_way_to: frozenset[str] = frozenset()
-    evidence: EvidenceNeeded = field(default_factory=EvidenceNeeded)
+    speaks: Callable[[FailedCall], bool] = anything
     detection: Detection | None = None
-    caught: tuple[Caught, ...] = ()
-    detected: tuple[Detected, ...] = ()
-    near_misses: tuple[NearMiss, ...] = ()
+    examples: tuple[Caught | Detected | NearMiss, ...] = ()
+
+    evidence = EvidenceNeeded()
+
+    # What is only reported has none of these.
+    needs: frozenset[Need] = field(default=frozenset(), init=False)
+    plan: Planner | None = field(default=None, init=False)
+    steps: tuple[type[AttributeStep], ...] = field(default=(), init=False)
+    autonomy: Mode | None = field(default=None, init=False)
+    shows: tuple[str, ...] = field(default=(), init=False)
+    gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
+    mass: MassAdvice = field(default=MassAdvice(), init=False)
+
+    @property
+    def caught(self) -> tuple[Caught, ...]:
+        return tuple(each for each in self.examples if isinstance(each, Caught))
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        return tuple(each for each in self.examples if isinstance(each, Detected))
+
+    @property
+    def near_misses(self) -> tuple[NearMiss, ...]:
+        return tuple(each for each in self.examples if isinstance(each, NearMiss))
 
     @property
     def every_need(self) -> frozenset[Need]:
@@ -180,9 +212,14 @@ class Symptom:
         return bool(self.detection and self.detection.of_configuration)
 
     @property
+    def outlives_the_timeout(self) -> bool:
+        """Whether messages received before a fix still show it: they keep their timeout."""
+        return SetVisibilityTimeout in self.steps
+
+    @property
     def notifies_anyway(self) -> bool:
         """Whether people are to know of it though nothing can be written."""
-        return self.notifies_callers or not self.steps
+        return True
 
     @property
     def runbook(self) -> str:
@@ -191,9 +228,55 @@ class Symptom:
     @property
     def ships_as(self) -> str:
         """How far it goes out of the box, in a word."""
-        if self.plan is None:
-            return "count only" if self.detection is None else "report only"
-        return "page only" if self.autonomy is None else str(self.autonomy)
+        raise NotImplementedError
 
     def matches(self, call: FailedCall) -> bool:
-        return any(each.fits(call) for each in self.seen_as)
+        return any(way.fits(call) for way in self.seen_as)
+
+
+class Reported(Symptom):
+    """A symptom that is only counted or, where a scan detects it, reported."""
+
+    @property
+    def ships_as(self) -> str:
+        return "count only" if self.detection is None else "report only"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Paged(Symptom):
+    """A symptom that people are paged for.
+
+    `shows` names the attributes that its page shows, set or not. While a case of one that it
+    `gives_way_to` is open, or a scan has found one in the same round, on its queue or one whose
+    messages that takes, it is not taken up: that says it better, or has to be fixed first.
+    """
+
+    needs: frozenset[Need] = frozenset({Need.QUEUE})
+    plan: Planner = field()
+    shows: tuple[str, ...] = ()
+    gives_way_to: frozenset[str] = frozenset()
+    mass: MassAdvice = MassAdvice()
+
+    @property
+    def ships_as(self) -> str:
+        return "page only"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fixed(Paged):
+    """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it.
+
+    `notifies_callers`: its page is about who calls, so that it pages even where it can fix.
+    """
+
+    steps: tuple[type[AttributeStep], ...] = field()
+    autonomy: Mode = field()
+    notifies_callers: bool = False
+
+    @property
+    def notifies_anyway(self) -> bool:
+        return self.notifies_callers
+
+    @property
+    def ships_as(self) -> str:
+        return str(self.autonomy)

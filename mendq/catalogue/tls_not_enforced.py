@@ -5,16 +5,15 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-s
 
 from __future__ import annotations
 
-import json
-
-from mendq.catalogue import examples
-from mendq.catalogue.symptom import NOT_FOUND, Detected, Detection, Found, NearMiss, Symptom
+from mendq.catalogue._restore_policy import asked_in
+from mendq.catalogue.examples import ROLE, STANDARD_ARN, policy, queue, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.evidence import granted_by
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts
 from mendq.model.policy import Statement, statements_of
 
 _EVERYTHING = frozenset({"*", "sqs:*"})
-_OPERATORS = frozenset({"bool", "boolifexists"})
+_WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
 
 
 def detect(facts: Facts) -> Found | None:
@@ -31,49 +30,32 @@ def _refuses_without_tls(statement: Statement, facts: Facts) -> bool:
         not statement.allows
         and statement.is_for_everybody
         and not statement.excepting
-        and not _EVERYTHING.isdisjoint(each.lower() for each in statement.actions)
+        and not _EVERYTHING.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
-        and _asks_for_no_tls(statement)
-    )
-
-
-def _asks_for_no_tls(statement: Statement) -> bool:
-    asked = [
-        (operator.lower(), key.lower(), {each.lower() for each in values})
-        for operator, keys in statement.conditions.items()
-        for key, values in keys.items()
-    ]
-    return len(asked) == 1 and (
-        asked[0][0] in _OPERATORS and asked[0][1:] == ("aws:securetransport", {"false"})
+        and asked_in(statement) in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
     )
 
 
 def _queue(**statement: object) -> Facts:
     deny = {
         "Effect": "Deny",
-        "Principal": "*",
         "Action": "sqs:*",
-        "Resource": examples.STANDARD_ARN,
+        "Resource": STANDARD_ARN,
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [{**deny, **statement}]})
-    return examples.queue(queue_arn=examples.STANDARD_ARN, Policy=policy)
+    return standard(Policy=policy(**{**deny, **statement}))
 
 
-TLS_NOT_ENFORCED = Symptom(
+TLS_NOT_ENFORCED = Reported(
     name="tls_not_enforced",
     sentence="The queue's policy does not refuse calls without TLS.",
     plan_in_words="Report it; never write a policy.",
-    aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
-    "sqs-security-best-practices.html",
-    detection=Detection(detect, needs=frozenset({Need.QUEUE}), of_configuration=True),
-    detected=(
-        Detected("no policy at all", examples.queue()),
+    aws_page=f"{SQS_GUIDE}/sqs-security-best-practices.html",
+    detection=Detection(detect, of_configuration=True),
+    examples=(
+        Detected("no policy at all", queue()),
         Detected("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
-        Detected(
-            "it refuses one role alone",
-            _queue(Principal={"AWS": "arn:aws:iam::123456789012:role/shop"}),
-        ),
+        Detected("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
         Detected(
             "it refuses only from one address",
             _queue(
@@ -83,18 +65,11 @@ TLS_NOT_ENFORCED = Symptom(
                 }
             ),
         ),
-    ),
-    near_misses=(
-        NearMiss("as AWS writes it", NOT_FOUND, facts=_queue()),
-        NearMiss(
+        NotFound("as AWS writes it", _queue()),
+        NotFound(
             "for whatever resource and action",
-            NOT_FOUND,
-            facts=_queue(Action="*", Resource="*", Principal={"AWS": "*"}),
+            _queue(Action="*", Resource="*", Principal={"AWS": "*"}),
         ),
-        NearMiss(
-            "a policy that cannot be read",
-            NOT_FOUND,
-            facts=examples.queue(Policy='{"Statement":'),
-        ),
+        NotFound("a policy that cannot be read", queue(Policy='{"Statement":')),
     ),
 )

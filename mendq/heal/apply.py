@@ -35,7 +35,7 @@ from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import WATCHED, counts_from
 from mendq.model.limits import Timing
-from mendq.model.plan import AWS_REFUSED, Plan, Refusal
+from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Plan, Refusal, Retry
 from mendq.model.steps import AttributeStep
 
 
@@ -43,13 +43,13 @@ def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep])
     """A refusal where the queue no longer stands as it was `seen`, or is another of its name."""
     if facts.created_at != seen.created_at:
         reason = "the queue was deleted and made anew while Mendq looked"
-        return Refusal("changed_meanwhile", reason, becomes=None, again=True)
+        return Retry("changed_meanwhile", reason)
     for step in steps:
         found = step.standing_in(facts.attributes)
         if found != str(step.before):
             became = f"{step.attribute} became {found} while Mendq looked"
             reason = f"{became}; somebody is at work on it"
-            return Refusal("changed_meanwhile", reason, becomes=None, again=True)
+            return Retry("changed_meanwhile", reason)
     return None
 
 
@@ -73,7 +73,7 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
             raise StepFailed(steps[0], str(error)) from error
-        return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", becomes=State.ESCALATED)
+        return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
 
 
@@ -144,7 +144,7 @@ def _too_late(context: WritingContext) -> Refusal | None:
     if context.remaining_seconds() >= guardrails.SECONDS_TO_RECORD:
         return None
     reason = "too little of the Lambda's time is left to record a write"
-    return Refusal("too_little_time", reason, becomes=None, again=True)
+    return Retry("too_little_time", reason)
 
 
 def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcome:
@@ -166,7 +166,7 @@ def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcom
 
 def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
     """Keep the evidence, or beside a case that waits why it does."""
-    refusal, silent = verdict.refusal, replace(verdict.refusal, becomes=None)
+    refusal, silent = verdict.refusal, verdict.refusal.as_kind(Ignore)
     if situation.waits is not None:
         known = situation.view.hold_up
         hold_up = HoldUp(known.since if known else run.now, refusal.code, refusal.reason)
@@ -175,7 +175,7 @@ def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
         return Outcome(refusal=silent)
     if situation.open_case is not None:
         noted = _note_failures(situation.open_case, situation, run)
-        return Outcome(refusal=silent if noted else replace(silent, again=True))
+        return Outcome(refusal=silent if noted else silent.as_kind(Retry))
     enough = situation.suffices(_remember(verdict.evidence, situation, run))
     return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
 

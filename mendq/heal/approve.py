@@ -30,7 +30,7 @@ from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import ManualTransition
-from mendq.model.plan import Refusal, owner_of_case
+from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.notifications.text import plain
 
 Document = dict[str, Any]
@@ -64,7 +64,7 @@ class OperatorRequest:
 
 def refused(code: str, reason: str, *, again: bool = False) -> Refusal:
     """A refusal that nothing is written down for."""
-    return Refusal(code, reason, becomes=None, again=again)
+    return (Retry if again else Ignore)(code, reason)
 
 
 @dataclass(frozen=True)

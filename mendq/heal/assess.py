@@ -22,7 +22,7 @@ from mendq.heal.repeats import asks_for, needs_no_look, was_noted_lately, with_o
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Mode
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import parts_of
 
 
@@ -231,5 +231,5 @@ def _said_of_another(group: Group, about: str, run: FixContext) -> Refusal | Non
         is_open = case is not None and case.is_open(run.now, run.settings.timing)
         if case is not None and is_open and asks_for(case, about):
             reason = f"case {case.case_id} of {queue_arn} asks for {about} already"
-            return Refusal("said_of_another", reason, becomes=None)
+            return Ignore("said_of_another", reason)
     return None

@@ -21,7 +21,7 @@ from mendq.heal.guardrails import FEW_QUEUES, Home
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Consent
-from mendq.model.plan import Refusal, owner_of_case
+from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.model.queue import partition_of
 from mendq.model.settings import HealSettings, OwnerSettings
 from mendq.model.steps import Owner
@@ -118,7 +118,7 @@ class Outcome:
 
 def declined(code: str, reason: str, *, again: bool = False) -> Outcome:
     """An outcome that nothing is written down for."""
-    return Outcome(refusal=Refusal(code, reason, becomes=None, again=again))
+    return Outcome(refusal=(Retry if again else Ignore)(code, reason))
 
 
 Functions = Mapping[Owner, str]

@@ -14,7 +14,7 @@ from mendq.model.case import Case, Severity, State, longest_in, opened, severity
 from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode, deployed_by
-from mendq.model.plan import Plan, Refusal, owner_of_plan
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse, owner_of_plan
 from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
 
@@ -73,7 +73,7 @@ def decide_unlooked(situation: Situation) -> Verdict | None:
         if situation.mode is Mode.HEAL:
             return None
         unseen = replace(situation, facts=replace(nothing, tags={}))
-        return _end(unseen, Refusal("not_any_more", "Mendq may no longer change this queue"))
+        return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
     refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
     if refusal is None or situation.has_strangers:
         return None
@@ -110,7 +110,7 @@ def _since_last_change(situation: Situation) -> Situation:
 def _plan(situation: Situation) -> Plan | Refusal:
     plan = situation.symptom.plan
     if plan is None:
-        return Refusal("count_only", "it is only counted", becomes=None)
+        return Ignore("count_only", "it is only counted")
     return plan(situation.facts, situation.limits)
 
 
@@ -119,7 +119,7 @@ def _recently_changed(situation: Situation, heard: Situation) -> Verdict | None:
     refusal = keeps_changing(situation.changes, situation.now)
     if refusal is None:
         reason = "most failed calls are from before the queue was last changed"
-        return _decline(heard, Refusal("before_last_change", reason, becomes=None))
+        return _decline(heard, Ignore("before_last_change", reason))
     return _refuse(situation, refusal)
 
 
@@ -205,7 +205,7 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
         reason = f"{reason}; it can be approved until {moment(situation.now + longest)}"
     case = _opened(situation, state, reason, plan.steps)
     if _is_repeat(situation, case):
-        return SayNo(Refusal("said_already", case.reason, becomes=None))
+        return SayNo(Ignore("said_already", case.reason))
     told = _notification(situation, severity_of(case, mode, of_the_plan=True))
     return Record(case, replace(told, first=plan.first, beyond=tuple(map(str, plan.proposal))))
 
@@ -275,18 +275,18 @@ def _plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Approved: the plan that was shown, or none."""
     plan = _plan(situation)
     if _is_another_queue(case, situation.facts):
-        plan = Refusal("another_queue", "there is another queue of that name by now")
+        plan = Refuse("another_queue", "there is another queue of that name by now")
     elif isinstance(plan, Plan) and not plan.steps:
-        plan = Refusal("healthy", "the queue has what it needs by now")
+        plan = Refuse("healthy", "the queue has what it needs by now")
     if isinstance(plan, Refusal):
         return plan
     if case.state is State.APPROVED and _documents(plan.steps) != case.steps:
         now = ", ".join(map(str, plan.steps))
-        return Refusal("plan_changed", f"the queue has changed: the plan would be {now} now")
+        return Refuse("plan_changed", f"the queue has changed: the plan would be {now} now")
     if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
-        return Refusal("not_by_itself", "a person has to see this step first")
+        return Refuse("not_by_itself", "a person has to see this step first")
     if owner_of_plan(plan.steps) is not situation.whose:
-        return Refusal("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
+        return Refuse("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
     return plan
 
 

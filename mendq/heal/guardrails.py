@@ -14,7 +14,7 @@ from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
 from mendq.model.queue import partition_of, parts_of
 from mendq.model.steps import AttributeStep, Owner
 from mendq.notifications.configuration import in_short
@@ -138,7 +138,7 @@ class Home:
 
 def own_call(call: FailedCall, home: Home) -> Refusal | None:
     if call.principal_arn in home.own_roles:
-        return Refusal("own_call", "the call was Mendq's own", becomes=None)
+        return Ignore("own_call", "the call was Mendq's own")
     return None
 
 
@@ -146,7 +146,7 @@ def elsewhere(call: FailedCall, home: Home) -> Refusal | None:
     queue = parts_of(call.queue_arn) if call.queue_arn else None
     here = (partition_of(home.region), home.region, home.account)
     if queue is None or queue[:3] != here:
-        return Refusal("elsewhere", "the queue is in another account or region", becomes=None)
+        return Ignore("elsewhere", "the queue is in another account or region")
     return None
 
 
@@ -162,14 +162,14 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 
 def frozen(situation: Situation) -> Refusal | None:
     if situation.writes and situation.view.frozen is not None:
-        return Refusal("frozen", f"changes are frozen: {situation.view.frozen}")
+        return Refuse("frozen", f"changes are frozen: {situation.view.frozen}")
     return None
 
 
 def stale_or_future(situation: Situation) -> Refusal | None:
     if not situation.fresh:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
-        return Refusal("stale_or_future", reason, becomes=None)
+        return Ignore("stale_or_future", reason)
     return None
 
 
@@ -178,20 +178,20 @@ def too_little_evidence(situation: Situation) -> Refusal | None:
         needed = situation.symptom.evidence
         calls = f"fewer than {needed.distinct_events} distinct failed calls"
         reason = f"{calls} in {needed.within_seconds} s"
-        return Refusal("too_little_evidence", reason, becomes=None)
+        return Ignore("too_little_evidence", reason)
     return None
 
 
 def case_already_open(situation: Situation) -> Refusal | None:
     case = situation.open_case
     if case is not None:
-        return Refusal("case_already_open", f"case {case.case_id} is {case.state}", becomes=None)
+        return Ignore("case_already_open", f"case {case.case_id} is {case.state}")
     return None
 
 
 def claimed_by_another(situation: Situation) -> Refusal | None:
     if situation.view.held_by_another(situation.owner, situation.now):
-        return Refusal("claimed", "another run is at work on it", becomes=None, again=True)
+        return Retry("claimed", "another run is at work on it")
     return None
 
 
@@ -210,9 +210,9 @@ def _overridden(step: AttributeStep, situation: Situation) -> Refusal | None:
                 f"it shows again since {attribute} was rolled back, and Mendq would make it "
                 f"{step.after} again; it leaves it alone until {until}"
             )
-            return Refusal("overridden", reason)
+            return Refuse("overridden", reason)
         reason = f"another principal keeps {attribute}; silent until {until}"
-        return Refusal("overridden", reason, becomes=None)
+        return Ignore("overridden", reason)
     was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
     if record.overridden_until is None and not was_ours:
         reason = (
@@ -220,7 +220,7 @@ def _overridden(step: AttributeStep, situation: Situation) -> Refusal | None:
             f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
             "Mendq stays away for 7 days"
         )
-        return Refusal("overridden", reason, State.OVERRIDDEN, silent_in_observe=True)
+        return Override("overridden", reason)
     return None
 
 
@@ -228,7 +228,7 @@ def out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
     for step in plan.steps:
         fault = step.out_of_bounds()
         if fault:
-            return Refusal("out_of_bounds", fault)
+            return Refuse("out_of_bounds", fault)
     return None
 
 
@@ -236,7 +236,7 @@ def too_soon(situation: Situation, plan: Plan) -> Refusal | None:
     minutes = situation.timing.cooldown_minutes
     written, attribute = situation.most_written_since(plan, timedelta(minutes=minutes))
     if written:
-        return Refusal("too_soon", f"{attribute} was written less than {minutes} minutes ago")
+        return Refuse("too_soon", f"{attribute} was written less than {minutes} minutes ago")
     return None
 
 
@@ -245,7 +245,7 @@ def too_often(situation: Situation, plan: Plan) -> Refusal | None:
     written, attribute = situation.most_written_since(plan, A_DAY)
     if attribute and written >= most:
         reason = f"{attribute} was written {most} times in 24 hours; a person decides"
-        return Refusal("too_often", reason, State.ESCALATED, silent_in_observe=True)
+        return Escalate("too_often", reason, silent_in_observe=True)
     return _more_than_its_own_bound(situation, plan)
 
 
@@ -256,7 +256,7 @@ def _more_than_its_own_bound(situation: Situation, plan: Plan) -> Refusal | None
         if most is not None and situation.written_since(step.attribute, A_DAY) >= most:
             times = "once" if most == 1 else f"{most} times"
             reason = f"{step.attribute} may be written {times} in 24 hours, and was"
-            return Refusal("too_often", reason)
+            return Refuse("too_often", reason)
     return None
 
 
@@ -278,20 +278,20 @@ def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | N
         return None
     spread = f"{queues} of {managed} managed queues show it within the hour"
     reason = f"{spread}: the cause is not this queue's"
-    return Refusal("mass_symptom", reason, silent_in_observe=True)
+    return Refuse("mass_symptom", reason, silent_in_observe=True)
 
 
 def _too_many_drills(queues: int) -> Refusal | None:
     if queues <= MOST_DRILLS:
         return None
     reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are fixed"
-    return Refusal("mass_symptom", reason, silent_in_observe=True)
+    return Refuse("mass_symptom", reason, silent_in_observe=True)
 
 
 def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
     if situation.remaining_seconds < SECONDS_TO_WRITE:
         reason = "too little of the Lambda's time is left to write and record"
-        return Refusal("too_little_time", reason, becomes=None, again=True)
+        return Retry("too_little_time", reason)
     return None
 
 

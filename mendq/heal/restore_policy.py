@@ -13,9 +13,8 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable, is_passing
 from mendq.cases.pins import Pins
 from mendq.heal.apply import write
-from mendq.model.case import State
 from mendq.model.facts import Facts
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import Pin, doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
 
@@ -52,8 +51,8 @@ def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | 
 def _unanswered(check: str, error: ClientError | BotoCoreError) -> Refusal:
     reason = f"Access Analyzer's {check} of the pinned policy did not answer: {error}"
     if is_passing(error):
-        return Refusal("access_not_checked", reason, becomes=None, again=True)
-    return Refusal("access_not_checked", reason, becomes=State.ESCALATED)
+        return Retry("access_not_checked", reason)
+    return Escalate("access_not_checked", reason)
 
 
 def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
@@ -63,7 +62,7 @@ def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
     sentences = [str(answer.get("message", "")), *reasons]
     said = "; ".join(each.rstrip(". ") for each in sentences)
     reason = f"the pinned policy does not pass Access Analyzer's {check}: {said}"
-    return Refusal("access_check_failed", reason, becomes=State.ESCALATED)
+    return Escalate("access_check_failed", reason)
 
 
 @dataclass(frozen=True)
@@ -105,4 +104,4 @@ class PolicyWriter:
 
 
 def _not_pinned(reason: str) -> Refusal:
-    return Refusal("pin_not_good", reason, becomes=State.ESCALATED)
+    return Escalate("pin_not_good", reason)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
@@ -31,30 +32,66 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing is changed.
+    """Why nothing is changed; what follows from it is its type.
 
-    `becomes` is the state the case opens in; None where nothing is written down.
-    `again` asks for the same events once more: the reason passes by itself. `next_command` is what
-    whoever is paged runs first. `silent_in_observe` is one that people hear of only where Mendq may
-    act: it is a guess, or about what Mendq would write or has written.
+    `next_command` is what whoever is paged runs first. `silent_in_observe` is one that people hear
+    of only where Mendq may act: it is a guess, or about what Mendq would write or has written.
     """
 
     code: str
     reason: str
-    becomes: State | None = State.REFUSED
-    again: bool = False
     next_command: str = ""
     silent_in_observe: bool = False
+
+    # The state that its case opens in; None where nothing is written down.
+    becomes: ClassVar[State | None] = None
+    # Whether the same events come once more.
+    again: ClassVar[bool] = False
 
     def heard_in(self, mode: Mode) -> bool:
         """Whether it is anything to tell people, as far as the mode decides."""
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
     def as_said_in(self, mode: Mode) -> Refusal:
-        """What is not told stands in the case all the same, as `refused`."""
-        if self.becomes is None or self.heard_in(mode):
+        """The refusal that is written down: what people do not hear of is only `refused`."""
+        return self if self.becomes is None or self.heard_in(mode) else self.as_kind(Refuse)
+
+    def as_kind(self, kind: type[Refusal]) -> Refusal:
+        """The same code and reason with what follows from another kind."""
+        if isinstance(self, kind):
             return self
-        return replace(self, becomes=State.REFUSED)
+        return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
+
+
+class Ignore(Refusal):
+    """Nothing is written down."""
+
+
+class Retry(Ignore):
+    """The reason passes by itself: the same events are asked for once more."""
+
+    again = True
+
+
+class Refuse(Refusal):
+    """A case says it."""
+
+    becomes = State.REFUSED
+
+
+class Escalate(Refusal):
+    """A person is paged."""
+
+    becomes = State.ESCALATED
+
+
+@dataclass(frozen=True)
+class Override(Refusal):
+    """Somebody else's value stands; people hear of it where Mendq may write."""
+
+    silent_in_observe: bool = True
+
+    becomes = State.OVERRIDDEN
 
 
 def owner_of_plan(steps: Sequence[AttributeStep]) -> Owner:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from mendq.model.evidence import to_text
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def start(
     )
     for run in (run for page in pages for run in page["jobRuns"]):
         if run.get("name", "").startswith(f"{job.kind}-"):
-            return Refusal("run_active", f"{run['name']} still goes on", becomes=None)
+            return Ignore("run_active", f"{run['name']} still goes on")
     submitted = {
         "entryPoint": settings.entry_point,
         "entryPointArguments": list(job.arguments),

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import Run, Watched, WeekEnded, run_named_in, watched
 from mendq.nightly.verdict import LOOKED_BACK_DAYS, NightlyRead, nightly_key, read_nightly
@@ -101,4 +101,4 @@ def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:
 
 
 def _not_watched(code: str, reason: str) -> Refusal:
-    return Refusal(code, reason, becomes=None)
+    return Ignore(code, reason)

@@ -24,7 +24,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
@@ -229,7 +229,7 @@ class RedriveStart:
         if refusal := changed_meanwhile(now, seen, steps):
             return refusal
         if fault := self._misfit(clients, now, steps):
-            return Refusal("redrive_unfit", f"no message goes back: {fault}")
+            return Refuse("redrive_unfit", f"no message goes back: {fault}")
         to_set = [step for step in steps if step.leaves_a_value]
         return write(clients, seen, to_set) if to_set else None
 

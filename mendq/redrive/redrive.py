@@ -24,7 +24,7 @@ from mendq.model.case import Case, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
-from mendq.model.plan import Refusal
+from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import arn_of, parts_of
 from mendq.model.steps import RedriveMessages
 from mendq.redrive.machine import Blocked, End, Put, Tick
@@ -220,7 +220,7 @@ def _named(request: Mapping[str, Any], run: RedriveRun) -> tuple[Symptom, str, s
 
 
 def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:
-    return Ticked(refusal=Refusal(code, reason, becomes=None, again=again))
+    return Ticked(refusal=(Retry if again else Ignore)(code, reason))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 # Where the code stands among the arguments of what makes a refusal.
-MAKERS = {"Refusal": 0, "declined": 0, "refused": 0, "_condition": 2}
+KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
+MAKERS = {**KINDS, "declined": 0, "refused": 0, "_condition": 2}
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 
@@ -45,7 +46,7 @@ def _explained(text: str) -> set[str]:
 
 
 def test_a_code_is_found_however_its_call_is_broken_into_lines() -> None:
-    source = 'x = Refusal(\n  "a_code", y)\nz = declined("b_code", "")\nRefusal(given.code, "")'
+    source = 'x = Refuse(\n  "a_code", y)\nz = declined("b_code", "")\nRefuse(given.code, "")'
     assert set(_codes(source)) == {"a_code", "b_code"}
     given_by_examples_alone = {"denied_to_all", "too_many_sources"}
     assert {"own_call", "said_already", "account_budget", *given_by_examples_alone} <= _emitted()

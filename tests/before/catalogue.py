@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue import CATALOGUE, examples, match
-from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.symptom import Fixed, NearMiss, NotMatched, Refused, Symptom
 from mendq.model.facts import Facts
 from mendq.model.failed_call import CODES, FailedCall, canonical
 from mendq.model.limits import Limits
@@ -57,12 +57,12 @@ def _symptom(entry: Symptom) -> dict[str, Any]:
         "shows": sorted(entry.shows),
         "gives_way_to": entry.gives_way_to,
         "outlives_a_change": entry.outlives_the_timeout,
-        "about_callers": entry.notifies_callers,
+        "about_callers": isinstance(entry, Fixed) and entry.notifies_callers,
         "speaks_of_every_call": entry.speaks.__name__,
         "seen_as": sorted(
             f"{each.error_code} {_events(each.event_names)}" for each in entry.seen_as
         ),
-        "many_at_once": [entry.mass_advice, entry.mass_look(examples.STANDARD_ARN)],
+        "many_at_once": [entry.mass.words, entry.mass.command(examples.STANDARD_ARN)],
         "detection": None
         if detection is None
         else {
@@ -72,10 +72,7 @@ def _symptom(entry: Symptom) -> dict[str, Any]:
         },
         "caught": {each.title: _answer(entry, each.call, each.facts) for each in entry.caught},
         "detected": {each.title: _answer(entry, None, each.facts) for each in entry.detected},
-        "near_misses": {
-            each.title: {"code": each.code, **_answer(entry, each.call, each.facts)}
-            for each in entry.near_misses
-        },
+        "near_misses": {each.title: _near_miss(entry, each) for each in entry.near_misses},
     }
 
 
@@ -100,6 +97,13 @@ def _answer(entry: Symptom, call: FailedCall | None, facts: Facts | None) -> dic
     if entry.plan is not None:
         answer["answer"] = answer_of(entry.plan(facts, Limits()))
     return answer
+
+
+def _near_miss(entry: Symptom, example: NearMiss) -> dict[str, Any]:
+    if isinstance(example, NotMatched):
+        return {"code": "no_match", **_answer(entry, example.call, None)}
+    code = example.code if isinstance(example, Refused) else "not_found"
+    return {"code": code, **_answer(entry, None, example.facts)}
 
 
 def _step(kind: Any) -> dict[str, Any]:

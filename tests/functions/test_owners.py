@@ -16,9 +16,9 @@ from mendq.model.steps import AttachDlq
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import ALICE, OWNERS, Heal, case_of, fail, move, outcomes, say, states
-from tests.redrive.world import redriving
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
+from tests.redrive.world import redriving
 from tests.scan.scanning import scanning
 
 TAKES_UP = (attach_dlq, heal, redrive, restore_policy)

@@ -11,7 +11,7 @@ import pytest
 from mendq.cases.record import Notification
 from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Caught, Detected, NearMiss, Symptom
+from mendq.catalogue.symptom import NotMatched, Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import Record, decide
 from mendq.model.case import Case, State
@@ -41,9 +41,8 @@ REMEDY_OF_NO_USE = {
 
 def _facts_of(entry: Symptom) -> Iterator[Facts]:
     """Of all its examples, those that must not be touched among them, as calls and scans do."""
-    examples: list[Caught | Detected | NearMiss] = [*entry.caught, *entry.detected]
-    for example in [*examples, *entry.near_misses]:
-        if example.facts is not None:
+    for example in entry.examples:
+        if not isinstance(example, NotMatched) and example.facts is not None:
             yield example.facts
             found = entry.detection and entry.detection.detect(example.facts)
             if found:

@@ -19,9 +19,9 @@ from mendq.probe.send import send_probe
 from tests.heal.conftest import Account, moto_account
 from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
-from tests.redrive.world import Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
+from tests.redrive.world import Redriving, redriving
 
 METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
 

@@ -16,11 +16,11 @@ from mendq.model.steps import SetMessageRetention
 from mendq.redrive.messages import REDRIVE_COUNT
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import Ticked, redrive
-from tests.redrive.world import LONGEST, SYMPTOM, Redriving, redriving
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody
 from tests.infra.scan_runs import ANSWERS
 from tests.infra.synthesized import CALENDAR
+from tests.redrive.world import LONGEST, SYMPTOM, Redriving, redriving
 
 DAYS_4 = 345_600
 MAPPINGS = "ListEventSourceMappings"

@@ -14,12 +14,11 @@ from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.symptom import Detection, Found, Symptom
+from mendq.catalogue.symptom import Detection, Found, Paged
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
-from mendq.model.case import State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.plan import Refusal
+from mendq.model.plan import Escalate
 from tests.scan.scanning import Scanning, an_hour_on, consumed
 
 A_DAY = 86_400
@@ -35,14 +34,14 @@ def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> st
     return arn
 
 
-def slow(of_configuration: bool = False) -> Symptom:
+def slow(of_configuration: bool = False) -> Paged:
     """Seen on every queue that was measured, or on every one."""
-    return replace(
-        DLQ_RETENTION_TOO_SHORT,
+    return Paged(
         name="slow",
-        steps=(),
-        plan=lambda facts, _limits: Refusal("slow", facts.found, State.ESCALATED),
-        needs=frozenset({Need.QUEUE}),
+        sentence="It is slow.",
+        plan_in_words="Page.",
+        aws_page="",
+        plan=lambda facts, _limits: Escalate("slow", facts.found),
         detection=Detection(
             detect=lambda facts: (
                 Found("it is slow") if of_configuration or facts.measured else None
@@ -50,8 +49,6 @@ def slow(of_configuration: bool = False) -> Symptom:
             needs=frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
             of_configuration=of_configuration,
         ),
-        detected=(),
-        near_misses=(),
     )
 
 

@@ -62,7 +62,7 @@ CATALOGUE = (
         Mutant("a caller's own mistake is taken for the queue's fault", _SYMPTOM,
             "SeenAs.fits", "and self.says(call.error_message)", ""),
     )),
-    Selection(("tests.catalogue.test_visibility_expired",), (
+    Selection(("tests.catalogue.test_visibility",), (
         Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "over_ceiling",
             "need.seconds <= ceiling_seconds", "need.seconds <= ceiling_seconds + 1"),
         Mutant("a tag cannot lower the ceiling of its queue", _NEEDS, "ceiling_seconds",
@@ -92,7 +92,7 @@ CATALOGUE = (
             "max(unmet(facts, needs) or needs", "min(unmet(facts, needs) or needs"),
     )),
     Selection((
-        "tests.catalogue.test_visibility_race",
+        "tests.catalogue.test_visibility",
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("messages that are moved back are taken for messages handled twice", _RACE,
@@ -118,7 +118,7 @@ CATALOGUE = (
         Mutant("a tag of other digits than ours is taken for a number of seconds", _TAGS,
             "seconds_tag", "text.isascii() and text.isdecimal()", "text.isdecimal()"),
     )),
-    Selection(("tests.catalogue.test_policy_grants",), (
+    Selection(("tests.catalogue.test_policies",), (
         Mutant("a policy under a condition is taken for a grant", _GRANTS, "_allows",
             "and not statement.conditions", ""),
         Mutant("a statement that denies is not seen", _GRANTS, "grants",
@@ -131,27 +131,25 @@ CATALOGUE = (
             "is_open_to_everybody", "return True", "return False"),
     )),
     Selection((
-        "tests.catalogue.test_kms_throttled",
-        "tests.catalogue.test_in_flight_limit",
-        "tests.catalogue.test_fifo_throttled",
-        "tests.catalogue.test_message_too_long",
-        "tests.catalogue.test_messages_about_to_expire",
-        "tests.catalogue.test_dlq_access_refused",
-        "tests.catalogue.test_consumer_failing",
+        "tests.catalogue.test_keys",
+        "tests.catalogue.test_attributes",
+        "tests.catalogue.test_measured",
+        "tests.catalogue.test_dlq",
+        f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("a revoked key goes on working for more than an hour", _STEPS,
             "SetKmsDataKeyReusePeriod", "maximum = 3_600", "maximum = 86_400"),
         Mutant("data keys are changed of a queue that has none",
-            "mendq.catalogue.kms_throttled", "_not_encrypted",
-            "if facts.kms_key is not None:", "if facts.kms_key is not None or facts.exists:"),
+            "mendq.catalogue.kms_throttled", "plan",
+            "if facts.kms_key is None:", "if facts.kms_key is None and not facts.exists:"),
         Mutant("the throughput of a FIFO queue is set over a value that SQS added",
-            "mendq.catalogue.fifo_throttled", "_unknown_value",
-            "if standing != step.shipped:", "if standing == step.shipped:"),
+            "mendq.catalogue.fifo_throttled", "plan",
+            "if stands[step] != step.shipped:", "if stands[step] == step.shipped:"),
         Mutant("a message becomes longer than its DLQ takes",
             "mendq.catalogue.message_too_long", "_dlq_first",
             "if taken >= MOST_BYTES:", "if taken >= 1_024:"),
         Mutant("nobody is asked before messages outgrow their DLQ",
-            "mendq.catalogue.message_too_long", "_raise", "at_most=Mode.PROPOSE",
+            "mendq.catalogue.message_too_long", "plan", "at_most=Mode.PROPOSE",
             "at_most=Mode.HEAL"),
         Mutant("a backlog that is gone by tonight is taken for messages that expire",
             "mendq.catalogue.messages_about_to_expire", "detect",
@@ -170,7 +168,7 @@ CATALOGUE = (
             "max(messages, measured.fruitless_receives) >= FEWEST_MESSAGES"),
     )),
     Selection((
-        "tests.catalogue.test_dlq_expire_first",
+        "tests.catalogue.test_dlq",
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("DLQ messages are kept no longer than their source keeps messages",

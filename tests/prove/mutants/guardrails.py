@@ -53,7 +53,7 @@ GUARDRAILS = (
             "situation.view.held_by_another(situation.owner, situation.now)",
             "situation.view.held_by_another(situation.owner, situation.now) is None"),
         Mutant("a run that another's claim stops never comes again", _GUARDRAILS,
-            "claimed_by_another", "again=True", "again=False"),
+            "claimed_by_another", "Retry(", "Ignore("),
         Mutant("a step out of AWS's bounds is written", _GUARDRAILS, "out_of_bounds",
             "if fault:", "if not fault and step is None:"),
         Mutant("five per cent of the queues at once are taken for single faults", _GUARDRAILS,

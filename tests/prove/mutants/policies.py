@@ -68,7 +68,7 @@ POLICIES = (
             "if pinned.is_settled:", "if not pinned.is_settled:"),
     )),
     Selection((
-        "tests.catalogue.test_access_denied",
+        "tests.catalogue.test_policies",
         "tests.catalogue.test_catalogue",
     ), (
         Mutant("a pinned policy is restored that lets everybody in", _RESTORING, "_pointless",
@@ -110,7 +110,10 @@ POLICIES = (
         Mutant("the Lambda of DLQs writes another's attributes", _FIT, "_fault",
             'return "this Lambda does not own it"', "return None"),
     )),
-    Selection(("tests.catalogue.test_attaching",), (
+    Selection((
+        "tests.catalogue.test_dlq",
+        "tests.catalogue.test_catalogue::test_a_near_miss_is_not_touched",
+    ), (
         Mutant("the backlog of a consumer that fails is dumped into a new DLQ",
             _ATTACHING, "_cause", "if opened:", "if not opened:"),
         Mutant("a DLQ is attached though nothing was measured", _ATTACHING,

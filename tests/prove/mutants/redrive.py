@@ -128,7 +128,7 @@ REDRIVE = (
             "if not key and is_aws_managed(key) and is_owners:"),
     )),
     Selection((
-        "tests.catalogue.test_redriving",
+        "tests.catalogue.test_redrive",
         "tests.catalogue.test_catalogue::test_a_near_miss_is_not_touched",
     ), (
         Mutant("a redrive of nothing is proposed", _REFUSALS, "_AGAINST", "_nothing_waits,",
@@ -154,7 +154,7 @@ REDRIVE = (
         Mutant("messages are sent back through a policy that denies it", _REFUSALS,
             "_AGAINST", "_for_one_network,", ""),
     )),
-    Selection(("tests.catalogue.test_retention_clock",), (
+    Selection(("tests.catalogue.test_time_left",), (
         Mutant("messages expire while a redrive that is too slow goes on", _CLOCK,
             "could_lose", "max(SAFETY * (lasts or timedelta()), UNHURRIED)", "UNHURRIED"),
         Mutant("the age of DLQ messages is taken from when they were moved", _CLOCK,

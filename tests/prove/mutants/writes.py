@@ -36,8 +36,8 @@ WRITES = (
         Mutant("a person's value is overwritten between look and write", _STEPS,
             "changed_meanwhile", "found != str(step.before)", "found is None"),
         Mutant("what AWS refused is recorded as written", _STEPS, "write",
-            'return Refusal(AWS_REFUSED, f"AWS refused the change: {error}", '
-            "becomes=State.ESCALATED)", "return None"),
+            'return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")',
+            "return None"),
     )),
     Selection((
         f"{_FIXING}::test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value",

@@ -1,0 +1,103 @@
+"""Ask an entry of the catalogue, and compare what it says with what is recorded."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+from botocore import xform_name
+
+from mendq.catalogue.symptom import Detected, Symptom
+from mendq.model.facts import Facts
+from mendq.model.limits import Limits
+from mendq.model.plan import Plan, Refusal
+from mendq.model.steps import AttributeStep
+
+LIMITS = Limits()
+_FOLDER = Path(__file__).parent
+
+
+def golden(name: str) -> Any:
+    """A recorded file beside the tests."""
+    return json.loads((_FOLDER / f"{name}.json").read_text())
+
+
+def write_golden(name: str, document: Any) -> None:
+    (_FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def found_in(entry: Symptom, facts: Facts) -> Facts | None:
+    """The facts with what the entry's detection found in them; None where it found nothing."""
+    assert entry.detection is not None
+    found = entry.detection.detect(facts)
+    return None if found is None else replace(facts, found=found.because)
+
+
+def facts_of(entry: Symptom, example: Any) -> Facts:
+    """What an example's answer is made of."""
+    facts = found_in(entry, example.facts) if isinstance(example, Detected) else example.facts
+    assert facts is not None
+    return facts
+
+
+def answer_to(entry: Symptom, facts: Facts) -> Plan | Refusal:
+    assert entry.plan is not None
+    return entry.plan(facts, LIMITS)
+
+
+def planned(entry: Symptom, facts: Facts) -> Plan:
+    """The entry's plan, whose steps are its own and within their bounds."""
+    answer = answer_to(entry, facts)
+    assert isinstance(answer, Plan), answer
+    for step in (*answer.steps, *answer.proposal):
+        assert isinstance(step, entry.steps)
+        assert step.out_of_bounds() is None
+    return answer
+
+
+def step_of(answer: Plan | Refusal) -> AttributeStep:
+    """The only step of a plan."""
+    assert isinstance(answer, Plan), answer
+    (step,) = answer.steps
+    return step
+
+
+def refused(entry: Symptom, facts: Facts) -> Refusal:
+    """The entry's refusal, whose command can be typed as it stands."""
+    answer = answer_to(entry, facts)
+    assert isinstance(answer, Refusal), answer
+    assert answer.reason
+    if answer.next_command.startswith("aws "):
+        assert_exists(answer.next_command)
+    return answer
+
+
+def words_of(answer: Plan | Refusal) -> Mapping[str, Any]:
+    """All that people read of an answer."""
+    if isinstance(answer, Refusal):
+        kind = f"{type(answer).__name__} {answer.code}"
+        silent = {"silent_in_observe": True} if answer.silent_in_observe else {}
+        return {"kind": kind, "reason": answer.reason, "command": answer.next_command, **silent}
+    steps = [[step.attribute, str(step.before), str(step.after)] for step in answer.steps]
+    more = {"first": list(answer.first), "beyond": [str(step.after) for step in answer.proposal]}
+    said = {name: value for name, value in more.items() if value}
+    return {"kind": f"at most {answer.at_most}", "steps": steps, "reason": answer.reason, **said}
+
+
+def assert_exists(command: str) -> None:
+    """Hold an `aws` command against the model of the service that it calls."""
+    program, service, operation, *words = shlex.split(command)
+    assert program == "aws"
+    model = botocore.session.get_session().get_service_model(service)
+    operations = {xform_name(each, "-"): each for each in model.operation_names}
+    shape = model.operation_model(operations[operation]).input_shape
+    members = {xform_name(each, "-") for each in shape.members} if shape else set()
+    options = {word[2:] for word in words if word.startswith("--")}
+    assert options <= members | {"region", "query", "output"}
+    required = {xform_name(each, "-") for each in shape.required_members} if shape else set()
+    assert required <= options

@@ -1,0 +1,115 @@
+"""How far one attribute is changed for failed calls: message size and high throughput."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue.examples import DLQ_ARN, queue, standard
+from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
+from mendq.model.facts import DlqFacts, Facts
+from mendq.model.limits import Mode
+from mendq.model.plan import Ignore, Plan
+from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup
+from tests.catalogue.asking import answer_to, assert_exists, planned, refused, step_of
+
+FULL = "1048576"
+
+
+def taking(redrive: object = "", size: int = 1024, dlq: DlqFacts | None = None) -> Facts:
+    policy = redrive if isinstance(redrive, str) else json.dumps(redrive)
+    return standard(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
+
+
+def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
+    return taking({"deadLetterTargetArn": arn, "maxReceiveCount": 5}, dlq=DlqFacts(arn, attributes))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [taking(), with_dlq({"MaximumMessageSize": FULL}), with_dlq({"VisibilityTimeout": "30"})],
+)
+def test_where_no_dlq_is_in_the_way_the_settings_decide(facts: Facts) -> None:
+    answer = planned(MESSAGE_TOO_LONG, facts)
+    assert (answer.at_most, answer.first) == (Mode.HEAL, ())
+
+
+@pytest.mark.parametrize(
+    ("facts", "because", "command"),
+    [
+        (with_dlq({"MaximumMessageSize": "1048575"}), "takes 1,048,575 bytes", "set"),
+        (with_dlq(None, DLQ_ARN.replace("us-east-1", "eu-west-1")), "account or region", "set"),
+        (
+            with_dlq({"MaximumMessageSize": FULL}, "arn:aws:sqs:us-east-1:210987654321:d"),
+            "account or region",
+            "set",
+        ),
+        (with_dlq(None), "is gone", "get"),
+        (taking({"deadLetterTargetArn": DLQ_ARN}), "names no queue", "get"),
+        (taking("{not json"), "names no queue", "get"),
+        (taking("[]"), "names no queue", "get"),
+        (taking({"deadLetterTargetArn": "arn:x; rm -rf"}), "names no queue", "get"),
+        (taking({"deadLetterTargetArn": {"a": 1}}), "names no queue", "get"),
+    ],
+)
+def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, command: str) -> None:
+    answer = planned(MESSAGE_TOO_LONG, facts)
+    assert answer.at_most is Mode.PROPOSE
+    assert because in answer.reason
+    assert "rm -rf" not in answer.reason
+    (first,) = answer.first
+    assert f"{command}-queue-attributes" in first
+    assert_exists(first)
+
+
+@given(st.integers(1_024, 1_048_576), st.text(max_size=80))
+def test_any_redrive_policy_gives_an_answer_within_bounds(size: int, policy: str) -> None:
+    facts = taking(policy, size)
+    if size == 1_048_576:
+        assert isinstance(refused(MESSAGE_TOO_LONG, facts), Ignore)
+    else:
+        assert step_of(planned(MESSAGE_TOO_LONG, facts)).after == 1_048_576
+
+
+SCOPE = DeduplicateByGroup("queue", "messageGroup")
+LIMIT = LimitThroughputByGroup("perQueue", "perMessageGroupId")
+
+
+def fifo(scope: str | None, limit: str | None) -> Facts:
+    pair: dict[str, Any] = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
+    return queue(**{name: value for name, value in pair.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    ("facts", "answer"),
+    [
+        (fifo("tenant", "perMessageGroupId"), "high_throughput_unknown"),
+        (fifo("tenant", None), "high_throughput_unknown"),
+        (fifo("messageGroup", "perTenant"), "high_throughput_unknown"),
+        (fifo("", "perQueue"), "high_throughput_unknown"),
+        (fifo("queue", None), (SCOPE, LIMIT)),
+        (fifo("messageGroup", None), (LIMIT,)),
+        (fifo("queue", "perMessageGroupId"), (SCOPE,)),
+    ],
+)
+def test_what_is_missing_is_turned_on_in_the_order_sqs_wants(facts: Facts, answer: Any) -> None:
+    found = answer_to(FIFO_THROTTLED, facts)
+    assert (found.steps if isinstance(found, Plan) else found.code) == answer
+
+
+WORDS = st.sampled_from(["queue", "messageGroup", "perQueue", "perMessageGroupId"])
+
+
+@given(st.none() | WORDS | st.text(max_size=20), st.none() | WORDS | st.text(max_size=20))
+def test_a_plan_writes_over_nothing_but_what_sqs_ships(
+    scope: str | None, limit: str | None
+) -> None:
+    facts = fifo(scope, limit)
+    if isinstance(answer_to(FIFO_THROTTLED, facts), Plan):
+        assert planned(FIFO_THROTTLED, facts).steps
+        assert {scope, limit} <= {None, "queue", "messageGroup", "perQueue", "perMessageGroupId"}

@@ -1,0 +1,267 @@
+"""Plans for a DLQ, and when none is made although it is missing; whatever people have typed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
+from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    FAILING,
+    FUNCTION,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    but,
+    dlq,
+    queue,
+    sources,
+    standard,
+)
+from mendq.catalogue.symptom import Symptom
+from mendq.model.dlq import attributes_of_dlq
+from mendq.model.facts import DlqFacts, Facts, SourceQueue
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
+from mendq.model.queue import (
+    LONGEST_RETENTION_SECONDS,
+    MOST_SOURCES,
+    Redrive,
+    RedriveAllow,
+    allow_of,
+)
+from mendq.model.steps import Owner
+from tests.catalogue.asking import answer_to, found_in, planned, refused, step_of
+
+NONE = standard(KmsMasterKeyId="alias/orders", dlq_namesake=DlqFacts(DLQ_ARN, None))
+AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
+WAITING = but(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
+
+
+def named_by(facts: Facts, **attributes: str) -> Facts:
+    there = {"QueueArn": DLQ_ARN, **AS_MADE, **attributes}
+    return but(facts, dlq_namesake=DlqFacts(DLQ_ARN, there))
+
+
+def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
+    assert isinstance(answer, Plan)
+    assert {step.owner for step in answer.steps} == {Owner.ATTACH_DLQ}
+    assert all(step.out_of_bounds() is None for step in answer.steps)
+    return [(step.attribute, str(step.after)) for step in answer.steps]
+
+
+def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
+    """A run that died between the two is taken up again; and after an undo the queue is kept."""
+    assert make_and_attach(named_by(NONE), "because") == make_and_attach(NONE, "because")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"KmsMasterKeyId": "alias/others"},
+        {"RedriveAllowPolicy": ""},
+        {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN, STANDARD_ARN)).text},
+        {"RedriveAllowPolicy": "{"},
+        {"Policy": '{"Statement":[]}'},
+        {"RedrivePolicy": Redrive(STANDARD_ARN, 5).text},
+    ],
+)
+def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
+    answer = make_and_attach(named_by(NONE, **attributes), "because")
+    assert isinstance(answer, Escalate)
+    assert answer.code == "name_taken"
+
+
+@pytest.mark.parametrize(
+    ("over", "code"),
+    [
+        ({"RedrivePolicy": Redrive(STANDARD_ARN, 3).text}, "need_already_met"),
+        ({"dlq_sources": sources(QUEUE_ARN)}, "need_already_met"),
+        ({"dlq_sources": None}, "need_already_met"),
+        ({"dlq_namesake": DlqFacts(STANDARD_ARN, None)}, "name_not_known"),
+    ],
+)
+def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: str) -> None:
+    answer = make_and_attach(but(NONE, **over), "because")
+    assert isinstance(answer, Ignore)
+    assert answer.code == code
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        *((but(NONE, open_symptoms=frozenset({cause})), "cause_first") for cause in FIXED_FIRST),
+        # Nobody has opened a case yet, or a person has closed it.
+        (but(WAITING, lambda_consumers=(FAILING,)), "cause_first"),
+        (but(WAITING, sent=200, received=400, deleted=0, backlog_now=200), "cause_first"),
+        (but(WAITING, sent=200, received=300, deleted=300), "cause_first"),
+        (but(NONE, lambda_consumers=(FUNCTION,)), "not_measured"),
+        (but(WAITING, measured=None), "not_measured"),
+        (but(WAITING, move_task_running=True), "not_measured"),
+    ],
+)
+def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
+    for answer in (make_and_attach(facts, "it"), make_again(facts, DLQ_ARN, "it")):
+        assert isinstance(answer, Ignore)
+        assert answer.code == code
+
+
+@pytest.mark.parametrize(
+    "facts", [NONE, WAITING, but(NONE, open_symptoms=frozenset({"kms_throttled"}))]
+)
+def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
+    attached = ("RedrivePolicy", Redrive(DLQ_ARN, 5).text)
+    assert steps_of(make_and_attach(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
+
+
+@pytest.mark.parametrize(
+    ("dlq_arn", "attributes", "is_gone"),
+    [
+        (DLQ_ARN, None, True),
+        (DLQ_ARN, {}, False),
+        (STANDARD_ARN, None, False),
+        (QUEUE_ARN, None, False),
+        (DLQ_ARN.replace("us-east-1", "eu-west-1"), None, False),
+        (DLQ_ARN.replace("123456789012", "210987654321"), None, False),
+        ("orders-dlq", None, False),
+    ],
+)
+def test_gone_is_what_could_stand_there_and_does_not(
+    dlq_arn: str, attributes: dict[str, str] | None, *, is_gone: bool
+) -> None:
+    facts = but(NONE, dlq=DlqFacts(dlq_arn, attributes))
+    assert gone(facts) == (dlq_arn if is_gone else None)
+
+
+def test_who_has_none() -> None:
+    assert has_none(NONE)
+    assert not has_none(but(NONE, RedrivePolicy="{")), "whatever it says"
+    assert gone(NONE) is None
+
+
+def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
+    (names_it,) = (each.facts for each in DLQ_MISSING.detected if each.facts.dlq)
+    assert found_in(DLQ_MISSING, but(names_it, dlq_sources=sources(QUEUE_ARN)))
+    there = but(names_it, dlq=DlqFacts(DLQ_ARN, {"QueueArn": "x"}))
+    assert refused(DLQ_MISSING, there).code == "need_already_met"
+
+
+NAMES = st.integers(0, 24).map(lambda n: f"{STANDARD_ARN}-{n:02}")
+
+
+def allowing(allowed: str, named_by: set[str]) -> Facts:
+    return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*named_by))
+
+
+@given(st.sets(NAMES, max_size=MOST_SOURCES), st.sets(NAMES, max_size=15))
+def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
+    allowed: set[str], named_by: set[str]
+) -> None:
+    facts = allowing(RedriveAllow("byQueue", tuple(sorted(allowed))).text, named_by)
+    answer = answer_to(DLQ_SOURCE_NOT_ALLOWED, facts)
+    if not isinstance(answer, Plan):
+        assert answer.code == ("need_already_met" if named_by <= allowed else "too_many_sources")
+        assert named_by <= allowed or len(allowed) == MOST_SOURCES
+        return
+    step = step_of(planned(DLQ_SOURCE_NOT_ALLOWED, facts))
+    wanted = allow_of(str(step.after))
+    assert wanted is not None
+    assert wanted.permission == "byQueue"
+    added = set(wanted.sources) - allowed
+    assert allowed < set(wanted.sources) <= allowed | named_by
+    assert len(added) == min(len(named_by - allowed), MOST_SOURCES - len(allowed))
+    left = named_by - allowed - added
+    assert ("would stay out" in answer.reason) is bool(left)
+    after = but(facts, RedriveAllowPolicy=step.after)
+    assert bool(found_in(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
+
+
+def test_a_word_that_sqs_may_learn_is_nobody_s_to_change() -> None:
+    facts = allowing('{"redrivePermission":"byAccount"}', {STANDARD_ARN})
+    assert refused(DLQ_SOURCE_NOT_ALLOWED, facts).code == "denied_to_all"
+
+
+DAYS_4 = 345_600
+
+
+def retained(own_seconds: int, *sources_seconds: int) -> Facts:
+    named_by = (
+        SourceQueue(f"{STANDARD_ARN}-{n}", {"MessageRetentionPeriod": str(seconds)})
+        for n, seconds in enumerate(sources_seconds)
+    )
+    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=tuple(named_by))
+
+
+@pytest.mark.parametrize(
+    ("source_seconds", "said"),
+    [((DAYS_4, LONGEST_RETENTION_SECONDS), True), ((DAYS_4,), False)],
+)
+def test_that_it_can_be_no_longer_is_said_where_it_does_not_suffice(
+    source_seconds: tuple[int, ...], *, said: bool
+) -> None:
+    answer = planned(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, *source_seconds))
+    assert ("cannot be longer" in answer.reason) is said
+
+
+def test_the_source_that_keeps_longest_is_named() -> None:
+    found = found_in(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4, 2 * DAYS_4, 60))
+    assert found is not None
+    assert f"{STANDARD_ARN}-1" in found.found
+
+
+ARNS = st.sampled_from([QUEUE_ARN, STANDARD_ARN, DLQ_ARN])
+WORDS = ARNS | st.sampled_from(
+    [
+        *("*", "Allow", "Deny", "sqs:*", "sqs:SendMessage", "sns.amazonaws.com", "false", "5"),
+        *("byQueue", "denyAll", "allowAll", "aws:SecureTransport", "aws:SourceArn", "Bool"),
+        "arn:aws:sns:us-east-1:123456789012:orders",
+    ]
+)
+KEYS = st.sampled_from(
+    [
+        *("Statement", "Effect", "Principal", "NotPrincipal", "Action", "Resource", "Condition"),
+        *("Service", "AWS", "redrivePermission", "sourceQueueArns", "deadLetterTargetArn"),
+        *("maxReceiveCount", "Bool", "ArnEquals", "aws:SecureTransport", "aws:SourceArn"),
+    ]
+)
+JSON = st.recursive(
+    WORDS | st.integers() | st.floats() | st.booleans() | st.none() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=4), inner, max_size=4)
+    ),
+    max_leaves=16,
+)
+TEXTS = st.text(max_size=40) | JSON.map(json.dumps) | st.just("[" * 20_000)
+TYPED = st.dictionaries(
+    st.sampled_from(["Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId"]), TEXTS
+)
+QUEUES = st.none() | st.builds(DlqFacts, ARNS | WORDS, st.none() | TYPED)
+TYPED_BY_PEOPLE = st.builds(
+    lambda arn, attributes, **over: queue(queue_arn=arn, **attributes, **over),
+    ARNS,
+    TYPED,
+    lambda_consumers=st.sampled_from([(), (FUNCTION,)]),
+    dlq=QUEUES,
+    dlq_namesake=QUEUES,
+    dlq_sources=st.lists(st.builds(SourceQueue, ARNS, TYPED), max_size=3).map(tuple),
+)
+CONFIGURATIONS = [entry for entry in CATALOGUE if entry.is_of_configuration]
+
+
+@pytest.mark.parametrize("entry", CONFIGURATIONS, ids=lambda entry: entry.name)
+@given(facts=TYPED_BY_PEOPLE)
+def test_no_text_that_people_typed_makes_a_detection_fail(entry: Symptom, facts: Facts) -> None:
+    found = found_in(entry, facts) or facts
+    if entry.plan is None:
+        return
+    if isinstance(answer_to(entry, found), Plan):
+        planned(entry, found)
+    else:
+        refused(entry, found)

@@ -1,0 +1,130 @@
+"""KMS keys of queues: whose key it is and who calls decide the page; how far one is stretched."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue.examples import queue, standard
+from mendq.catalogue.kms_denied import KMS_DENIED
+from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
+from mendq.catalogue.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.symptom import Symptom
+from mendq.model.facts import Facts
+from mendq.model.plan import Escalate, Plan
+from tests.catalogue.asking import answer_to, found_in, planned, refused, step_of
+
+OURS = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
+THEIRS = "arn:aws:kms:us-east-1:210987654321:key/1234abcd"
+
+
+def called(key: str, *event_names: str) -> Facts:
+    return queue(KmsMasterKeyId=key, event_names=event_names)
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("1234abcd", "key_not_granted"),
+        ("alias/aws/sqs-not", "key_not_granted"),
+        (THEIRS, "key_of_another_account"),
+        ("arn:aws:kms:us-east-1:123456789012:alias/aws/sqs", "aws_managed_key"),
+    ],
+)
+def test_the_key_decides_whose_matter_it_is(key: str, code: str) -> None:
+    assert refused(KMS_DENIED, called(key, "SendMessage")).code == code
+
+
+@pytest.mark.parametrize(
+    ("event_names", "sends", "receives"),
+    [
+        (("SendMessageBatch",), True, False),
+        (("ReceiveMessage",), False, True),
+        (("ReceiveMessage", "SendMessage"), True, True),
+        ((), True, True),
+    ],
+)
+def test_the_calls_decide_which_grants_are_missing(
+    event_names: tuple[str, ...], *, sends: bool, receives: bool
+) -> None:
+    reason = refused(KMS_DENIED, called(OURS, *event_names)).reason
+    assert ("hoever sends needs kms:GenerateDataKey and kms:Decrypt" in reason) == sends
+    assert ("hoever receives needs kms:Decrypt" in reason) == receives
+    assert ". Whoever " in reason
+
+
+def test_kms_gets_the_id_behind_an_alias_because_it_takes_no_alias_there() -> None:
+    page = refused(KMS_DENIED, called("alias/orders", "SendMessage"))
+    words = shlex.split(page.next_command)
+    key_id = words[words.index("--key-id") + 1]
+    assert key_id.startswith("$(aws kms describe-key ")
+    assert key_id.endswith("--key-id alias/orders --query KeyMetadata.KeyId --output text)")
+
+
+@given(st.text(max_size=200), st.sampled_from([KMS_DENIED, KMS_KEY_UNUSABLE]))
+def test_any_text_as_a_key_pages_and_stays_one_word_of_the_command(
+    key: str, entry: Symptom
+) -> None:
+    page = refused(entry, called(key, "ReceiveMessage"))
+    assert isinstance(page, Escalate)
+    if key and "alias/" not in key:
+        assert key in shlex.split(page.next_command)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "raised"),
+    [(299, 300), (None, 600), (301, 602), (1801, 3600)],
+)
+def test_how_far_the_use_of_a_data_key_is_stretched(seconds: int | None, raised: int) -> None:
+    period: dict[str, Any] = {} if seconds is None else {"KmsDataKeyReusePeriodSeconds": seconds}
+    facts = queue(KmsMasterKeyId="alias/orders", **period)
+    assert step_of(planned(KMS_THROTTLED, facts)).after == raised
+
+
+@given(st.integers(60, 86_400))
+def test_it_rises_and_ends_at_an_hour(seconds: int) -> None:
+    facts = queue(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=seconds)
+    assert isinstance(answer_to(KMS_THROTTLED, facts), Plan) is (seconds < 3600)
+    if seconds < 3600:
+        assert seconds < int(step_of(planned(KMS_THROTTLED, facts)).after) <= 3600
+
+
+TOPIC = "arn:aws:sns:us-east-1:123456789012:orders"
+EVERYBODY: Any = {"Principal": {"AWS": "*"}}
+
+
+@pytest.mark.parametrize(
+    ("key", "statement", "finds"),
+    [
+        ("alias/aws/sqs", {"Action": ["SQS:Sendmessage", "sqs:GetQueueUrl"]}, True),
+        ("alias/aws/sqs", {"Action": "sqs:*"}, True),
+        (
+            "alias/aws/sqs",
+            {**EVERYBODY, "Condition": {"ArnLike": {"AWS:SourceArn": [TOPIC]}}},
+            True,
+        ),
+        ("alias/not-aws/sqs-key", {}, False),
+        ("alias/aws/sqs", {"Principal": "*"}, False),
+        ("alias/aws/sqs", {**EVERYBODY, "Condition": {"ArnLike": {"aws:SourceArn": "x"}}}, False),
+        (
+            "alias/aws/sqs",
+            {**EVERYBODY, "Condition": {"ArnLike": {"aws:PrincipalArn": TOPIC}}},
+            False,
+        ),
+    ],
+)
+def test_which_statements_let_a_service_send(
+    key: str, statement: dict[str, Any], *, finds: bool
+) -> None:
+    sns = {"Service": "sns.amazonaws.com"}
+    allow = {"Effect": "Allow", "Principal": sns, "Action": "sqs:SendMessage", "Resource": "*"}
+    policy = json.dumps({"Statement": [{**allow, **statement}]})
+    found = found_in(SERVICE_CANNOT_USE_KEY, standard(KmsMasterKeyId=key, Policy=policy))
+    assert bool(found) is finds
+    assert not found or "sns.amazonaws.com" in found.found

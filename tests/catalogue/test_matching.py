@@ -1,0 +1,207 @@
+"""Which symptom a failed call points to, whatever the caller writes; and which calls count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
+from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.invalid_request import INVALID_REQUEST, OWN_DELETE
+from mendq.catalogue.queue_missing import QUEUE_MISSING
+from mendq.catalogue.symptom import Symptom
+from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.failed_call import CODES, KNOWN_CODES
+from tests.catalogue.asking import golden
+from tests.real_records import SQS_ERRORS, sqs_errors
+
+INVALID = "InvalidParameterValue"
+TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than {} bytes."
+DEDUP = (
+    "The queue should either have ContentBasedDeduplication enabled "
+    "or MessageDeduplicationId provided explicitly"
+)
+HANDLE = "Value AQEB for parameter ReceiptHandle is invalid. Reason: "
+EXPIRED = f"{HANDLE}The receipt handle has expired."
+THROTTLED = ("RequestThrottled", "ThrottlingException", "Throttling")
+KMS = ("Disabled", "InvalidState", "NotFound", "OptInRequired", "InvalidKeyUsage")
+
+
+def name_of(event: str, code: str, message: str = "", arn: str | None = QUEUE_ARN) -> str | None:
+    symptom = match(replace(failed_call(event, code, message), queue_arn=arn))
+    return symptom.name if symptom else None
+
+
+@pytest.mark.parametrize("event", ["SendMessage", "DeleteMessageBatch", "GetQueueAttributes"])
+@pytest.mark.parametrize(
+    ("codes", "arn", "name"),
+    [
+        (("AccessDenied", "AccessDeniedException", "VpceAccessDenied"), QUEUE_ARN, "access_denied"),
+        (THROTTLED, QUEUE_ARN, "fifo_throttled"),
+        (THROTTLED, STANDARD_ARN, "empty_receives"),
+        (THROTTLED, f"{STANDARD_ARN}-fifo", "empty_receives"),
+        (THROTTLED, None, "empty_receives"),
+        (("KmsThrottled", "KMS.ThrottlingException", "KMS.Throttling"), None, "kms_throttled"),
+        ([f"Kms{code}" for code in KMS], None, "kms_key_unusable"),
+        ([f"KMS.{code}Exception" for code in KMS], None, "kms_key_unusable"),
+        ([f"KMS.{code}" for code in KMS], None, "kms_key_unusable"),
+        (("QueueDoesNotExist",), QUEUE_ARN, "queue_missing"),
+        (("KMS.Disabled.", "Disabled", "KmsX", "Unheard", ""), QUEUE_ARN, None),
+    ],
+)
+def test_a_code_that_means_a_symptom_does_so_in_every_spelling_and_call(
+    event: str, codes: list[str], arn: str | None, name: str | None
+) -> None:
+    assert {name_of(event, code, "", arn) for code in codes} == {name}
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "message", "name"),
+    [
+        *(("SendMessage", INVALID, TOO_LONG.format(n), "message_too_long") for n in (1, 1_048_575)),
+        ("SendMessage", f"{INVALID}Exception", TOO_LONG.format(262_144), "message_too_long"),
+        *(
+            ("SendMessage", INVALID, text, "invalid_request")
+            for text in (
+                *(TOO_LONG.format(n) for n in (1_048_576, 2_097_152, 0, "1024\n", "\u0661\u0660")),
+                TOO_LONG.format(1_024) + " ",
+                "x" + TOO_LONG.format(1_024),
+                *(DEDUP + "\n", f"x {DEDUP}", DEDUP.lower(), DEDUP[:80], ""),
+                "something that SQS has never said",
+            )
+        ),
+        *(("ReceiveMessage", INVALID, t, "invalid_request") for t in (DEDUP, TOO_LONG.format(9))),
+        *(("SendMessage", "MissingParameter", t, "invalid_request") for t in (DEDUP, TOO_LONG)),
+        ("SendMessage", INVALID, DEDUP, "dedup_id_missing"),
+        ("DeleteMessage", INVALID, EXPIRED, "visibility_timeout_too_short"),
+        ("SendMessage", INVALID, EXPIRED, "invalid_request"),
+        ("ChangeMessageVisibility", INVALID, f"{HANDLE}{OWN_DELETE}", "invalid_request"),
+        ("ChangeMessageVisibility", "MessageNotInflight", "", "visibility_timeout_too_short"),
+        ("DeleteMessage", "ReceiptHandleIsInvalid", "x", "invalid_request"),
+        ("NoSuchCall", "InvalidMessageContents", "", "invalid_request"),
+        *(
+            ("ReceiveMessage", code, "", "in_flight_limit")
+            for code in ("OverLimit", "sqs#OverLimit")
+        ),
+        *(
+            (event, "OverLimit", "", "invalid_request")
+            for event in ("AddPermission", "SendMessage")
+        ),
+    ],
+)
+def test_what_the_message_or_the_call_decides(
+    event: str, code: str, message: str, name: str
+) -> None:
+    assert name_of(event, code, message) == name
+
+
+def test_a_standard_queue_needs_no_deduplication_id() -> None:
+    assert name_of("SendMessage", INVALID, DEDUP, STANDARD_ARN) == INVALID_REQUEST.name
+
+
+@pytest.mark.parametrize("code", [each for each in CODES if each.label != INVALID_REQUEST.name])
+@pytest.mark.parametrize("event", ["SendMessage", "ReceiveMessage", "SetQueueAttributes"])
+def test_a_code_that_means_a_symptom_is_never_counted_away(code: Any, event: str) -> None:
+    assert name_of(event, code.canonical) not in {None, INVALID_REQUEST.name}
+
+
+@pytest.mark.parametrize(
+    "entry", [ACCESS_DENIED, EMPTY_RECEIVES, FIFO_THROTTLED, QUEUE_MISSING], ids=lambda e: e.name
+)
+def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
+    others = ("GetQueueAttributes", "SetQueueAttributes", "ListQueues", "GetQueueUrl", "")
+    assert all(entry.speaks(failed_call(event, "x")) for event in MESSAGE_TRAFFIC)
+    assert not any(entry.speaks(failed_call(event, "x")) for event in others)
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "counts"), [(-1, False), (0, False), (60, False), (61, True), (3600, True)]
+)
+def test_a_session_that_is_new_is_no_evidence(age_seconds: int, *, counts: bool) -> None:
+    call = failed_call("SendMessage", "AccessDenied")
+    created = call.event_time - timedelta(seconds=age_seconds)
+    assert ACCESS_DENIED.speaks(replace(call, session_created_at=created)) is counts
+
+
+@pytest.mark.skipif(not SQS_ERRORS.exists(), reason=f"{SQS_ERRORS.name} is not here")
+def test_every_error_that_the_real_sqs_was_recorded_giving_has_its_label() -> None:
+    """By the recorded test, the part of the message that SQS does not fill in, and the call."""
+    labelled = [tuple(row) for row in golden("real_errors")]
+    met = Counter[tuple[str, ...]]()
+    for error in sqs_errors():
+        test, said = error["test"].partition("[")[0], error["message"]
+        (row,) = (each for each in labelled if each[0] == test and each[1] in said)
+        fifo = "fifo" in test or "dedup" in test
+        for code in filter(None, (error["code"], error["query"])):
+            found = name_of(row[2], code, said, QUEUE_ARN if fifo else STANDARD_ARN)
+            assert found == row[3], error["test"]
+        met[row] += 1
+    assert set(met) == set(labelled)
+    assert met.total() == 89
+
+
+EVENTS = sorted(
+    {name for entry in CATALOGUE for way in entry.seen_as for name in way.event_names or ()}
+)
+
+
+@given(
+    st.sampled_from(EVENTS) | st.text(max_size=40),
+    st.sampled_from(sorted(KNOWN_CODES)) | st.text(max_size=40),
+    st.text(max_size=1_200),
+)
+def test_no_text_makes_match_raise(event: str, code: str, message: str) -> None:
+    symptom = match(failed_call(event, code, message))
+    assert symptom is None or symptom in CATALOGUE
+
+
+REASONS = (
+    ("ReceiptHandle", "The receipt handle has expired."),
+    ("ReceiptHandle", OWN_DELETE),
+    ("WaitTimeSeconds", "Must be >= 0 and <= 20, if provided."),
+    ("Label", "Already exists."),
+    ("Label", "can't find label."),
+)
+FORGED = [
+    *(f"Value x for parameter {name} is invalid. Reason: {reason}" for name, reason in REASONS),
+    *(each.call.error_message for entry in CATALOGUE for each in entry.caught),
+]
+TRAFFIC = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
+
+
+@pytest.mark.parametrize("event", TRAFFIC)
+@pytest.mark.parametrize("reason", REASONS)
+def test_no_sentence_of_sqs_s_in_the_middle_decides(event: str, reason: tuple[str, str]) -> None:
+    for forged in FORGED:
+        _assert_harmless(event, reason, forged)
+
+
+@given(
+    st.sampled_from(TRAFFIC),
+    st.sampled_from(REASONS),
+    st.lists(st.text(max_size=60) | st.sampled_from(FORGED), max_size=3).map("".join),
+)
+def test_the_caller_s_text_in_the_middle_never_decides(
+    event: str, reason: tuple[str, str], text: str
+) -> None:
+    _assert_harmless(event, reason, text)
+
+
+def _assert_harmless(event: str, reason: tuple[str, str], text: str) -> None:
+    """Whatever it says, the label is that of harmless text; or the message may be cut."""
+    call = refused_value(event, *reason, text)
+    if len(call.error_message.encode()) < 1_024:
+        assert match(call) is match(refused_value(event, *reason))
+    else:
+        labelled = match(call)
+        assert labelled is not None
+        assert labelled.plan is None

@@ -1,0 +1,387 @@
+"""DLQ messages go back only where what killed them is fixed, and as far as a person let it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue._redrive import age_is_known, explained, first_against, time_left, who_takes
+from mendq.catalogue._redrive_causes import (
+    CAUSES,
+    REDRIVE_TAG,
+    KeyGrant,
+    explained_by,
+    key_grants,
+    key_sentence,
+    redrive_is_off,
+    still_shows,
+    why_not_to_move,
+)
+from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING as ENTRY
+from mendq.catalogue.examples import (
+    A_DAY,
+    AT,
+    BY_A_PERSON,
+    DLQ_ARN,
+    FOR_ONE_NETWORK,
+    FUNCTION,
+    KMS,
+    SOLE,
+    STANDARD_ARN,
+    VISIBILITY,
+    but,
+    case,
+    dlq,
+    messages,
+    source,
+)
+from mendq.model.case import FINAL, Case, State
+from mendq.model.facts import Facts, SourceQueue
+from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.limits import Consent, Mode
+from mendq.model.metrics import LATELY, Window
+from mendq.model.metrics import measured as measured_in
+from mendq.model.plan import Ignore, Plan, Refuse
+from mendq.model.steps import RedriveMessages, SetMessageRetention
+from tests.catalogue.asking import answer_to, found_in, planned, refused
+
+TOO_SHORT = "visibility_timeout_too_short"
+ADA = "arn:aws:iam::123456789012:user/ada"
+BEFORE = AT - timedelta(hours=1)
+
+
+def kind(*states: State, **over: Any) -> str:
+    """What becomes of the cause of messages that came an hour before its case."""
+    found = explained_by([replace(case(TOO_SHORT, *states), **over)], BEFORE)
+    (name,) = [each for each in ("proven", "said", "unfixed") if getattr(found, each)]
+    return name
+
+
+@pytest.mark.parametrize(
+    ("states", "over", "became"),
+    [
+        ((State.APPLIED, State.VERIFIED), {}, "proven"),
+        ((State.APPLIED, State.WATCHING), {}, "proven"),
+        ((State.WATCHING, State.CLOSED), {}, "proven"),
+        ((State.WATCHING, State.CLOSED), {"actor": ADA}, "said"),
+        ((State.ESCALATED, State.CLOSED), {}, "said"),
+        ((State.APPLIED, State.CLOSED), {}, "said"),
+        ((State.WATCHING, State.CLOSED), {"reason": GONE}, "unfixed"),
+        ((State.ESCALATED, State.CLOSED), {"reason": UNMANAGED}, "unfixed"),
+        *(((each,), {}, "unfixed") for each in set(State) - {*("verified", "watching", "closed")}),
+    ],
+)
+def test_what_has_become_of_a_cause(
+    states: tuple[State, ...], over: dict[str, Any], became: str
+) -> None:
+    assert kind(*states, **over) == became
+    open_states = set(State) - FINAL - {State.VERIFIED, State.WATCHING}
+    assert still_shows(case(TOO_SHORT, *states)) == (states[-1] in open_states)
+
+
+def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
+    over = [KMS, case("kms_denied", State.DECLINED)]
+    assert explained_by(over, AT).fixed == (KMS,)
+    assert explained_by(over, AT + timedelta(seconds=1)) == explained_by([], AT)
+    still_open = case("consumer_failing", State.ESCALATED)
+    assert explained_by([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
+    others = [case("message_too_long", State.WATCHING), case("empty_receives", State.PROPOSED)]
+    assert explained_by(others, BEFORE) == explained_by([], BEFORE)
+
+
+@pytest.mark.parametrize("cause", sorted(CAUSES))
+def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
+    assert planned(ENTRY, messages(case(cause, State.WATCHING)))
+
+
+@pytest.mark.parametrize(
+    ("over", "is_explained"),
+    [
+        # To the minute: the age is measured within the last one.
+        ({"until": AT + timedelta(seconds=7_200, minutes=1)}, True),
+        ({"until": AT + timedelta(seconds=7_201, minutes=1)}, False),
+        # SQS leaves what was received often out of the age of the oldest.
+        ({"oldest_age_seconds_now": 60, "least_visible": 200, "fixed_hours_ago": 5}, True),
+        ({"oldest_age_seconds_now": 60, "least_visible": 0, "fixed_hours_ago": 5}, False),
+        (
+            {"oldest_age_seconds_now": 60, "least_visible": 9, "deleted": 1, "fixed_hours_ago": 5},
+            False,
+        ),
+        # Where it says no age, any cause of the time that messages are kept may explain them.
+        ({"oldest_age_seconds_now": 0, "fixed_hours_ago": 14 * 24}, True),
+        ({"oldest_age_seconds_now": 0, "fixed_hours_ago": 15 * 24}, False),
+        ({"measured": None, "fixed_hours_ago": 15 * 24}, True),
+    ],
+)
+def test_since_when_messages_wait_decides_what_explains_them(
+    over: dict[str, Any], *, is_explained: bool
+) -> None:
+    fixed_at = AT - timedelta(hours=over.pop("fixed_hours_ago", 0))
+    facts = messages(replace(VISIBILITY, at=fixed_at), **over)
+    assert bool(explained(facts).fixed) is is_explained
+    if not age_is_known(facts):
+        assert time_left(facts).at_least == timedelta(0), "one may expire at once"
+
+
+def fifo(**over: Any) -> Facts:
+    arn = f"{STANDARD_ARN}.fifo"
+    return messages(
+        case(TOO_SHORT, State.WATCHING, queue_arn=arn),
+        queue_arn=f"{DLQ_ARN}.fifo",
+        dlq_sources=(SourceQueue(arn, source().attributes),),
+        sole_source=replace(SOLE, queue_arn=arn),
+        **over,
+    )
+
+
+def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str) -> Facts:
+    """Messages that are kept so long, of a source where so many are deleted."""
+    return messages(
+        MessageRetentionPeriod=days * A_DAY,
+        ApproximateNumberOfMessages=waiting,
+        dlq_sources=(source(**source_over),),
+        sole_source=replace(SOLE, deletes_per_second=per_second),
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "at_most", "says"),
+    [
+        (messages(), Mode.HEAL, "after each soak of 6 min;"),
+        (messages(BY_A_PERSON), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
+        (messages(VISIBILITY, BY_A_PERSON), Mode.PROPOSE, "a person has to see this first"),
+        (messages(sole_source=replace(SOLE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
+        (messages(sole_source=replace(SOLE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
+        (messages(sole_source=replace(SOLE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
+        (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
+        (messages(measured=None), Mode.PROPOSE, "since when"),
+        (messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
+        (deleting(0, 200), Mode.HEAL, "waits until something is"),
+        (messages(found="200 wait"), Mode.HEAL, "200 wait. They go back to orders, 5 first"),
+        (
+            messages(dlq_sources=(source(KmsMasterKeyId="alias/orders"),)),
+            Mode.HEAL,
+            "kms:Decrypt and kms:GenerateDataKey on alias/orders",
+        ),
+    ],
+)
+def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str) -> None:
+    answer = planned(ENTRY, facts)
+    assert answer.at_most is at_most
+    assert says in answer.reason
+    assert not answer.reason.endswith(".")
+    assert len(answer.reason) <= 800
+
+
+@pytest.mark.parametrize(
+    ("facts", "raised"),
+    [
+        (deleting(20, 200, 4), True),
+        (deleting(20, 200, 7), True),
+        (deleting(20, 200, 13), False),
+        (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * A_DAY)), False),
+        (messages(KMS, measured=None, MessageRetentionPeriod=4 * A_DAY), True),
+        # Their time began anew when they were moved.
+        (fifo(MessageRetentionPeriod=4 * A_DAY), False),
+        # 6,000 at one a minute, which is the least, take more than four days.
+        (deleting(0.005, 6_000, 12), True),
+        (deleting(20, 6_000, 12), False),
+        (deleting(20, 200, 9, VisibilityTimeout="1800"), False),
+    ],
+)
+def test_the_retention_is_raised_where_messages_could_expire(facts: Facts, *, raised: bool) -> None:
+    steps = planned(ENTRY, facts).steps[1:]
+    longest = SetMessageRetention(facts.retention_seconds, 14 * A_DAY)
+    assert steps == ((longest,) if raised else ())
+
+
+@pytest.mark.parametrize("per_second", [0.005, 0.1])
+def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> None:
+    refusal = refused(ENTRY, deleting(per_second, 30_000))
+    assert isinstance(refusal, Refuse)
+    assert refusal.code == "redrive_too_slow"
+    assert "30,000 messages would take 23 d 6 h at 0.02 a second" in refusal.reason
+    assert all(planned(ENTRY, deleting(rate, 30_000)) for rate in (10, 0))
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
+def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
+    against = first_against(messages(VISIBILITY, case(entry.name, state)))
+    assert against is not None
+    assert against.code == "cause_first"
+
+
+def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
+    text = FOR_ONE_NETWORK.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
+    against = first_against(messages(Policy=text))
+    assert against is not None
+    assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in against.reason
+    assert first_against(messages()) is None
+
+
+def taken(*minutes_ago: int) -> str | None:
+    """Who takes messages where so many minutes ago some were deleted."""
+    always = [(AT - timedelta(minutes=each), 200.0) for each in range(1, 360)]
+    deleted = [(AT - timedelta(minutes=each), 5.0) for each in minutes_ago]
+    window = Window(AT - timedelta(hours=6), AT)
+    series = {"visible": always, "received": always, "deleted": deleted}
+    return who_takes(dlq(measured=measured_in(series, window)))
+
+
+def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
+    quiet = int(LATELY.total_seconds()) // 60 + 1
+    assert [taken(), taken(quiet), taken(200, quiet), taken(30, 45, 55)] == [None] * 4
+    assert "5 messages were deleted in the last 15 minutes" in str(taken(quiet - 2))
+    assert "15 messages were deleted in 3 different hours" in str(taken(30, 90, 150))
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [{"received": 100_000, "visible_now": 4_000}, {"empty_receives": 2_160}, {"measured": None}],
+)
+def test_however_often_messages_are_looked_at_nobody_takes_them(counted: dict[str, Any]) -> None:
+    """A preview, a census and a scan read every message each time."""
+    assert who_takes(dlq(**counted)) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "is_off"),
+    [("on", False), *((word, True) for word in ("OFF", " off ", "false", "", "0", "onn"))],
+)
+def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
+    assert redrive_is_off({REDRIVE_TAG: word}) is is_off
+
+
+BY_TAG = Consent(Mode.OBSERVE, Mode.HEAL)
+BY_NAME = Consent(Mode.HEAL, Mode.HEAL, ("orders*",))
+
+
+@pytest.mark.parametrize(
+    ("tags", "name", "consent", "said"),
+    [
+        ({}, "dlq", BY_TAG, "not managed"),
+        ({"mendq": "off"}, "dlq", BY_TAG, "not managed"),
+        ({"mendq": "what"}, "dlq", BY_TAG, "only observed"),
+        ({"mendq": "heal", REDRIVE_TAG: "off"}, "dlq", BY_TAG, REDRIVE_TAG),
+        ({"mendq": "heal"}, "dlq", Consent(Mode.OBSERVE, Mode.OBSERVE), "only observed"),
+        # The prefix of its source's name fits a quarantine, and so might a tag.
+        ({"mendq": "heal"}, "quarantine", BY_NAME, "not managed"),
+        ({"mendq": "propose"}, "dlq", BY_TAG, None),
+        ({}, "dlq", BY_NAME, None),
+    ],
+)
+def test_where_messages_may_be_moved(
+    tags: dict[str, str], name: str, consent: Consent, said: str | None
+) -> None:
+    why = why_not_to_move(Facts(f"{STANDARD_ARN}-{name}", {}, tags), consent)
+    assert (said in why) if said and why else why is said
+
+
+READ, BOTH = ("kms:Decrypt",), ("kms:Decrypt", "kms:GenerateDataKey")
+
+
+@pytest.mark.parametrize(
+    ("of_dlq", "of_source", "grants"),
+    [
+        ("d", "s", (KeyGrant("d", READ, ("orders-dlq",)), KeyGrant("s", BOTH, ("orders",)))),
+        ("k", "k", (KeyGrant("k", BOTH, ("orders-dlq", "orders")),)),
+        ("d", "", (KeyGrant("d", READ, ("orders-dlq",)),)),
+        ("", "", ()),
+        ("alias/aws/sqs", "arn:aws:kms:us-east-1:123456789012:alias/aws/sqs", ()),
+    ],
+)
+def test_with_which_keys(of_dlq: str, of_source: str, grants: tuple[KeyGrant, ...]) -> None:
+    keys = {"KmsMasterKeyId": of_dlq}, {"KmsMasterKeyId": of_source}
+    assert key_grants(DLQ_ARN, keys[0], STANDARD_ARN, keys[1]) == grants
+    said = key_sentence(grants, "Mendq")
+    assert said.startswith(f"Mendq needs {grants[0]}") if grants else said == ""
+
+
+FIXED = st.sampled_from(
+    [
+        [State.APPLIED, State.WATCHING],
+        [State.WATCHING, State.CLOSED],
+        [State.ESCALATED, State.CLOSED],
+    ]
+)
+STATES = FIXED | FIXED | st.lists(st.sampled_from(list(State)), min_size=1, max_size=3)
+NAMES = st.sampled_from(sorted(CAUSES)) | st.sampled_from([entry.name for entry in CATALOGUE])
+AGES = st.timedeltas(timedelta(0), timedelta(hours=1)) | st.timedeltas(
+    timedelta(0), timedelta(days=20)
+)
+ODD = st.integers(0, 19).map(lambda number: number == 7)
+TAGS = st.sampled_from([*[{}] * 6, *[{REDRIVE_TAG: "on"}] * 5, {REDRIVE_TAG: "off"}])
+MOSTLY_TRUE = [*Mode, *Mode, *Mode, None]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    made = case(draw(NAMES), *draw(STATES))
+    return replace(made, at=AT - draw(AGES), actor=draw(st.sampled_from(["follow_up", ADA])))
+
+
+@st.composite
+def anything(draw: st.DrawFn) -> Facts:
+    """Mostly as it should be: else nothing would ever be planned."""
+    facts = messages(
+        tags=draw(TAGS),
+        MessageRetentionPeriod=draw(st.sampled_from([60, 345_600, 1_209_600])),
+        oldest_age_seconds_now=draw(st.sampled_from([0, 60, 7_200, 86_400, 900_000])),
+        deleted=int(draw(ODD)),
+        visible_before=draw(st.sampled_from([0, 200])),
+        least_visible=draw(st.sampled_from([0, 200])),
+        sole_source=replace(SOLE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
+        source_cases=tuple(draw(st.lists(cases(), max_size=3))),
+    )
+    second = SourceQueue(f"{STANDARD_ARN}-2", source().attributes)
+    odd = {
+        "measured": None,
+        "sole_source": None,
+        "dlq_sources": (source(), second),
+        "lambda_consumers": (FUNCTION,),
+        "move_task_running": True,
+        "open_symptoms": draw(st.frozensets(NAMES, max_size=1)),
+    }
+    return but(facts, **{name: value for name, value in odd.items() if draw(ODD)})
+
+
+@settings(max_examples=1_000)
+@given(anything())
+@example(messages(KMS, MessageRetentionPeriod=4 * A_DAY))
+def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
+    found = found_in(ENTRY, facts)
+    assert found is None or any(each.symptom in CAUSES for each in facts.source_cases)
+    answer = answer_to(ENTRY, facts)
+    if not isinstance(answer, Plan):
+        assert isinstance(answer, Ignore | Refuse)
+        return
+    proven, causes = (State.VERIFIED, State.WATCHING), facts.source_cases
+    assert all(each.state in FINAL or each.state in proven for each in causes)
+    of_messages = [each for each in causes if each.symptom in CAUSES]
+    assert any(each.state in (*proven, State.CLOSED) for each in of_messages)
+    sole = facts.sole_source
+    assert sole is not None
+    assert len(facts.dlq_sources or ()) == 1
+    assert {tags.get(REDRIVE_TAG, "on") for tags in (facts.tags, sole.tags)} == {"on"}
+    assert not facts.lambda_consumers
+    assert not facts.move_task_running
+    first, *retained = planned(ENTRY, facts).steps
+    assert first == RedriveMessages("held", STANDARD_ARN)
+    assert all(isinstance(step, SetMessageRetention) for step in retained)
+    assert sole.mode is not None
+    assert answer.at_most <= sole.mode
+    if answer.at_most is Mode.HEAL:
+        measured = facts.measured
+        assert measured is not None
+        assert measured.oldest_age_seconds_now
+        began_at = AT - timedelta(seconds=measured.oldest_age_seconds_now)
+        closed = [each for each in of_messages if each.state is State.CLOSED]
+        of_then = [each for each in closed if each.at >= began_at]
+        assert all((e.came_from, e.actor) == (State.WATCHING, "follow_up") for e in of_then)
