@@ -8,7 +8,7 @@ import pytest
 
 from docs import stack
 from docs.stack_outline import granted_to
-from infra.outline import outline
+from infra.synthesis import outline
 from infra.settings.deployment import read
 from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import REGION, SETTINGS

@@ -1,13 +1,15 @@
-"""The buckets: cases, reports, and what all buckets have in common."""
+"""What is known of cases and nightly runs, which outlives the stack: case table and buckets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from mendq.cases import view
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
 
@@ -62,4 +64,31 @@ class ReportBucket(Construct):
             event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
                 event_bridge_enabled=True
             )
+        )
+
+
+class CaseStore(Construct):
+    """On demand, restorable to any second of the last 35 days, kept when the stack goes."""
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(scope, name)
+        text = dynamodb.AttributeType.STRING
+        self.table = dynamodb.Table(
+            self,
+            "Table",
+            partition_key=dynamodb.Attribute(name="pk", type=text),
+            sort_key=dynamodb.Attribute(name="sk", type=text),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            time_to_live_attribute="expires_at",
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        self.table.add_global_secondary_index(
+            index_name=view.OPEN_CASES,
+            partition_key=dynamodb.Attribute(name=view.PARTITION, type=text),
+            sort_key=dynamodb.Attribute(name=view.SORT, type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.INCLUDE,
+            non_key_attributes=list(view.INCLUDED),
         )

@@ -6,8 +6,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms.description import OPEN_CASES, AlarmDescription
-from infra.alarms.watching import A_MINUTE, FINE, Firing, Ringing, own, watch
+from infra.alarms.alarm import A_MINUTE, FINE, OPEN_CASES, AlarmDescription, Firing, Watch, own
 from mendq.model import names
 from mendq.model.case import Severity
 from mendq.model.limits import Limits
@@ -26,64 +25,79 @@ VERIFIED_IN = 2
 # A burst of twenty minutes is waited for that long, with what alarms need to notice. Whoever puts
 # the metric in our stead holds back no more of any hour.
 HELD_AT_MOST, OF_MINUTES = 25, 60
-IMPACT = (
+# How long what holds back may be away or come late: the minutes in a row that it needs, and one
+# that its metric comes later than the fixes.
+SETTLING = Duration.minutes(VERIFIED_IN + 1)
+_IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
-RUNBOOK = "fixes_spike"
-_OFTEN = f"in {OF} of {names.PERIODS} periods of {PERIOD.to_minutes():.0f} minutes"
+_RUNBOOK = "fixes_spike"
+_MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
+_OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
 # All that is said of it anywhere.
-HELD_BACK = (
-    f"held back while a fix of the last {PERIOD.to_minutes():.0f} minutes is being verified: for "
-    f"{PERIOD.to_minutes():.0f} minutes at most where fixes go on, for {HELD_AT_MOST} of any "
-    f"{OF_MINUTES} in all, and by the minutes that alarms need to notice"
+HELD_BACK_WHILE = (
+    f"held back while a fix of the last {_MINUTES} is being verified: for {_MINUTES} at most where "
+    f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
+    "need to notice"
+)
+FIXES_SPIKE = AlarmDescription(
+    _RUNBOOK,
+    f"more fixes than usual, and not few, and they still come; {HELD_BACK_WHILE}",
+    _IMPACT,
+    OPEN_CASES,
+    severity=Severity.URGENT,
 )
 UNUSUAL = AlarmDescription(
     "fixes_unusual",
     f"more fixes than CloudWatch's model expects, {_OFTEN}",
-    IMPACT,
+    _IMPACT,
     OPEN_CASES,
-    RUNBOOK,
+    _RUNBOOK,
 )
 MANY = AlarmDescription(
-    "fixes_many",
-    f"{names.LEAST_FIXES} fixes or more, {_OFTEN}",
-    IMPACT,
-    OPEN_CASES,
-    RUNBOOK,
+    "fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}", _IMPACT, OPEN_CASES, _RUNBOOK
 )
 STILL = AlarmDescription(
     "fixes_still_coming",
     f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
     "None by itself: without it the page of many fixes is not sent, or ends.",
     OPEN_CASES,
-    RUNBOOK,
+    _RUNBOOK,
 )
 OVER_CEILING = AlarmDescription(
     "fixes_over_ceiling",
-    f"{names.CEILING_MINUTES} times as many fixes within {PERIOD.to_minutes():.0f} minutes as the "
-    "setting limits.writesPerMinute",
-    IMPACT,
+    f"{names.CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
+    "limits.writesPerMinute",
+    _IMPACT,
     "mendq freeze",
-    RUNBOOK,
+    _RUNBOOK,
     Severity.URGENT,
 )
 BEING_VERIFIED = AlarmDescription(
     "fix_being_verified",
-    f"{VERIFIED_IN} minutes in a row a fix of the last {PERIOD.to_minutes():.0f} minutes, one of "
-    "many, was still to prove good",
+    f"{VERIFIED_IN} minutes in a row a fix of the last {_MINUTES}, one of many, was still to prove "
+    "good",
     "None: while it stands, and not for long, the page of many fixes is held back.",
     OPEN_CASES,
-    RUNBOOK,
+    _RUNBOOK,
 )
 VERIFIED_FOR_LONG = AlarmDescription(
     "fix_verified_for_long",
     f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
     "None: while it stands, the page of many fixes is not held back.",
     OPEN_CASES,
-    RUNBOOK,
+    _RUNBOOK,
 )
-ANNOUNCED = (UNUSUAL, MANY, STILL, OVER_CEILING, BEING_VERIFIED, VERIFIED_FOR_LONG)
+# A composite that pages nobody.
+HELD_BACK = AlarmDescription(
+    "fixes_held_back",
+    f"one of many fixes is being verified, and was not for {HELD_AT_MOST} of the last {OF_MINUTES} "
+    "minutes",
+    "None: while it stands, the page of many fixes is held back.",
+    OPEN_CASES,
+    _RUNBOOK,
+)
 
 
 class Spike(Construct):
@@ -94,7 +108,7 @@ class Spike(Construct):
         fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
         unusual = cloudwatch.AnomalyDetectionAlarm(
             self,
-            "FixesUnusual",
+            UNUSUAL.construct(),
             alarm_name=UNUSUAL.called(),
             alarm_description=UNUSUAL.description(self),
             metric=fixes,
@@ -104,18 +118,20 @@ class Spike(Construct):
             evaluation_periods=names.PERIODS,
             treat_missing_data=FINE,
         )
-        many = watch(self, MANY, fixes, Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS))
         lately = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
-        still = watch(self, STILL, lately, Firing(1, FINE))
-        over = watch(self, OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE))
         verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
-        being = watch(self, BEING_VERIFIED, verified, row)
-        long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)
-        for_long = watch(self, VERIFIED_FOR_LONG, verified, long)
-        self.alarms: tuple[Ringing, ...] = (over,)
+        self.over = Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE)).alarm(self)
+        many, still, being, for_long = (
+            Watch(announced, metric, firing).alarm(self)
+            for announced, metric, firing in (
+                (MANY, fixes, Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS)),
+                (STILL, lately, Firing(1, FINE)),
+                (BEING_VERIFIED, verified, Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)),
+                (VERIFIED_FOR_LONG, verified, Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)),
+            )
+        )
         rule = cloudwatch.AlarmRule
         # More than usual is no reason by itself: three after a quiet week are. Nor are two periods
         # of many that have passed.
-        self.rule = rule.all_of(unusual, many.alarm, still.alarm)
-        self.holds_back = rule.all_of(being.alarm, rule.not_(for_long.alarm))
+        self.rule = rule.all_of(unusual, many, still)
+        self.holds_back = rule.all_of(being, rule.not_(for_long))
