@@ -40,12 +40,25 @@ _ON_QUARANTINES = (
 )
 _LOOKING = "HealRole AttachDlq RestorePolicy Redrive FollowUp Rollback Scan"
 _MOVING = "HealRole AttachDlq RestorePolicy Redrive FollowUp Approve Rollback"
-# Whose role, the resources as cdk-nag spells them, and the reason.
-_WILDCARDS = (
+
+
+class Wildcard(NamedTuple):
+    """Whose roles may ask for which resources, as cdk-nag spells them, and why."""
+
+    roles: str
+    pattern: str
+    reason: str
+
+    def is_for(self, role: str, resource: str) -> bool:
+        """Return true where this is the reason."""
+        return role in self.roles.split() and re.fullmatch(self.pattern, resource) is not None
+
+
+_ROWS = (
     (_LOOKING, r"\*", "These actions take no narrower resource."),
     (_LOOKING, r"arn:.+:sqs:.+:\*", _ON_QUEUES),
     (
-        "HealRole AttachDlq RestorePolicy Redrive Scan",
+        "HealRole AttachDlq Redrive Scan",
         r"arn:.+:lambda:.+:function:\*",
         "Any function of the account may read a managed queue; its timeout is looked at.",
     ),
@@ -94,6 +107,8 @@ _WILDCARDS = (
     ),
 )
 
+WILDCARDS = tuple(Wildcard(*each) for each in _ROWS)
+
 
 def acknowledge(stack: Stack) -> None:
     """Note the reasons on the constructs they are about, for whoever runs the rules."""
@@ -105,12 +120,14 @@ def acknowledge(stack: Stack) -> None:
 def expected(stack: Stack) -> Iterator[Meant]:
     """What the rules find on this stack; no reason is for what nothing has."""
     for each in stack.node.find_all():
+        path = each.node.path
         if isinstance(each, s3.Bucket):
             yield Meant(each, "AwsSolutions-S1", _READS)
-        elif isinstance(each, sqs.Queue) and each.node.id in ("Dlq", "Undelivered"):
-            yield Meant(each, "AwsSolutions-SQS3", _PARKS)
-        elif isinstance(each, sqs.Queue) and each.node.path.endswith("Probe/Queue"):
+        elif isinstance(each, sqs.Queue) and path.endswith("Probe/Queue"):
             yield Meant(each, "AwsSolutions-SQS3", _REFUSES)
+        # The intake's own is a queue's, as the rule wants it.
+        elif isinstance(each, sqs.Queue) and not path.endswith(("Intake/Queue", "Intake/Dlq")):
+            yield Meant(each, "AwsSolutions-SQS3", _PARKS)
         elif isinstance(each, lambda_.Function):
             yield Meant(each, "AwsSolutions-L1", _PYTHON)
         elif isinstance(each, iam.Role):
@@ -119,14 +136,18 @@ def expected(stack: Stack) -> Iterator[Meant]:
 
 def _wildcards_of(stack: Stack, role: iam.Role) -> Iterator[Meant]:
     """The rule's name holds the resource, and so the account and the bucket's logical id."""
-    policy, owner = role.node.try_find_child("DefaultPolicy"), role.node.path.split("/")[-2]
-    if not isinstance(policy, iam.Policy):
-        return
-    for resource in dict.fromkeys(_allowed(stack.resolve(policy.document.to_json()))):
-        for roles, pattern, reason in _WILDCARDS:
-            if owner in roles.split() and re.fullmatch(pattern, resource):
-                yield Meant(role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
-                break
+    for name, resource in wildcards(stack, role):
+        reason = next((each.reason for each in WILDCARDS if each.is_for(name, resource)), None)
+        if reason:
+            yield Meant(role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
+
+
+def wildcards(stack: Stack, role: iam.Role) -> Iterator[tuple[str, str]]:
+    """The role, by whose it is, and each resource with a wildcard that it is allowed."""
+    policy, name = role.node.try_find_child("DefaultPolicy"), role.node.path.split("/")[-2]
+    if isinstance(policy, iam.Policy):
+        document = stack.resolve(policy.document.to_json())
+        yield from ((name, resource) for resource in dict.fromkeys(_allowed(document)))
 
 
 def _allowed(document: Any) -> Iterator[str]:

@@ -28,7 +28,14 @@ from tests.infra.permissions import decision
 from tests.infra.redrive_runs import redriven
 from tests.infra.restore_runs import restoring
 from tests.infra.scan_runs import scanning
-from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, template_of
+from tests.infra.synthesized import (
+    ACCOUNT,
+    QUEUE_ARNS,
+    SETTINGS,
+    Template,
+    as_list,
+    template_of,
+)
 
 LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "heal": healing,
@@ -85,15 +92,15 @@ class Grant:
 def _granted(statements: Sequence[Mapping[str, Any]]) -> Iterator[Grant]:
     for n, each in enumerate(statements):
         if each["Effect"] == "Allow":
-            for action in _as_list(each["Action"]):
-                yield from (Grant(n, action, on) for on in _as_list(each["Resource"]))
+            for action in as_list(each["Action"]):
+                yield from (Grant(n, action, on) for on in as_list(each["Resource"]))
 
 
 def _without(statements: Sequence[Mapping[str, Any]], taken: Grant) -> list[Mapping[str, Any]]:
     """The statements with one action on one resource taken out."""
     whole = statements[taken.statement]
-    actions = [each for each in _as_list(whole["Action"]) if each != taken.action]
-    resources = [each for each in _as_list(whole["Resource"]) if each != taken.resource]
+    actions = [each for each in as_list(whole["Action"]) if each != taken.action]
+    resources = [each for each in as_list(whole["Resource"]) if each != taken.resource]
     parts = [
         {**whole, "Action": actions},
         {**whole, "Action": taken.action, "Resource": resources},
@@ -109,7 +116,7 @@ def _allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:
 
 
 def _names(statement: Mapping[str, Any], action: str) -> bool:
-    return any(fnmatchcase(action, each) for each in _as_list(statement["Action"]))
+    return any(fnmatchcase(action, each) for each in as_list(statement["Action"]))
 
 
 def _unneeded(role: str, settings: str, *seeded: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -156,10 +163,6 @@ def _purposes(settings: str) -> dict[str, str]:
         .replace("-", "_")
         for name, each in template_of(settings).all("AWS::IAM::Role").items()
     }
-
-
-def _as_list(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
 
 
 ROLES = (*LAMBDAS, "schedule")
@@ -211,3 +214,17 @@ def test_every_lambda_is_among_them() -> None:
         for each in template_of("default").all("AWS::Lambda::Function").values()
     }
     assert handlers == LAMBDAS.keys()
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_only_the_service_that_takes_it_on_may_be_a_role(settings: str) -> None:
+    template = template_of(settings)
+    services = {"SchedulesRole": "scheduler", "NightlyRole": "emr-serverless"}
+    for name, role in template.all("AWS::IAM::Role").items():
+        (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        service = services.get(name[:-8], "lambda")
+        assert (trust["Effect"], trust["Action"]) == ("Allow", "sts:AssumeRole")
+        assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}, name
+        this_account = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
+        assert trust.get("Condition") == (None if service == "lambda" else this_account)
+        assert "ManagedPolicyArns" not in role["Properties"], name
