@@ -12,10 +12,10 @@ from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import Alarms, Watched
+from infra.alarms import Alarms
 from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES, in_region, own
 from infra.alarms.fixes import BAND_WIDTH, FIXES_SPIKE, OVER_CEILING, PERIOD
-from infra.alarms.health import ESCALATED, PROPOSED
+from infra.alarms.health import ESCALATED, PROPOSED, Watched
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits

@@ -22,12 +22,15 @@ from mendq.model.names import SCHEDULE
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 
 
+# A nightly run is a day of UTC, and the next one must not meet the last.
+OF_A_JOB = (4 * 3_600, 20)
+# The next one comes soon and does what this one would have done.
+OF_A_TICK = (5 * 60, 2)
+
+
 @dataclass(frozen=True)
 class Clock:
-    """Starts a Lambda; tried for so many seconds and so often before it is parked.
-
-    By default as a tick: the next one comes soon and does what this one would have done.
-    """
+    """Starts a Lambda; tried for so many seconds, so often, before the event is parked."""
 
     name: str
     starts: str
@@ -35,28 +38,18 @@ class Clock:
     does: str
     zone: str = "UTC"
     job: Mapping[str, str] = field(default_factory=dict)
-    seconds: int = 5 * 60
-    tries: int = 2
+    patience: tuple[int, int] = OF_A_TICK
 
 
 def _clocks(settings: DeploymentSettings) -> tuple[Clock, ...]:
     nightly = f"cron(0 {settings.nightly.hour_utc} * * ? *)"
     weekly = f"cron(0 {settings.report.hour} ? * {settings.report.weekday[:3]} *)"
     probe = f"rate({settings.timing.probe_minutes} minutes)"
-    # A nightly run is a day of UTC, and the next one must not meet the last.
-    of_a_job = {"seconds": 4 * 3_600, "tries": 20}
+    job, week = {"job": "nightly"}, {"job": "week"}
+    zone = settings.report.time_zone
     return (
-        Clock(
-            *("Nightly", "start_nightly", nightly, "starts the nightly job"),
-            job={"job": "nightly"},
-            **of_a_job,
-        ),
-        Clock(
-            *("Weekly", "start_nightly", weekly, "starts the week"),
-            zone=settings.report.time_zone,
-            job={"job": "week"},
-            **of_a_job,
-        ),
+        Clock("Nightly", "start_nightly", nightly, "starts the nightly job", "UTC", job, OF_A_JOB),
+        Clock("Weekly", "start_nightly", weekly, "starts the week", zone, week, OF_A_JOB),
         Clock("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases"),
         Clock("Scan", "scan", "rate(10 minutes)", "scans the managed queues"),
         Clock("Probe", "probe", probe, "sends a probe"),
@@ -87,6 +80,7 @@ class Schedules(Construct):
             self._add(clock, started)
 
     def _add(self, clock: Clock, started: ParkingLambda) -> None:
+        seconds, tries = clock.patience
         self._role.add_to_policy(may(["lambda:InvokeFunction"], started.function.function_arn))
         self._role.add_to_policy(may(["sqs:SendMessage"], started.dlq.queue_arn))
         schedule = scheduler.CfnSchedule(
@@ -101,8 +95,8 @@ class Schedules(Construct):
                 role_arn=self._role.role_arn,
                 input=json.dumps({**clock.job, "time": SCHEDULED_TIME}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=clock.seconds,
-                    maximum_retry_attempts=clock.tries,
+                    maximum_event_age_in_seconds=seconds,
+                    maximum_retry_attempts=tries,
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(
                     arn=started.dlq.queue_arn

@@ -11,7 +11,8 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.acknowledgements import acknowledge
-from infra.alarms import Alarms, Watched
+from infra.alarms import Alarms
+from infra.alarms.health import Watched
 from infra.dashboard import Dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work

@@ -90,7 +90,7 @@ def _owner(construct: str, meant: list[tuple[str, str]]) -> str:
 
 def test_every_reason_for_a_wildcard_is_still_needed(tmp_path: Path) -> None:
     """By some settings, of each role that it is for."""
-    needed = set()
+    needed = set[tuple[int, str]]()
     for settings in SETTINGS.values():
         app = new_app(tmp_path)
         made = stack.MendqStack(app, "Mendq", settings=read(settings), code=light_code())

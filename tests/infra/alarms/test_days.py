@@ -137,7 +137,6 @@ STORIES: Mapping[str, tuple[Days, int] | tuple[Days, int, float]] = {
         Days(weeks={-14: True, -7: True, 0: False, 7: True}),
         9,
     ),
-    "a week that nobody began is missed": (Days(weeks={-14: True, -7: True}), 3),
     "a DLQ of ours rings until it is emptied": (
         Days(messages={"StartNightlyDlq": range(NOON, NOON + 3 * DAY)}),
         5,
@@ -164,23 +163,14 @@ STORIES: Mapping[str, tuple[Days, int] | tuple[Days, int, float]] = {
     ),
     "heal fails once": (_failing("Heal", [NOON]), 1),
     "heal fails for a quarter of an hour": (_failing("Heal", range(NOON, NOON + 15)), 1),
-    "redrive fails once": (_failing("Redrive", [NOON]), 1),
     "redrive fails twice": (_failing("Redrive", [NOON, NOON + 5]), 1),
     "a failed call that heal can never handle comes again five times before it is parked": (
         _sent(OwnMetric.HEAL_ERRORS, range(NOON, NOON + 30, 6)),
         1,
     ),
     "what the third try of heal does": (_sent(OwnMetric.HEAL_ERRORS, [NOON, NOON + 6]), 1),
-    "what the third try of follow_up does": (
-        _sent(OwnMetric.FOLLOW_UP_ERRORS, [NOON, NOON + 6]),
-        1,
-    ),
     "what fails every few minutes is one alarm": (
         _sent(OwnMetric.HEAL_ERRORS, range(NOON, DAY - 2 * HOUR, 8)),
-        1,
-    ),
-    "what fails every quarter of an hour is one alarm": (
-        _sent(OwnMetric.HEAL_ERRORS, range(NOON, DAY - 2 * HOUR, 16)),
         1,
     ),
     "what fails now and then and goes well after": (
@@ -198,7 +188,6 @@ STORIES: Mapping[str, tuple[Days, int] | tuple[Days, int, float]] = {
         _sent(OwnMetric.FOLLOW_UP_ERRORS, range(NOON, DAY - 2 * HOUR, 6)),
         1,
     ),
-    "a scan that is late": (Days(scan_down=range(NOON, NOON + 80)), 1),
     "scans that fail for an hour": (_failing("Scan", range(FROM_NOON, FROM_NOON + 80, 10)), 1),
     "one scan in three that ends well is enough": (
         _failing("Scan", [each for n, each in enumerate(SCANS) if n % 3]),
@@ -208,10 +197,6 @@ STORIES: Mapping[str, tuple[Days, int] | tuple[Days, int, float]] = {
         _sent(OwnMetric.SCAN_ERRORS, [FROM_NOON, FROM_NOON + HOUR]),
         1,
     ),
-    "an hour of scans that fail at all queues": (
-        _sent(OwnMetric.SCAN_ERRORS, range(FROM_NOON, FROM_NOON + HOUR, SCANNED_EACH), 500.0),
-        1,
-    ),
     "no scan is run": (Days(scan_down=range(NOON, NOON + 6 * HOUR)), 1),
     "every scan fails": (
         _failing("Scan", range(FROM_NOON, FROM_NOON + 6 * HOUR, SCANNED_EACH)),
@@ -219,10 +204,6 @@ STORIES: Mapping[str, tuple[Days, int] | tuple[Days, int, float]] = {
     ),
     "some queues that the scan may not look at, each hour": (
         _sent(OwnMetric.SCAN_ERRORS, range(FROM_NOON, FROM_NOON + 6 * HOUR, HOUR)),
-        1,
-    ),
-    "all queues that the scan may not look at, each ten minutes": (
-        _sent(OwnMetric.SCAN_ERRORS, range(FROM_NOON, FROM_NOON + 6 * HOUR, SCANNED_EACH)),
         1,
     ),
     "a queue that fails for days hides no scan that is not run": (
