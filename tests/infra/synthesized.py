@@ -23,37 +23,9 @@ OWN_ROLES = tuple(f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}" for each 
 HEAL_ROLE = OWN_ROLES[0]
 PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE}-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "default": {},
-    "tagged": {"tagMayRaiseTo": "heal"},
-    "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"probeMinutes": 20}},
-    "named": {
-        "mode": "heal",
-        "notifications": {
-            "urgent": ["on-call@example.com", "https://events.example.com/key"],
-            "info": ["sqs@example.com", "https://events.example.com/key"],
-        },
-        "report": {
-            "weekday": "FRIDAY",
-            "hour": 9,
-            "timeZone": "Europe/Berlin",
-            "sender": "reports@mail.example.com",
-            "recipients": ["ada@example.com", "grace@example.org"],
-        },
-        "nightly": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
-        "queues": ["orders", "billing-*"],
-        "trail": {
-            "managementEvents": True,
-            "queueArnPrefixes": [f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}billing-"],
-            "eventNames": ["DeleteMessage", "ChangeMessageVisibility"],
-        },
-        "freezeCalendars": [CALENDAR],
-    },
-    "existing trail": {
-        "trail": {"create": False, "bucket": "our-cloudtrail-logs"},
-        "dashboard": False,
-    },
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = json.loads(
+    Path(__file__).with_name("settings.json").read_text()
+)
 THREE = (
     {"account": ACCOUNT, "region": REGION},
     {"account": ACCOUNT, "region": "ap-southeast-4"},

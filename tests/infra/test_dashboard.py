@@ -105,14 +105,6 @@ def test_every_lambda_and_every_queue_of_ours_is_on_it(
     assert shown == ours
 
 
-def test_the_band_that_is_drawn_is_the_one_that_the_alarm_reads_at() -> None:
-    bands = r"ANOMALY_DETECTION_BAND\(\w+, ?(\d+)\)"
-    drawn = re.findall(bands, template_of("default").only(DASHBOARD)["DashboardBody"])
-    looked_at = re.findall(bands, json.dumps(template_of("default").all("AWS::CloudWatch::Alarm")))
-    assert len(drawn) == 1
-    assert drawn == looked_at
-
-
 def test_every_command_on_it_is_for_the_stacks_own_region() -> None:
     for template in templates_of_three():
         body = json.loads(template.only(DASHBOARD)["DashboardBody"])
