@@ -77,18 +77,7 @@ class Dashboard(Construct):
         self._ask("Is the healer well?", DOCTOR, "asks for more.")
         self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE))
         self._page.add_widgets(*_on_the_way(watched, settings.timing.probe_minutes))
-        self._page.add_widgets(
-            _graph("Lambdas that failed", _errors(watched), stacked=True),
-            # What a Lambda has caught is no error to AWS.
-            _graph("Queues and cases that a Lambda failed at", _own(_NOT_DONE, "Sum")),
-            # A week of them, whatever the page shows: a point a nightly run.
-            _graph(
-                "Nightly runs of the last week",
-                _own(_NIGHTLY, "Maximum", A_DAY),
-                start="-P7D",
-                end="P0D",
-            ),
-        )
+        self._page.add_widgets(*_failing(watched))
         self._ask("What is broken now?", OPEN_CASES, "names the queues.")
         waiting = _own(_WAITING, "Maximum")
         self._page.add_widgets(
@@ -97,12 +86,7 @@ class Dashboard(Construct):
             _graph("Cases that wait for a person", waiting),
         )
         self._ask("What did it do today?", CASES, "names every case, newest first.")
-        # Over the time that the page shows, a day where nobody chose another.
-        done = [_count(each, label) for each, label in _DONE.items()]
-        self._page.add_widgets(
-            _numbers("In the time shown", done, WIDE - NARROW, LOW, set_period_to_time_range=True),
-            _numbers("Oldest case not closed", [_age()], NARROW, LOW),
-        )
+        self._page.add_widgets(*_counts())
         self._page.add_widgets(_fixes(settings.limits), _by_symptom(), _time_to_heal())
 
     def _ask(self, question: str, command: str, does: str) -> None:
@@ -168,11 +152,30 @@ def _on_the_way(watched: Watched, probe_minutes: int) -> tuple[cloudwatch.GraphW
     )
 
 
-def _errors(watched: Watched) -> list[cloudwatch.Metric]:
-    return [
+def _failing(watched: Watched) -> tuple[cloudwatch.GraphWidget, ...]:
+    """What a Lambda has caught is no error to AWS.
+
+    A week of nightly runs, whatever the page shows: a point a nightly run.
+    """
+    errors = [
         each.function.metric_errors(period=FIVE_MINUTES, label=name.replace("_", "-"))
         for name, each in watched.lambdas.items()
     ]
+    runs = _own(_NIGHTLY, "Maximum", A_DAY)
+    return (
+        _graph("Lambdas that failed", errors, stacked=True),
+        _graph("Queues and cases that a Lambda failed at", _own(_NOT_DONE, "Sum")),
+        _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D"),
+    )
+
+
+def _counts() -> tuple[cloudwatch.SingleValueWidget, ...]:
+    """Over the time that the page shows, a day where nobody chose another."""
+    done = [_count(each, label) for each, label in _DONE.items()]
+    return (
+        _numbers("In the time shown", done, WIDE - NARROW, LOW, set_period_to_time_range=True),
+        _numbers("Oldest case not closed", [_age()], NARROW, LOW),
+    )
 
 
 def _age() -> cloudwatch.MathExpression:

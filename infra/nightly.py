@@ -49,7 +49,7 @@ class Nightly(Construct):
         code: EmrPackage,
     ) -> None:
         super().__init__(scope, name)
-        self._settings, self._buckets = settings.nightly, buckets
+        self._settings, self.buckets = settings.nightly, buckets
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
@@ -66,15 +66,15 @@ class Nightly(Construct):
 
     def known(self) -> dict[str, Any]:
         """What the Lambdas that start and watch it have to know."""
-        reports = self._buckets.reports.bucket_name
+        reports = self.buckets.reports.bucket_name
         return {
             "application_id": self.application.attr_application_id,
             "job_role_arn": self.role.role_arn,
             "entry_point": self._entry_point.s3_object_url,
             "package": self._package.s3_object_url,
             "compiled_packages": self._compiled.s3_object_url,
-            "trail_root": f"s3://{self._buckets.trail.bucket_name}",
-            "case_root": f"s3://{self._buckets.cases.bucket_name}/cases",
+            "trail_root": f"s3://{self.buckets.trail.bucket_name}",
+            "case_root": f"s3://{self.buckets.cases.bucket_name}/cases",
             "out_root": f"s3://{reports}",
             "log_root": f"s3://{reports}/{LOGS}/",
             "maximum_executors": executors_within(
@@ -89,7 +89,7 @@ class Nightly(Construct):
         each was put whole: EMR's S3A leaves markers where they are.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
-        buckets, code = self._buckets, (self._entry_point, self._package, self._compiled)
+        buckets, code = self.buckets, (self._entry_point, self._package, self._compiled)
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
         read = (
             buckets.trail.arn_for_objects("AWSLogs/*"),

@@ -55,14 +55,8 @@ class MendqStack(Stack):
         **stack_properties: Any,
     ) -> None:
         super().__init__(scope, name, **stack_properties)
-        trail = Trail(self, "Trail", settings.trail).bucket
-        cases = CaseBucket(self, "Cases").bucket
-        reports = ReportBucket(self, "Reports").bucket
-        topics = Topics(self, "Topics", settings.notifications)
-        buckets = Buckets(trail, cases, reports)
-        nightly = Nightly(self, "Nightly", settings, buckets, code.job)
-        case_store = CaseStore(self, "CaseStore").table
-        work = Work(self, settings, case_store, cases, reports, topics, nightly)
+        work = self._work(settings, code)
+        topics, nightly, buckets = work.topics, work.nightly, work.nightly.buckets
         intake = Intake(self, "Intake")
         lambdas = self._lambdas(work, code)
         intake.feeds(lambdas["heal"].function)
@@ -71,23 +65,38 @@ class MendqStack(Stack):
         self._watch(Watched(intake, lambdas), topics, settings)
         for each in ("heal", "rollback", *Owner):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
-        outputs = {
-            "TrailBucket": trail.bucket_name,
-            "CaseBucket": cases.bucket_name,
-            "ReportBucket": reports.bucket_name,
-            "CaseTable": case_store.table_name,
-            "UrgentTopic": topics.urgent.arn,
-            "InfoTopic": topics.info.arn,
-            "NightlyApplication": nightly.application.attr_application_id,
-            "IntakeQueue": intake.queue.queue_url,
-        }
-        for row in ROWS:
-            if row.is_output:
-                function = lambdas[row.handler.name].function
-                outputs[f"{row.handler.construct}Function"] = function.function_name
+        self._name(
+            TrailBucket=buckets.trail.bucket_name,
+            CaseBucket=buckets.cases.bucket_name,
+            ReportBucket=buckets.reports.bucket_name,
+            CaseTable=work.case_store.table_name,
+            UrgentTopic=topics.urgent.arn,
+            InfoTopic=topics.info.arn,
+            NightlyApplication=nightly.application.attr_application_id,
+            IntakeQueue=intake.queue.queue_url,
+            **{
+                f"{row.handler.construct}Function": lambdas[row.handler.name].function.function_name
+                for row in ROWS
+                if row.is_output
+            },
+        )
+        acknowledge(self)
+
+    def _name(self, **outputs: str) -> None:
+        """What outsiders find by name."""
         for output, value in outputs.items():
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
-        acknowledge(self)
+
+    def _work(self, settings: DeploymentSettings, code: Code) -> Work:
+        """What is there before the Lambdas are."""
+        trail = Trail(self, "Trail", settings.trail).bucket
+        buckets = Buckets(
+            trail, CaseBucket(self, "Cases").bucket, ReportBucket(self, "Reports").bucket
+        )
+        topics = Topics(self, "Topics", settings.notifications)
+        nightly = Nightly(self, "Nightly", settings, buckets, code.job)
+        case_store = CaseStore(self, "CaseStore").table
+        return Work(self, settings, case_store, buckets.cases, buckets.reports, topics, nightly)
 
     def _lambdas(self, work: Work, code: Code) -> dict[str, OwnLambda]:
         settings = work.settings

@@ -59,7 +59,7 @@ DELIVERY_PERIOD = Duration.minutes(15)
 _BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 _OFTEN = f"in {FAILS} of {PERIODS} periods of 5 minutes"
 _UNSEEN = "What fails no call is found by the scan alone, and stays unseen where it cannot look."
-_LACKS_A_NIGHT = "The week's report lacks this nightly run; queues are fixed all the same."
+_LACKS_A_RUN = "The week's report lacks this nightly run; queues are fixed all the same."
 _NO_REPORT = "There is no new weekly report; queues are fixed all the same."
 _NIGHTLY = "nightly_and_report"
 
@@ -162,19 +162,19 @@ WRITER_FAILING = AlarmDescription(
 NIGHTLY_FAILED = AlarmDescription(
     "nightly_failed",
     "the newest nightly run ended and wrote nothing",
-    _LACKS_A_NIGHT,
+    _LACKS_A_RUN,
     runbook=_NIGHTLY,
 )
 NIGHTLY_MISSING = AlarmDescription(
     "nightly_missing",
     f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
-    _LACKS_A_NIGHT,
+    _LACKS_A_RUN,
     runbook=_NIGHTLY,
 )
 NIGHTLY_DOUBTFUL = AlarmDescription(
     "nightly_doubtful",
     "the newest nightly run read nothing, or far less than is usual",
-    _LACKS_A_NIGHT,
+    _LACKS_A_RUN,
     runbook=_NIGHTLY,
 )
 NIGHTLY_FAILING = AlarmDescription(

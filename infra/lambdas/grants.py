@@ -76,7 +76,7 @@ def notes_findings(work: Work) -> Statements:
     yield may(["s3:GetObject", "s3:PutObject"], work.cases.arn_for_objects("findings/*"))
 
 
-def looks(reader: Iterable[ReadAction]) -> Grant:
+def reads_facts(reader: Iterable[ReadAction]) -> Grant:
     """Reads what facts are made of."""
     return lambda work: look_statements(work.stack, reader)
 

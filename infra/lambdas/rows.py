@@ -19,12 +19,12 @@ from infra.lambdas.grants import (
     checks_jobs,
     delivers,
     lists_open_cases,
-    looks,
     moves_cases,
     notes_findings,
     notifies,
     probes,
     reads_cases,
+    reads_facts,
     starts_jobs,
     writes,
 )
@@ -120,7 +120,7 @@ ROWS = (
     Row(
         HEAL,
         HealSettings,
-        (*_OF_AN_OWNER, reads_cases, looks(HEAL_READS), writes(kinds_of(Owner.HEAL))),
+        (*_OF_AN_OWNER, reads_cases, reads_facts(HEAL_READS), writes(kinds_of(Owner.HEAL))),
     ),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
@@ -128,7 +128,7 @@ ROWS = (
         (
             *_OF_AN_OWNER,
             reads_cases,
-            looks(owner_reads(Owner.ATTACH_DLQ)),
+            reads_facts(owner_reads(Owner.ATTACH_DLQ)),
             writes(kinds_of(Owner.ATTACH_DLQ)),
         ),
     ),
@@ -138,7 +138,7 @@ ROWS = (
         RestorePolicySettings,
         (
             *_OF_AN_OWNER,
-            looks(owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),
+            reads_facts(owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),
             writes(kinds_of(Owner.RESTORE_POLICY)),
         ),
     ),
@@ -150,7 +150,7 @@ ROWS = (
         (
             *_OF_AN_OWNER,
             reads_cases,
-            looks(owner_reads(Owner.REDRIVE)),
+            reads_facts(owner_reads(Owner.REDRIVE)),
             lambda work: redrive_statements(work.stack, work.settings),
         ),
     ),
@@ -159,7 +159,7 @@ ROWS = (
     Row(
         Handler("follow_up", "Mendq: verifies, watches and closes open cases", 60, 512),
         FollowUpSettings,
-        (moves_cases, notifies, lists_open_cases, looks(FOLLOW_UP_READS)),
+        (moves_cases, notifies, lists_open_cases, reads_facts(FOLLOW_UP_READS)),
         patience=Duration.minutes(5),
         calls=_OWNERS,
     ),
@@ -176,7 +176,7 @@ ROWS = (
             "rollback", "Mendq: undoes what it changed, where nobody changed it since", 90, 512
         ),
         RollbackSettings,
-        (moves_cases, notifies, reads_cases, looks(ROLLBACK_READS), writes(taken_back())),
+        (moves_cases, notifies, reads_cases, reads_facts(ROLLBACK_READS), writes(taken_back())),
         calls=(Owner.REDRIVE.value,),
     ),
     # As long as Lambda lets it: what it does not get to waits for the next run. It moves no case:
@@ -184,7 +184,7 @@ ROWS = (
     Row(
         Handler("scan", "Mendq: scans managed queues for what makes no call fail", 900, 1_024),
         ScanSettings,
-        (notes_findings, lists_open_cases, reads_cases, looks(SCAN_READS)),
+        (notes_findings, lists_open_cases, reads_cases, reads_facts(SCAN_READS)),
         patience=Duration.minutes(10),
         calls=(HEAL.name,),
     ),

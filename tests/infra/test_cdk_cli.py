@@ -33,6 +33,7 @@ def test_it_gives_the_template_that_app_py_gives(cli: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> None:
     """In an environment of his own, activated, with a Node of his own and cdk.json as it stands."""
     environment, out = tmp_path / "environment", tmp_path / "cdk.out"
