@@ -3,9 +3,10 @@
 import sys
 
 from infra.node import NodeMissing, require_node
-from infra.packaging.wheels import WheelsUnavailable
+from infra.packaging.wheels import WHEELS, WheelsUnavailable, fill
 from infra.packaging.zips import ForeignLibrary
-from infra.settings import SettingsRefused, read
+from infra.settings.deployment import read
+from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import warnings
 
 try:
@@ -16,6 +17,8 @@ try:
     settings = read(raw_settings(app))
     for warning in warnings(settings, *own_place()):
         print(warning, file=sys.stderr)  # noqa: T201
+    if not WHEELS.is_dir():  # once: all later ones need no network
+        fill()
     synthesize(settings, app)
 except (NodeMissing, SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
     sys.exit(str(refused))

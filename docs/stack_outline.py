@@ -76,7 +76,7 @@ def resources(**settings: Any) -> Resources:
 def template(**settings: Any) -> Mapping[str, Any]:
     """The template with these settings, synthesized once for all pages."""
     require_node()
-    from infra.outline import outline  # noqa: PLC0415 - the CDK: it starts Node
+    from infra.synthesis import outline  # noqa: PLC0415 - the CDK: it starts Node
 
     return outline(read(settings), REGION)
 

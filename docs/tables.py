@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from infra.alarms import NOTIFIED, WATCHED
-from infra.alarms.description import AlarmDescription
+from infra.alarms.alarm import AlarmDescription
 from mendq.catalogue import CATALOGUE
 from mendq.cli import permissions
 from mendq.cli.__main__ import app

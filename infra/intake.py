@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.lambdas.rows import HEAL
 from infra.own_queues import DLQ, dlq
 from infra.roles import role_arns
 
-
-def failed_calls(own_role_arns: Sequence[str]) -> events.EventPattern:
-    """Any errorCode: how CloudTrail spells SQS's is not documented, so `match` alone judges it.
-
-    `anything-but` does not match where the field is absent; `exists: false` beside it keeps the
-    calls of IAM users, which have no sessionIssuer.
-    """
-    someone_else = [{"anything-but": list(own_role_arns)}, {"exists": False}]
-    return events.EventPattern(
-        source=["aws.sqs"],
-        detail_type=["AWS API Call via CloudTrail"],
-        detail={
-            "errorCode": [{"exists": True}],
-            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": someone_else}}},
-        },
-    )
-
-
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5
+WINDOW_SECONDS = 5
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+VISIBILITY_SECONDS = 6 * HEAL.seconds + WINDOW_SECONDS
+# CDK's own has the stack's id in it, which becomes another one with several environments. The new
+# mapping would be made before the old one goes, and Lambda allows one of a queue and a function.
+# https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
+MAPPING_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 
 
 class Intake(Construct):
-    """The rule, the queue it fills, and one DLQ for each of the two.
+    """The rule, the queue it fills, and one DLQ for each of the two."""
 
-    `visibility` covers the Lambda that reads:
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-    """
-
-    def __init__(self, scope: Construct, name: str, visibility: Duration) -> None:
+    def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
         self.dlq = dlq(self, DLQ)
         self.undelivered = dlq(self, "Undelivered")
@@ -52,7 +38,7 @@ class Intake(Construct):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.hours(4),
-            visibility_timeout=visibility,
+            visibility_timeout=Duration.seconds(VISIBILITY_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
@@ -62,7 +48,7 @@ class Intake(Construct):
             self,
             "FailedCalls",
             description="Failed SQS calls of anyone but Mendq itself",
-            event_pattern=failed_calls(role_arns(Stack.of(self))),
+            event_pattern=_failed_calls(Stack.of(self)),
             targets=[
                 targets.SqsQueue(
                     self.queue,
@@ -73,3 +59,40 @@ class Intake(Construct):
                 )
             ],
         )
+
+    def feeds(self, heal: lambda_.Function) -> None:
+        """Large batches, because a storm of failed calls collapses to one look per queue.
+
+        Records that heal reports as failed come again, the others are done. Two runs at a time at
+        most: enough to go on while one is slow. No concurrency is reserved, because that would
+        take it from an account's other functions.
+        """
+        heal.add_event_source(
+            sources.SqsEventSource(
+                self.queue,
+                batch_size=1_000,
+                max_batching_window=Duration.seconds(WINDOW_SECONDS),
+                report_batch_item_failures=True,
+                max_concurrency=2,
+            )
+        )
+        for each in heal.node.find_all():
+            if isinstance(each, lambda_.CfnEventSourceMapping):
+                each.override_logical_id(MAPPING_ID)
+
+
+def _failed_calls(stack: Stack) -> events.EventPattern:
+    """Any errorCode: how CloudTrail spells SQS's is not documented, so `match` alone judges it.
+
+    `anything-but` does not match where the field is absent; `exists: false` beside it keeps the
+    calls of IAM users, which have no sessionIssuer.
+    """
+    someone_else = [{"anything-but": list(role_arns(stack))}, {"exists": False}]
+    return events.EventPattern(
+        source=["aws.sqs"],
+        detail_type=["AWS API Call via CloudTrail"],
+        detail={
+            "errorCode": [{"exists": True}],
+            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": someone_else}}},
+        },
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emr
@@ -12,10 +13,10 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from infra.buckets import LOGS, TABLES
 from infra.packaging.emr import EmrPackage
-from infra.roles import own_role
-from infra.settings.deployment import NightlySettings
+from infra.roles import may, own_role
+from infra.settings.deployment import DeploymentSettings, NightlySettings
+from infra.storage import LOGS, TABLES
 from mendq.model.names import NIGHTLY
 from mendq.model.settings import WORKER, executors_within, workers_within
 
@@ -32,8 +33,8 @@ class Buckets:
     """What the job reads and writes."""
 
     trail: s3.IBucket
-    cases: s3.IBucket
-    reports: s3.IBucket
+    cases: s3.Bucket
+    reports: s3.Bucket
 
 
 class Nightly(Construct):
@@ -43,36 +44,16 @@ class Nightly(Construct):
         self,
         scope: Construct,
         name: str,
-        *,
-        settings: NightlySettings,
+        settings: DeploymentSettings,
         buckets: Buckets,
         code: EmrPackage,
     ) -> None:
         super().__init__(scope, name)
-        self.entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
-        self.package = assets.Asset(self, "Package", path=str(code.modules))
-        self.compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
-        bounds = (settings.maximum_vcpu, settings.maximum_memory_gb)
-        self.maximum_executors = executors_within(*bounds)
-        self.application = emr.CfnApplication(
-            self,
-            "Application",
-            name="mendq",
-            type="SPARK",
-            release_label=RELEASE,
-            architecture="ARM64",
-            maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
-                cpu=f"{settings.maximum_vcpu} vCPU",
-                memory=f"{settings.maximum_memory_gb} GB",
-                disk=f"{workers_within(*bounds) * WORKER.disk_gb} GB",
-            ),
-            auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(
-                enabled=True
-            ),
-            auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
-                enabled=True, idle_timeout_minutes=IDLE_MINUTES
-            ),
-        )
+        self._settings, self.buckets = settings.nightly, buckets
+        self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
+        self._package = assets.Asset(self, "Package", path=str(code.modules))
+        self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
+        self.application = _application(self, settings.nightly)
         self.role = own_role(
             self,
             "Role",
@@ -80,48 +61,73 @@ class Nightly(Construct):
             service="emr-serverless",
             description="Mendq: reads the trail and the cases, writes incidents and summaries",
         )
-        for statement in self._statements(buckets):
+        for statement in self._statements(of_others=not settings.trail.create):
             self.role.add_to_policy(statement)
 
-    def may_decrypt_a_trail(self) -> None:
-        """For a trail that others made and may encrypt: only what a CloudTrail trail wrote.
+    def known(self) -> dict[str, Any]:
+        """What the Lambdas that start and watch it have to know."""
+        reports = self.buckets.reports.bucket_name
+        return {
+            "application_id": self.application.attr_application_id,
+            "job_role_arn": self.role.role_arn,
+            "entry_point": self._entry_point.s3_object_url,
+            "package": self._package.s3_object_url,
+            "compiled_packages": self._compiled.s3_object_url,
+            "trail_root": f"s3://{self.buckets.trail.bucket_name}",
+            "case_root": f"s3://{self.buckets.cases.bucket_name}/cases",
+            "out_root": f"s3://{reports}",
+            "log_root": f"s3://{reports}/{LOGS}/",
+            "maximum_executors": executors_within(
+                self._settings.maximum_vcpu, self._settings.maximum_memory_gb
+            ),
+        }
 
-        https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
-        """
-        keys = Stack.of(self).format_arn(
-            service="kms", account="*", resource="key", resource_name="*"
-        )
-        self.role.add_to_policy(
-            iam.PolicyStatement(
-                actions=["kms:Decrypt"],
-                resources=[keys],
-                conditions={"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}},
-            )
-        )
-
-    def _statements(self, buckets: Buckets) -> Iterator[iam.PolicyStatement]:
+    def _statements(self, *, of_others: bool) -> Iterator[iam.PolicyStatement]:
         """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403.
 
         It looks at what it replaces, and deletes only what Spark wrote beside the tables before
         each was put whole: EMR's S3A leaves markers where they are.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
+        buckets, code = self.buckets, (self._entry_point, self._package, self._compiled)
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
-        code = [each.bucket.arn_for_objects(each.s3_object_key) for each in self._code()]
-        inputs = (
+        read = (
             buckets.trail.arn_for_objects("AWSLogs/*"),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
+            *(each.bucket.arn_for_objects(each.s3_object_key) for each in code),
         )
-        yield _allow(["s3:GetObject"], *inputs, *tables, *code)
-        yield _allow(["s3:PutObject"], *tables, buckets.reports.arn_for_objects(f"{LOGS}/*"))
-        yield _allow(["s3:DeleteObject"], buckets.reports.arn_for_objects(f"{STAGING}*"))
-        listed = (buckets.trail, buckets.cases, buckets.reports, self.package.bucket)
-        yield _allow(["s3:ListBucket"], *(each.bucket_arn for each in listed))
+        yield may(["s3:GetObject"], *read, *tables)
+        yield may(["s3:PutObject"], *tables, buckets.reports.arn_for_objects(f"{LOGS}/*"))
+        yield may(["s3:DeleteObject"], buckets.reports.arn_for_objects(f"{STAGING}*"))
+        listed = (buckets.trail, buckets.cases, buckets.reports, self._package.bucket)
+        yield may(["s3:ListBucket"], *(each.bucket_arn for each in listed))
+        if of_others:
+            # A trail that others made may be encrypted: only what a CloudTrail trail wrote.
+            # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
+            keys = Stack.of(self).format_arn(
+                service="kms", account="*", resource="key", resource_name="*"
+            )
+            of_a_trail = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
+            yield may(["kms:Decrypt"], keys, conditions=of_a_trail)
 
-    def _code(self) -> tuple[assets.Asset, ...]:
-        return (self.entry_point, self.package, self.compiled)
 
-
-def _allow(actions: list[str], *resources: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=actions, resources=list(resources))
+def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
+    workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
+    return emr.CfnApplication(
+        scope,
+        "Application",
+        name="mendq",
+        type="SPARK",
+        release_label=RELEASE,
+        architecture="ARM64",
+        maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
+            cpu=f"{settings.maximum_vcpu} vCPU",
+            memory=f"{settings.maximum_memory_gb} GB",
+            disk=f"{workers * WORKER.disk_gb} GB",
+        ),
+        auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
+        auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
+            enabled=True, idle_timeout_minutes=IDLE_MINUTES
+        ),
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -18,26 +16,19 @@ def queue_arn(stack: Stack, name: str) -> str:
     return stack.format_arn(service="sqs", resource=name)
 
 
-def every_queue(scope: Construct) -> list[sqs.Queue]:
-    """Those that Mendq has by now."""
-    return [each for each in scope.node.find_all() if isinstance(each, sqs.Queue)]
+def own_queue_arns(stack: Stack) -> list[str]:
+    """The ARNs of those that Mendq has by now."""
+    return [each.queue_arn for each in _every_queue(stack)]
 
 
-def dead_letter_queues(scope: Construct) -> dict[str, sqs.Queue]:
-    """Those of them that hold what was given up, by whose they are, such as `start-nightly`."""
-    return {owner_of(each): each for each in every_queue(scope) if each.node.id == DLQ}
-
-
-def owner_of(part: Construct) -> str:
-    """The capability that a queue or function of ours is of, such as `start-nightly`."""
-    path = part.node.path.split("/")
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path[-2]).lower()
-
-
-def never_managed(scope: Construct) -> None:
+def never_managed(stack: Stack) -> None:
     """Mendq's own by tag, whatever prefix of the settings fits their names."""
-    for each in every_queue(scope):
+    for each in _every_queue(stack):
         Tags.of(each).add(MODE_TAG, OFF)
+
+
+def _every_queue(stack: Stack) -> list[sqs.Queue]:
+    return [each for each in stack.node.find_all() if isinstance(each, sqs.Queue)]
 
 
 def dlq(scope: Construct, name: str) -> sqs.Queue:

@@ -5,7 +5,8 @@ A role's name holds in all regions of an account, so two stacks of one account m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
@@ -31,9 +32,25 @@ def own_role(
     )
 
 
-def allow(role: iam.Role, actions: Iterable[str], *resources: str) -> None:
-    """Let a role do `actions` on `resources`."""
-    role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+def may(
+    actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
+) -> iam.PolicyStatement:
+    """Allow `actions` on `resources`."""
+    return iam.PolicyStatement(
+        actions=list(actions), resources=list(resources), conditions=conditions
+    )
+
+
+def may_not(
+    actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
+) -> iam.PolicyStatement:
+    """Deny them."""
+    return iam.PolicyStatement(
+        effect=iam.Effect.DENY,
+        actions=list(actions),
+        resources=list(resources),
+        conditions=conditions,
+    )
 
 
 def role_arn(stack: Stack, purpose: str) -> str:
@@ -42,19 +59,14 @@ def role_arn(stack: Stack, purpose: str) -> str:
     return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
 
 
-def role_names(stack: Stack) -> tuple[str, ...]:
-    """The roles left out, by name."""
-    return tuple(role_name(each, stack.region) for each in LEFT_OUT)
-
-
 def role_arns(stack: Stack) -> tuple[str, ...]:
     """The roles left out."""
     return tuple(role_arn(stack, each) for each in LEFT_OUT)
 
 
-def session_arn_prefixes(stack: Stack) -> tuple[str, ...]:
+def session_arn_prefixes(stack: Stack) -> list[str]:
     """How the ARN of every session of theirs begins, as `userIdentity.arn` names it."""
-    return tuple(
+    return [
         stack.format_arn(
             service="sts",
             region="",
@@ -62,4 +74,4 @@ def session_arn_prefixes(stack: Stack) -> tuple[str, ...]:
             resource_name=f"{role_name(each, stack.region)}/",
         )
         for each in LEFT_OUT
-    )
+    ]

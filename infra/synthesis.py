@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aws_cdk as cdk
@@ -65,40 +65,68 @@ def _parsed(text: str, path: str, remedy: str) -> Any:
 
 def synthesize(
     settings: DeploymentSettings,
-    app: cdk.App | None = None,
-    outdir: Path | None = None,
+    app: cdk.App,
     target: Sequence[str] = LAMBDA,
+    code: Code | None = None,
 ) -> cx_api.CloudAssembly:
-    """Write the cloud assembly, one stack `Mendq` per environment, its zips for `target`.
+    """Write the cloud assembly, one stack `Mendq` per environment.
 
-    Raises what `stage` raises, SettingsRefused where a trail's bucket or a calendar lies
-    elsewhere, and RuntimeError where CDK's own validation fails.
+    Its zips are made for `target`, or are `code`. Raises what `stage` raises, SettingsRefused
+    where a trail's bucket or a calendar lies elsewhere, and RuntimeError where CDK's own
+    validation fails.
     """
-    app = app or new_app(outdir)
-    where = [_environment(each) for each in settings.environments or (None,)]
-    regions = [str(each.region) for each in where]
-    if mistakes := [*misplaced(settings, regions)]:
+    where = [_place(each) for each in settings.environments or (None,)]
+    if mistakes := [*misplaced(settings, [str(each.region) for each in where])]:
         raise SettingsRefused(mistakes)
-    with tempfile.TemporaryDirectory(prefix="mendq-") as folder:
-        code = _staged(Path(folder), target)
-        environments = settings.environments
-        for environment in environments or (None,):
+    with TemporaryDirectory(prefix="mendq-") as folder:
+        staged = code or _staged(Path(folder), target)
+        for place in where:
+            name = STACK_NAME if len(where) == 1 else f"Mendq-{place.account}-{place.region}"
             MendqStack(
                 app,
-                _stack_id(environment if len(environments) > 1 else None),
+                name,
                 stack_name=STACK_NAME,
                 description="Mendq fixes SQS queues",
-                env=_environment(environment),
+                env=place,
                 analytics_reporting=False,
                 settings=settings,
-                code=code,
+                code=staged,
             )
         return app.synth()
 
 
+def outline(settings: DeploymentSettings, region: str) -> Mapping[str, Any]:
+    """The template with empty zips: in seconds, for whoever reads it only.
+
+    Raises RuntimeError where CDK's validation fails.
+    """
+    with TemporaryDirectory(prefix="mendq-") as folder:
+        app, code = new_app(Path(folder) / "cdk.out"), empty_code(Path(folder) / "code")
+        MendqStack(
+            app,
+            STACK_NAME,
+            stack_name=STACK_NAME,
+            env=cdk.Environment(region=region),
+            analytics_reporting=False,
+            settings=settings,
+            code=code,
+        )
+        template: Mapping[str, Any] = app.synth().get_stack_by_name(STACK_NAME).template
+        return template
+
+
+def empty_code(folder: Path) -> Code:
+    """Instead of the 100 MB of code, for whatever looks at something else of a stack."""
+    folder.mkdir()
+    # An asset may not be empty, and no two of them the same file.
+    files = [folder / name for name in ("index.py", "job.py", "job.zip", "compiled.tgz")]
+    for each in files:
+        each.write_text(each.name)
+    return Code(folder, folder, emr.EmrPackage(files[2], files[1], files[3]))
+
+
 def _staged(folder: Path, target: Sequence[str]) -> Code:
-    job = emr.stage(folder / "job", target)
-    code = Code(folder / "lambdas", folder / "report", job)
+    code = Code(folder / "lambdas", folder / "report", emr.stage(folder / "job", target))
     for each in (code.lambdas, code.report):
         each.mkdir()
     stage(code.lambdas, target=target)
@@ -106,13 +134,7 @@ def _staged(folder: Path, target: Sequence[str]) -> Code:
     return code
 
 
-def _stack_id(environment: Environment | None) -> str:
-    if environment is None:
-        return STACK_NAME
-    return f"{STACK_NAME}-{environment.account}-{environment.region}"
-
-
-def _environment(environment: Environment | None) -> cdk.Environment:
+def _place(environment: Environment | None) -> cdk.Environment:
     """The account stays open and the region does not, because role names carry it."""
     if environment is not None:
         return cdk.Environment(account=environment.account, region=environment.region)

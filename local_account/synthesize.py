@@ -22,7 +22,7 @@ def main() -> int:
         settings = read(json.load(sys.stdin), floors=False)
         folder = Path(sys.argv[1])
         # The zips hold libraries: here they are this machine's, as its Lambdas are.
-        synthesize(settings, new_app(folder), folder, THIS_MACHINE)
+        synthesize(settings, new_app(folder), THIS_MACHINE)
     except (WheelsUnavailable, ForeignLibrary) as missing:
         print(missing, file=sys.stderr)
         return WRONG_USE

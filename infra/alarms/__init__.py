@@ -6,36 +6,35 @@ makes ring together tell by a composite.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms import failing, liveness, nightly_runs, open_cases, pages, parked, scanning, spike
-from infra.alarms.description import AlarmDescription
-from infra.alarms.failing import Failing
-from infra.alarms.liveness import Liveness
-from infra.alarms.nightly_runs import NightlyRuns
-from infra.alarms.open_cases import OpenCases
-from infra.alarms.pages import page
-from infra.alarms.parked import Parked
-from infra.alarms.scanning import Scanning
-from infra.alarms.spike import Spike
-from infra.alarms.watched import Watched
-from infra.alarms.watching import Ringing
+from infra.alarms import fixes, health
+from infra.alarms.alarm import AlarmDescription, composite
+from infra.alarms.health import Watched, watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 
-_PARTS = (spike, liveness, failing, scanning, open_cases, parked, nightly_runs)
+_EVERY = (
+    *(fixes.FIXES_SPIKE, health.NOT_HEALING, health.NIGHTLY_FAILING),
+    *(fixes.UNUSUAL, fixes.MANY, fixes.STILL, fixes.OVER_CEILING),
+    *(fixes.BEING_VERIFIED, fixes.VERIFIED_FOR_LONG),
+    *(health.SILENT, health.PROBE_LOST, health.LATE, health.HEAL_FAILING),
+    *(health.HEAL_ERRORS, health.FOLLOW_UP_ERRORS, health.SCAN_ERRORS, health.SCAN_MISSING),
+    *(health.ESCALATED, health.PROPOSED),
+    *(health.UNDELIVERED, health.OWN_DLQ, health.WRITER_FAILING),
+    *(health.NIGHTLY_FAILED, health.NIGHTLY_MISSING, health.NIGHTLY_DOUBTFUL),
+    *(health.WEEK_FAILED, health.REPORT_MISSING, health.NOT_DELIVERED),
+    fixes.HELD_BACK,
+)
 # Those that reach people, and those that composites stand on.
-NOTIFIED = (
-    *pages.COMPOSITES,
-    *(announced for part in _PARTS for announced in part.ANNOUNCED if announced.severity),
-)
-WATCHED = (
-    *(announced for part in _PARTS for announced in part.ANNOUNCED if not announced.severity),
-    pages.HELD_BACK,
-)
+NOTIFIED = tuple(each for each in _EVERY if each.severity)
+WATCHED = tuple(each for each in _EVERY if not each.severity)
+# The composite of those in a part that tell nobody by themselves.
+_JOINED = {"Liveness": health.NOT_HEALING, "NightlyRuns": health.NIGHTLY_FAILING}
 
 
 class Alarms(Construct):
@@ -45,7 +44,6 @@ class Alarms(Construct):
         self,
         scope: Construct,
         name: str,
-        *,
         watched: Watched,
         topics: Topics,
         settings: DeploymentSettings,
@@ -53,25 +51,22 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._topics = topics
         self._paging: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
-        fixes = Spike(self, "Spike", settings.limits)
-        held_back = page(self, pages.HELD_BACK, fixes.holds_back, topics)
-        self._composite(pages.FIXES_SPIKE, fixes.rule, held_back)
-        alive = Liveness(self, "Liveness", watched, settings.timing.probe_minutes)
-        broken = Failing(self, "Failing")
-        self._composite(pages.NOT_HEALING, _any_silent(alive.alarms))
-        by_day = NightlyRuns(self, "NightlyRuns", mails=settings.report.mails)
-        self._composite(pages.NIGHTLY_FAILING, _any_silent(by_day.alarms))
-        given_up = Parked(
-            self,
-            "Parked",
-            undelivered=watched.intake.undelivered,
-            dlqs=watched.dlqs,
-            writers=watched.writers,
-        )
-        cases = OpenCases(self, "OpenCases")
-        scanned = Scanning(self, "Scanning", watched.scan)
-        for part in (fixes, alive, broken, scanned, cases, given_up, by_day):
-            self._tell(part.alarms)
+        spike = fixes.Spike(self, "Spike", settings.limits)
+        held_back = composite(self, fixes.HELD_BACK, spike.holds_back)
+        page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
+        self._tell(fixes.FIXES_SPIKE, page)
+        self._tell(fixes.OVER_CEILING, spike.over)
+        parts: dict[str, Construct] = {}
+        silent = defaultdict[str, list[cloudwatch.IAlarm]](list)
+        for part, watch in watches(watched, settings):
+            inner = parts.setdefault(part, parts.get(part) or Construct(self, part))
+            alarm = watch.alarm(inner)
+            self._tell(watch.announced, alarm)
+            if not watch.announced.severity:
+                silent[part].append(alarm)
+        for part, alarms in silent.items():
+            rule = cloudwatch.AlarmRule.any_of(*alarms)
+            self._tell(_JOINED[part], composite(self, _JOINED[part], rule))
 
     def about(
         self, names: Collection[str]
@@ -80,22 +75,7 @@ class Alarms(Construct):
         chosen = [(announced.called() in names, alarm) for announced, alarm in self._paging]
         return [each for yes, each in chosen if yes], [each for yes, each in chosen if not yes]
 
-    def _composite(
-        self,
-        announced: AlarmDescription,
-        rule: cloudwatch.IAlarmRule,
-        held_back_by: cloudwatch.IAlarm | None = None,
-    ) -> None:
-        self._paging.append((announced, page(self, announced, rule, self._topics, held_back_by)))
-
-    def _tell(self, alarms: Sequence[Ringing]) -> None:
-        for each in alarms:
-            if each.announced.severity:
-                self._topics.tell_of(each.alarm, each.announced.severity)
-                self._paging.append((each.announced, each.alarm))
-
-
-def _any_silent(alarms: Sequence[Ringing]) -> cloudwatch.IAlarmRule:
-    """Any of those that tell nobody by themselves."""
-    silent = (each.alarm for each in alarms if not each.announced.severity)
-    return cloudwatch.AlarmRule.any_of(*silent)
+    def _tell(self, announced: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
+        if announced.severity:
+            self._topics.tell_of(alarm, announced.severity)
+            self._paging.append((announced, alarm))

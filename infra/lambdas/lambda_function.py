@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.own_queues import DLQ, dlq, owner_of
-from infra.roles import allow, own_role
+from infra.own_queues import DLQ, dlq
+from infra.roles import own_role
 from infra.settings.reading import Mistake, SettingsRefused
 from mendq.model.settings import LambdaSettings, variable_of
 
@@ -49,15 +48,11 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
         for name, value in Stack.of(function).resolve(variables).items()
     }
     if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
-        raise SettingsRefused([_too_long(sizes)])
+        path, remedy = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
+        fault = "more names than the 4 KB of a Lambda's environment hold"
+        raise SettingsRefused([Mistake(path, fault, remedy)])
     for name, value in variables.items():
         function.add_environment(name, value)
-
-
-def _too_long(sizes: Mapping[str, int]) -> Mistake:
-    """Of the settings that grow, the one that takes most of it."""
-    path, remedy = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
-    return Mistake(path, "more names than the 4 KB of a Lambda's environment hold", remedy)
 
 
 def _longest(resolved: Any) -> int:
@@ -70,54 +65,100 @@ def _longest(resolved: Any) -> int:
     return _LONGEST.get(of, _LONGEST_NAME) if function == "Ref" else _LONGEST_NAME
 
 
-# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
-MOST_TRIES = 185
-
-
 @dataclass(frozen=True)
 class Handler:
     """What a Lambda runs, `functions.<name>.handler`, and what it gets for it."""
 
     name: str
     description: str
-    timeout: Duration
+    seconds: int
     memory_mb: int
+
+    @property
+    def construct(self) -> str:
+        """Its name in the stack, such as StartNightly."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+    @property
+    def purpose(self) -> str:
+        """What its role is called after, such as start-nightly."""
+        return self.name.replace("_", "-")
 
 
 class OwnLambda(Construct):
-    """A Lambda under a role of its own, which may write its log and nothing else yet."""
+    """A Lambda under a role of its own, which may write its log and nothing else yet.
 
-    def __init__(
-        self, scope: Construct, name: str, *, handler: Handler, code: lambda_.Code, purpose: str
-    ) -> None:
-        super().__init__(scope, name)
+    It logs JSON, kept for 90 days.
+    """
+
+    def __init__(self, scope: Construct, handler: Handler, code: lambda_.Code) -> None:
+        super().__init__(scope, handler.construct)
         self.role = own_role(
-            self, "Role", purpose=purpose, service="lambda", description=handler.description
+            self._place_of_role(),
+            "Role",
+            purpose=handler.purpose,
+            service="lambda",
+            description=handler.description,
         )
-        self.function = lambda_function(self, handler, code=code, role=self.role)
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        log_group.grant_write(self.role)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=handler.description,
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"functions.{handler.name}.handler",
+            code=code,
+            role=self.role,
+            timeout=Duration.seconds(handler.seconds),
+            memory_size=handler.memory_mb,
+            log_group=log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            system_log_level_v2=lambda_.SystemLogLevel.INFO,
+        )
 
-    def may(self, actions: Iterable[str], *resources: str) -> None:
-        allow(self.role, actions, *resources)
+    def _place_of_role(self) -> Construct:
+        """Heal's stands beside it; elsewhere a deployment would want its name twice."""
+        name = self.node.id
+        return Construct(Stack.of(self), "HealRole") if name == "Heal" else self
 
-    def knows(self, settings: LambdaSettings) -> None:
-        """Raises SettingsRefused where they are more than its environment holds."""
-        deliver(self.function, settings)
+    def knows(self, kind: type[LambdaSettings], known: Mapping[str, Any]) -> None:
+        """Take what its settings are of what the stack knows.
+
+        Raises SettingsRefused where they are more than its environment holds.
+        """
+        names = {each.name for each in fields(kind)} & known.keys()
+        deliver(self.function, kind(**{name: known[name] for name in names}))
+
+
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
+MOST_TRIES = 185
+
+
+@dataclass(frozen=True)
+class Event:
+    """A rule of the default bus that starts a Lambda, and how long it is tried."""
+
+    name: str
+    description: str
+    patience: Duration
+    pattern: events.EventPattern
 
 
 class ParkingLambda(OwnLambda):
     """One that is invoked without anybody waiting: what it gives up is kept for a person."""
 
-    def __init__(  # noqa: PLR0913 - what tells one Lambda from another
-        self,
-        scope: Construct,
-        name: str,
-        *,
-        handler: Handler,
-        code: lambda_.Code,
-        purpose: str,
-        patience: Duration,
+    def __init__(
+        self, scope: Construct, handler: Handler, code: lambda_.Code, patience: Duration
     ) -> None:
-        super().__init__(scope, name, handler=handler, code=code, purpose=purpose)
+        super().__init__(scope, handler, code)
         self.dlq = dlq(self, DLQ)
         self.function.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dlq),
@@ -125,57 +166,18 @@ class ParkingLambda(OwnLambda):
             retry_attempts=2,
         )
 
-    def starts_with(
-        self, name: str, pattern: events.EventPattern, *, description: str, patience: Duration
-    ) -> None:
-        """Events of the default bus that invoke it; those that cannot are parked beside its own."""
+    def starts_with(self, event: Event) -> None:
+        """Those that cannot invoke it are parked beside its own."""
+        target = targets.LambdaFunction(
+            self.function,
+            dead_letter_queue=self.dlq,
+            max_event_age=event.patience,
+            retry_attempts=MOST_TRIES,
+        )
         events.Rule(
             self,
-            name,
-            description=description,
-            event_pattern=pattern,
-            targets=[
-                targets.LambdaFunction(
-                    self.function,
-                    dead_letter_queue=self.dlq,
-                    max_event_age=patience,
-                    retry_attempts=MOST_TRIES,
-                )
-            ],
+            event.name,
+            description=event.description,
+            event_pattern=event.pattern,
+            targets=[target],
         )
-
-
-def every_function(scope: Construct) -> dict[str, lambda_.Function]:
-    """Those that Mendq has by now, by whose they are, such as `start-nightly`."""
-    return {
-        owner_of(each): each for each in scope.node.find_all() if isinstance(each, lambda_.Function)
-    }
-
-
-def lambda_function(
-    scope: Construct, handler: Handler, *, code: lambda_.Code, role: iam.Role
-) -> lambda_.Function:
-    """A Lambda for `handler` that logs JSON, kept for 90 days."""
-    log_group = logs.LogGroup(
-        scope,
-        "Log",
-        retention=logs.RetentionDays.THREE_MONTHS,
-        removal_policy=RemovalPolicy.DESTROY,
-    )
-    log_group.grant_write(role)
-    return lambda_.Function(
-        scope,
-        "Function",
-        description=handler.description,
-        runtime=lambda_.Runtime.PYTHON_3_13,
-        architecture=lambda_.Architecture.ARM_64,
-        handler=f"functions.{handler.name}.handler",
-        code=code,
-        role=role,
-        timeout=handler.timeout,
-        memory_size=handler.memory_mb,
-        log_group=log_group,
-        logging_format=lambda_.LoggingFormat.JSON,
-        application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-        system_log_level_v2=lambda_.SystemLogLevel.INFO,
-    )

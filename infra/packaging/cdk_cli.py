@@ -73,7 +73,9 @@ def main(arguments: Sequence[str]) -> int:
     except (NodeMissing, FileRefused) as missing:
         print(missing, file=sys.stderr)  # noqa: T201
         return 2
-    path = os.pathsep.join((str(node.parent), os.environ.get("PATH", "")))
+    # cdk.json's `python3` is the one that runs this.
+    first = (str(Path(sys.executable).parent), str(node.parent))
+    path = os.pathsep.join((*first, os.environ.get("PATH", "")))
     command = [str(node), str(NPX), "--yes", CLI, *words]
     code = subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
     for line in hint(words, ROOT / "cdk.out") if code == 0 else ():

@@ -29,13 +29,8 @@ PYTHONS: Mapping[Path, str] = {
 }
 
 # The glibc of Amazon Linux 2023 is 2.34.
-_ARM64 = (
-    *("--platform", "manylinux_2_28_aarch64"),
-    *("--platform", "manylinux_2_27_aarch64"),
-    *("--platform", "manylinux_2_24_aarch64"),
-    *("--platform", "manylinux_2_17_aarch64"),
-    *("--platform", "manylinux2014_aarch64"),
-)
+_GLIBCS = ("_2_28", "_2_27", "_2_24", "_2_17", "2014")
+_ARM64 = tuple(word for each in _GLIBCS for word in ("--platform", f"manylinux{each}_aarch64"))
 _FOR_THIS_MACHINE: tuple[str, ...] = ()
 
 

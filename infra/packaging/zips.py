@@ -50,20 +50,12 @@ class LambdaZip:
 
 
 # What stays behind is what operators run.
-_ENGINE = (
-    "mendq/__init__.py",
-    "mendq/aws",
-    "mendq/cases",
-    "mendq/catalogue",
-    "mendq/consumer",
-    "mendq/follow_up",
-    "mendq/heal",
-    "mendq/model",
-    "mendq/nightly",
-    "mendq/notifications",
-    "mendq/probe",
-    "mendq/redrive",
-    "mendq/scan",
+_ENGINE = tuple(
+    f"mendq/{each}"
+    for each in (
+        *("__init__.py", "aws", "cases", "catalogue", "consumer", "follow_up", "heal", "model"),
+        *("nightly", "notifications", "probe", "redrive", "scan"),
+    )
 )
 _SHARED = ("functions/__init__.py", "functions/entry.py", "functions/telemetry.py")
 # The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.

@@ -69,6 +69,7 @@ def floored(floor: float, most: float, least: float = 0) -> Meta:
     return Meta(ge=floor, le=most, extra={"least": least})
 
 
+_NUMBERS = {int: "whole number", float: "number"}
 _PLAIN = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
     Mode: one_of("observe, propose or heal", MODES),
@@ -86,14 +87,10 @@ def bounds_of(kind: Any) -> tuple[Any, Any]:
 def words_of(kind: Any, *, floors: bool = True) -> str:
     """What a setting may hold, as a person reads it."""
     base, bounds = bounds_of(kind)
-    if base not in (int, float):
+    if base not in _NUMBERS:
         return str(bounds.title)
     bounds = bounds if floors else _without_floor(bounds)
-    return f"{_number(base)} from {bounds.ge:g} to {bounds.le:.12g}"
-
-
-def _number(base: type) -> str:
-    return "whole number" if base is int else "number"
+    return f"{_NUMBERS[base]} from {bounds.ge:g} to {bounds.le:.12g}"
 
 
 def _without_floor(bounds: Meta) -> Meta:
@@ -194,7 +191,7 @@ class Reading:
 
     def _leaf(self, kind: Any, raw: object, path: str) -> Any:
         base, bounds = bounds_of(kind)
-        extra, is_number = bounds.extra or {}, base in (int, float)
+        extra, is_number = bounds.extra or {}, base in _NUMBERS
         if names := extra.get("names"):
             if isinstance(raw, str) and raw in names:
                 return names[raw]
@@ -205,7 +202,7 @@ class Reading:
         except msgspec.ValidationError as error:
             fault, remedy = f"not {bounds.title}", f"say a {words_of(kind, floors=self.floors)}"
             if is_number:
-                fault = f"not a {_number(base)}" if "got" in str(error) else "out of range"
+                fault = f"not a {_NUMBERS[base]}" if "got" in str(error) else "out of range"
             else:
                 said = raw if isinstance(raw, str) else ""
                 remedy = next(remedy for near, remedy in extra["remedies"] if re.search(near, said))

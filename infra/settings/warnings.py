@@ -13,22 +13,25 @@ from mendq.model.queue import partition_of
 
 def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
     """Why stacks in `regions` could not read the trail's bucket or a Change Calendar."""
-    yield from _bucket_elsewhere(settings, regions)
+    if settings.trail.bucket is not None:
+        yield from _bucket_elsewhere(settings.trail.bucket_region, regions)
     for number, arn in enumerate(settings.freeze_calendars):
         _, partition, _, region, *_ = arn.split(":")
-        if fault := _calendar_elsewhere(region, regions) or _no_such_place(partition, region):
+        if fault := _calendar_elsewhere(partition, region, regions):
             yield Mistake(f"freezeCalendars[{number}]", *fault)
 
 
-def _bucket_elsewhere(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
+def _others(region: str | None, regions: Sequence[str]) -> list[str]:
+    return [each for each in dict.fromkeys(regions) if each != region]
+
+
+def _bucket_elsewhere(said: str | None, regions: Sequence[str]) -> Iterator[Mistake]:
     """The nightly job has no VPC: it reaches the endpoints of its own region alone.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
-    said, others = settings.trail.bucket_region, _others(settings.trail.bucket_region, regions)
+    others = _others(said, regions)
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
-    if settings.trail.bucket is None:
-        return
     if said is not None and others:
         fault = (
             f"is {said}, and a stack goes to {others[0]}, where the nightly job reaches no other "
@@ -43,34 +46,26 @@ def _bucket_elsewhere(settings: DeploymentSettings, regions: Sequence[str]) -> I
         yield Mistake("trail.bucket", fault, remedy)
 
 
-def _others(region: str | None, regions: Sequence[str]) -> list[str]:
-    return [each for each in dict.fromkeys(regions) if each != region]
-
-
-def _calendar_elsewhere(said: str, regions: Sequence[str]) -> tuple[str, str] | None:
+def _calendar_elsewhere(
+    partition: str, said: str, regions: Sequence[str]
+) -> tuple[str, str] | None:
     """A stack asks its own region's Systems Manager; what cannot be read counts as closed.
 
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
-    others = _others(said, regions)
-    if not others:
-        return None
-    fault = (
-        f"lies in {said}, and a stack goes to {others[0]}, which cannot read it and would be "
-        "frozen for ever"
-    )
-    return fault, "make one there, and deploy each region with settings of its own"
-
-
-def _no_such_place(partition: str, region: str) -> tuple[str, str] | None:
-    there = partition_of(region)
-    if partition == there:
-        return None
-    fault = (
-        f"names the partition {partition}, and {region} is in {there}: there is no such calendar, "
-        "and Mendq would be frozen for ever"
-    )
-    return fault, f"write arn:{there}:.."
+    if others := _others(said, regions):
+        fault = (
+            f"lies in {said}, and a stack goes to {others[0]}, which cannot read it and would be "
+            "frozen for ever"
+        )
+        return fault, "make one there, and deploy each region with settings of its own"
+    if partition != (there := partition_of(said)):
+        fault = (
+            f"names the partition {partition}, and {said} is in {there}: there is no such "
+            "calendar, and Mendq would be frozen for ever"
+        )
+        return fault, f"write arn:{there}:.."
+    return None
 
 
 def warnings(

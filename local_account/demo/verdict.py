@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from infra.alarms.open_cases import ESCALATED, PROPOSED
+from infra.alarms.health import ESCALATED, PROPOSED
 from local_account.demo.mailbox import Message, Notice
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Observation, Watch

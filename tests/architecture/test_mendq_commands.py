@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms.alarm import in_region
 from mendq.cli.__main__ import app
 from mendq.model.case import State
 from mendq.notifications.commands import next_lines
@@ -33,7 +34,7 @@ def _typed() -> Iterator[str]:
     for state in State:
         lines = next_lines(replace(CASE, state=state), "a runbook", "")
         yield from (line for line in lines if line.startswith("mendq "))
-    yield from (each.command_in("eu-west-1") for each in (*NOTIFIED, *WATCHED))
+    yield from (in_region(each.command, "eu-west-1") for each in (*NOTIFIED, *WATCHED))
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":

@@ -380,8 +380,8 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
     if answer.at_most is Mode.HEAL:
         measured = facts.measured
         assert measured is not None
-        assert measured.oldest_age_seconds_now
-        began_at = AT - timedelta(seconds=measured.oldest_age_seconds_now)
+        assert measured.now.oldest_age_seconds
+        began_at = AT - timedelta(seconds=measured.now.oldest_age_seconds)
         closed = [each for each in of_messages if each.state is State.CLOSED]
         of_then = [each for each in closed if each.at >= began_at]
         assert all((e.came_from, e.actor) == (State.WATCHING, "follow_up") for e in of_then)

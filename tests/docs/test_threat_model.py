@@ -8,8 +8,8 @@ import pytest
 
 from docs import stack
 from docs.stack_outline import granted_to
-from infra.outline import outline
 from infra.settings.deployment import read
+from infra.synthesis import outline
 from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import REGION, SETTINGS
 from tests.prove.__main__ import PROOFS

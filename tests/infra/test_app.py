@@ -13,7 +13,8 @@ import aws_cdk as cdk
 import pytest
 
 from infra import node, synthesis
-from infra.packaging.wheels import ROOT
+from infra.packaging import wheels
+from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, raw_settings
 from tests.infra.synthesized import THREE, whole_assembly
@@ -49,11 +50,8 @@ def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
 def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> None:
     done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nightly_runs": {}})
     assert done.returncode == 1
-    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
-        "nightly_runs",
-        "mode",
-        "queues[0]",
-    ]
+    paths = [line.split(":")[0] for line in done.stderr.splitlines()]
+    assert paths == ["nightly_runs", "mode", "queues[0]"]
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
@@ -80,6 +78,19 @@ def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
         runpy.run_path(str(ROOT / "app.py"))
 
 
+def test_wheels_that_are_not_there_are_fetched_once_or_it_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable() -> None:
+        raise WheelsUnavailable("nothing could be fetched")
+
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    monkeypatch.setattr(wheels, "WHEELS", tmp_path / ".wheels")
+    monkeypatch.setattr(wheels, "fill", unavailable)
+    with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
+        runpy.run_path(str(ROOT / "app.py"))
+
+
 @pytest.mark.parametrize(
     ("said", "line"),
     [
@@ -95,33 +106,20 @@ def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) 
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_settings_on_the_command_line_are_json() -> None:
-    assert raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {"mode": "propose"}
-
-
-def test_settings_are_taken_from_cdk_json(tmp_path: Path) -> None:
+def test_settings_are_taken_from_the_command_line_or_from_cdk_json(tmp_path: Path) -> None:
+    app = cdk.App(context={"mendq": '{"mode": "propose"}'})
+    assert raw_settings(app) == {"mode": "propose"}
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     assert raw_settings(new_app(tmp_path)) == context["mendq"]
 
 
-def test_a_cdk_json_that_cannot_be_read_is_one_line(
+def test_a_cdk_json_that_cannot_be_read_is_one_line_and_an_empty_one_means_the_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = tmp_path / "cdk.json"
-    broken.write_text('{"context": {"mendq": {"mode": "heal",}}}')
-    monkeypatch.setattr(synthesis, "CDK_JSON", broken)
+    said = tmp_path / "cdk.json"
+    monkeypatch.setattr(synthesis, "CDK_JSON", said)
+    said.write_text('{"context": {"mendq": {"mode": "heal",}}}')
     with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
         new_app(tmp_path / "out")
-
-
-def test_a_cdk_json_without_settings_means_the_defaults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty = tmp_path / "cdk.json"
-    empty.write_text("{}")
-    monkeypatch.setattr(synthesis, "CDK_JSON", empty)
+    said.write_text("{}")
     assert raw_settings(new_app(tmp_path / "out")) == {}
-
-
-def test_app_py_stays_short() -> None:
-    assert len((ROOT / "app.py").read_text().splitlines()) < 25

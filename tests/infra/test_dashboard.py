@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
 
 DASHBOARD = "AWS::CloudWatch::Dashboard"
-AGE = "OldestOpenCaseAgeSeconds"
 # What an account gets of the first three dashboards for nothing.
 # https://aws.amazon.com/cloudwatch/pricing/
 MOST_METRICS = 50
@@ -50,25 +48,6 @@ def test_it_is_there_unless_it_is_left_out(settings: str) -> None:
     dashboards = template_of(settings).all(DASHBOARD)
     assert len(dashboards) == (settings in SHOWN)
     assert len(SHOWN) < len(SETTINGS)
-
-
-def test_only_what_waits_for_a_person_is_broken_now() -> None:
-    """The oldest open case may be a fix that is proved and watched: it is told of below."""
-    heads = [each["y"] for each in _widgets() if each["type"] == "text"]
-    (oldest,) = (each["y"] for each in _widgets() if AGE in _numbers_of(each))
-    broken = [each for each in _widgets() if heads[1] < each["y"] < heads[2]]
-    assert {name for each in broken for name in _numbers_of(each)} == {
-        "EscalatedCasesOpen",
-        "ProposedCasesOpen",
-    }
-    assert oldest > heads[2]
-
-
-def _numbers_of(widget: dict[str, Any]) -> set[str]:
-    """The metrics that it shows as numbers or lines."""
-    is_beat = widget["properties"].get("title") == "Signs of life"
-    metrics = () if is_beat else widget["properties"].get("metrics", ())
-    return {each[1] for each in metrics if len(each) > 1}
 
 
 @pytest.mark.parametrize("settings", SHOWN)
@@ -126,14 +105,6 @@ def test_every_lambda_and_every_queue_of_ours_is_on_it(
     assert shown == ours
 
 
-def test_the_band_that_is_drawn_is_the_one_that_the_alarm_reads_at() -> None:
-    bands = r"ANOMALY_DETECTION_BAND\(\w+, ?(\d+)\)"
-    drawn = re.findall(bands, template_of("default").only(DASHBOARD)["DashboardBody"])
-    looked_at = re.findall(bands, json.dumps(template_of("default").all("AWS::CloudWatch::Alarm")))
-    assert len(drawn) == 1
-    assert drawn == looked_at
-
-
 def test_every_command_on_it_is_for_the_stacks_own_region() -> None:
     for template in templates_of_three():
         body = json.loads(template.only(DASHBOARD)["DashboardBody"])
@@ -142,20 +113,3 @@ def test_every_command_on_it_is_for_the_stacks_own_region() -> None:
         commands = [each for text in texts for each in re.findall(r"`(mendq .+?)`", text)]
         assert len(commands) == 3
         assert all(each.endswith(f" --region {region}") for each in commands)
-
-
-def test_no_two_widgets_lie_over_each_other_and_none_beyond_the_grid() -> None:
-    for one, other in combinations(_widgets(), 2):
-        apart = (
-            one["x"] + one["width"] <= other["x"]
-            or other["x"] + other["width"] <= one["x"]
-            or one["y"] + one["height"] <= other["y"]
-            or other["y"] + other["height"] <= one["y"]
-        )
-        assert apart, (one["properties"], other["properties"])
-    assert max(each["x"] + each["width"] for each in _widgets()) == 24
-
-
-def test_two_regions_of_an_account_do_not_share_a_page() -> None:
-    names = [each.only(DASHBOARD)["DashboardName"] for each in templates_of_three()]
-    assert len(set(names)) == len(names)

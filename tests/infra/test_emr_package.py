@@ -128,14 +128,7 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     if free_bytes < CLUSTER_BYTES:
         pytest.skip(f"a driver and an executor of 1 GB each, and {free_bytes >> 20} MB are free")
     environment = bare_environment(tmp_path)
-    found = subprocess.run(
-        [str(BARE_PYTHON), "-s", "-c", "import analytics"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = _python(tmp_path, environment, "-c", "import analytics")
     assert "No module named 'analytics'" in found.stderr
     account = Account(tmp_path)
     account.publish("11-10", burst("11-10 09:00"))
@@ -149,7 +142,18 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     assert incident["failed_calls"] == 3
 
 
-def test_every_module_of_it_imports_alone(package: EmrPackage, tmp_path: Path) -> None:
+def _python(
+    folder: Path, environment: dict[str, str], *words: str
+) -> subprocess.CompletedProcess[str]:
+    command = [str(BARE_PYTHON), "-s", *words]
+    return subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside_the_zip(
+    package: EmrPackage, tmp_path: Path
+) -> None:
     """Without the compiled packages too, which the job can do without."""
     environment = bare_environment(tmp_path)
     environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
@@ -158,28 +162,10 @@ def test_every_module_of_it_imports_alone(package: EmrPackage, tmp_path: Path) -
         for name in zipfile.ZipFile(package.modules).namelist()
     ]
     script = "import importlib, sys; [importlib.import_module(each) for each in sys.argv[1:]]"
-    done = subprocess.run(
-        [str(BARE_PYTHON), "-s", "-c", script, *names],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _python(tmp_path, environment, "-c", script, *names)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_entry_point_is_a_script_beside_the_zip(package: EmrPackage, tmp_path: Path) -> None:
-    environment = bare_environment(tmp_path)
-    environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
-    done = subprocess.run(
-        [str(BARE_PYTHON), "-s", str(package.entry_point), "weekly", "--week", "46", "--out", "o"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    weekly = ("weekly", "--week", "46", "--out", "o")
+    done = _python(tmp_path, environment, str(package.entry_point), *weekly)
     assert done.returncode == 2
     assert done.stderr == "analytics.job: --week '46' is not a week: write it as 2026-W46\n"
 

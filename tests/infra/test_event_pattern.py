@@ -1,4 +1,4 @@
-"""The rule's pattern, asked by a matcher that is not ours (the emulator's)."""
+"""The rules' patterns, asked by a matcher that is not ours (the emulator's), and their targets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from ministack.services.eventbridge import _matches_pattern
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Caught
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, template_of
+from tests.infra.synthesized import (
+    ACCOUNT,
+    HEAL_ROLE,
+    OWN_ROLES,
+    PROBE_ROLE,
+    QUEUE_ARNS,
+    template_of,
+)
 
 
-def _pattern() -> str:
-    return json.dumps(template_of("named").only("AWS::Events::Rule", "Intake")["EventPattern"])
+def _rule(name: str) -> Any:
+    return template_of("named").only("AWS::Events::Rule", name)
+
+
+def _starts(name: str, event: dict[str, Any]) -> bool:
+    matches: bool = _matches_pattern(json.dumps(_rule(name)["EventPattern"]), event)
+    return matches
 
 
 def _event(identity: dict[str, Any], **detail: Any) -> dict[str, Any]:
@@ -43,43 +55,33 @@ OTHER_ROLE = _role(f"arn:aws:iam::{ACCOUNT}:role/consumer")
 
 @pytest.mark.parametrize("role", OWN_ROLES)
 def test_a_call_of_our_own_role_stays_out(role: str) -> None:
-    assert not _matches_pattern(_pattern(), _event(_role(role)))
+    assert not _starts("Intake", _event(_role(role)))
 
 
 def test_a_call_that_did_not_fail_stays_out() -> None:
     event = _event(OTHER_ROLE)
     del event["Detail"]["errorCode"]
-    assert not _matches_pattern(_pattern(), event)
+    assert not _starts("Intake", event)
 
 
 @pytest.mark.parametrize(
     "change", [{"Source": "aws.s3"}, {"Source": "drill"}, {"DetailType": "AWS Console Sign In"}]
 )
 def test_an_event_of_another_kind_stays_out(change: dict[str, str]) -> None:
-    assert not _matches_pattern(_pattern(), _event(OTHER_ROLE) | change)
+    assert not _starts("Intake", _event(OTHER_ROLE) | change)
 
 
 @pytest.mark.parametrize("identity", [IAM_USER, OTHER_ROLE, {"type": "Root"}, {}])
 def test_a_call_of_anyone_else_comes_in(identity: dict[str, Any]) -> None:
-    assert _matches_pattern(_pattern(), _event(identity))
+    assert _starts("Intake", _event(identity))
 
 
 def test_the_probes_call_comes_in_though_its_role_is_ours() -> None:
-    assert _matches_pattern(_pattern(), _event(_role(PROBE_ROLE), eventName="SendMessage"))
+    assert _starts("Intake", _event(_role(PROBE_ROLE), eventName="SendMessage"))
 
 
 def test_a_role_whose_name_only_begins_like_ours_comes_in() -> None:
-    assert _matches_pattern(_pattern(), _event(_role(f"{HEAL_ROLE}-of-someone-else")))
-
-
-@pytest.mark.parametrize(
-    "code", ["AWS.SimpleQueueService.NonExistentQueue", "KmsThrottled", "NeverHeardOf"]
-)
-def test_any_error_code_comes_in(code: str) -> None:
-    assert _matches_pattern(_pattern(), _event(OTHER_ROLE, errorCode=code))
-
-
-CAUGHT = [each for entry in CATALOGUE for each in entry.caught]
+    assert _starts("Intake", _event(_role(f"{HEAL_ROLE}-of-someone-else")))
 
 
 def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
@@ -93,9 +95,89 @@ def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("caught", CAUGHT, ids=lambda each: each.title)
-def test_what_the_catalogue_catches_comes_in_unless_it_is_ours(caught: Caught) -> None:
-    for role in OWN_ROLES:
-        assert not _matches_pattern(_pattern(), _call(_role(role), caught))
-    assert _matches_pattern(_pattern(), _call(OTHER_ROLE, caught))
-    assert _matches_pattern(_pattern(), _call(IAM_USER, caught))
+def test_what_the_catalogue_catches_comes_in_unless_it_is_ours() -> None:
+    for caught in (each for entry in CATALOGUE for each in entry.caught):
+        assert not _starts("Intake", _call(_role(HEAL_ROLE), caught)), caught.title
+        assert _starts("Intake", _call(OTHER_ROLE, caught)), caught.title
+        assert _starts("Intake", _call(IAM_USER, caught)), caught.title
+
+
+def _written(key: str = "summary/week=2026-W46/summary.json", **changes: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html"""
+    bucket = template_of("named").outputs["ReportBucket"]["Value"]
+    detail = {"bucket": {"name": bucket}, "object": {"key": key, "size": 5}}
+    return {"Source": "aws.s3", "DetailType": "Object Created", "Detail": detail, **changes}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda: _written("report/week=2026-W46/report.html"),
+        lambda: _written("report/week=2026-W46/delivered/verdict.json"),
+        lambda: _written("summary/week=2026-W46/_temporary/0/summary.json.part"),
+        lambda: _written("incidents/dt=2026-11-10/incidents.parquet"),
+        lambda: _written("logs/summary/week=2026-W46/summary.json"),
+        lambda: _written(DetailType="Object Deleted"),
+        lambda: _written(Source="drill"),
+        lambda: _written(Detail={**_written()["Detail"], "bucket": {"name": "another"}}),
+    ],
+)
+def test_only_a_summary_that_is_written_starts_the_report(event: Any) -> None:
+    """What it writes itself would go round and round."""
+    assert _starts("DeliverReport", _written())
+    assert not _starts("DeliverReport", event())
+
+
+def _run(state: str, **changes: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
+    application = template_of("named").outputs["NightlyApplication"]["Value"]
+    detail = {"jobRunId": "00f1", "applicationId": application, "state": state}
+    kind = "EMR Serverless Job Run State Change"
+    return {"Source": "aws.emr-serverless", "DetailType": kind, "Detail": detail, **changes}
+
+
+def test_only_the_end_of_a_run_of_ours_is_checked() -> None:
+    for state in ("SUCCESS", "FAILED", "CANCELLED"):
+        assert _starts("WatchNightly", _run(state))
+    for state in ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"):
+        assert not _starts("WatchNightly", _run(state))
+    another = {**_run("FAILED")["Detail"], "applicationId": "00another"}
+    for changes in ({"Detail": another}, {"Source": "drill"}, {"DetailType": "another"}):
+        assert not _starts("WatchNightly", _run("FAILED", **changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "sends", "parks", "seconds"),
+    [
+        ("Intake", f"{QUEUE_ARNS}IntakeQueue", "IntakeUndelivered", 3_600),
+        ("WatchNightly", "arn:WatchNightlyFunction", "WatchNightlyDlq", 6 * 3_600),
+        ("DeliverReport", "arn:DeliverReportFunction", "DeliverReportDlq", 86_400),
+    ],
+)
+def test_a_rule_is_on_and_parks_what_it_cannot_deliver(
+    name: str, sends: str, parks: str, seconds: int
+) -> None:
+    (target,) = _rule(name)["Targets"]
+    assert _rule(name)["State"] == "ENABLED"
+    assert target["Arn"].startswith(sends)
+    assert target["DeadLetterConfig"]["Arn"].startswith(f"{QUEUE_ARNS}{parks}")
+    assert target["RetryPolicy"]["MaximumEventAgeInSeconds"] == seconds
+
+
+@pytest.mark.parametrize(
+    ("queue", "rule"),
+    [
+        ("IntakeQueue", "Intake"),
+        ("IntakeUndelivered", "Intake"),
+        ("WatchNightlyDlq", "WatchNightly"),
+        ("DeliverReportDlq", "DeliverReport"),
+    ],
+)
+def test_only_the_rule_may_send_to_the_queues_it_fills(queue: str, rule: str) -> None:
+    policy = template_of("named").only("AWS::SQS::QueuePolicy", f"{queue}Policy")
+    (allowed,) = (
+        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
+    )
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    arn = template_of("named").arn_of("AWS::Events::Rule", rule)
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": arn}}

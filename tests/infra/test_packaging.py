@@ -1,95 +1,122 @@
-"""What the Lambdas' zip holds, and that it runs with nothing but boto3 beside it."""
+"""What the Lambdas' zips hold, and that each runs with nothing but boto3 beside it."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import json
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infra.packaging import zips
 from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.packaging.zips import (
+    AARCH64,
+    LAMBDA,
+    LAMBDAS,
+    REPORT,
     THIS_MACHINE,
     ForeignLibrary,
+    LambdaZip,
     foreign_libraries,
-    refuse_foreign_libraries,
+    machine,
     stage,
 )
 from mendq.model.settings import HealSettings
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, QUEUE_ARNS, REGION, asset_of
-from tests.infra.test_elf import X86_64, elf
-from tests.infra.zips import digest, imported_from_elsewhere, in_isolation, modules, ours, rooms
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, REGION, asset_of
+from tests.report.weeks import busy_week
 
-MESSAGE_ID = "059f36b4-87a3-44ab-83d2-661975830a7d"
-OWN_CALL = {
-    "detail-type": "AWS API Call via CloudTrail",
-    "source": "aws.sqs",
-    "account": ACCOUNT,
-    "region": REGION,
-    "detail": {
-        "eventVersion": "1.11",
-        "eventID": "9a7e8feb-b491-4cf7-a9f1-bf3703467718",
-        "eventTime": "2026-11-21T04:14:00Z",
-        "eventSource": "sqs.amazonaws.com",
-        "eventName": "GetQueueAttributes",
-        "awsRegion": REGION,
-        "recipientAccountId": ACCOUNT,
-        "errorCode": "AccessDenied",
-        "resources": [{"type": "AWS::SQS::Queue", "ARN": f"{QUEUE_ARNS}orders"}],
-        "userIdentity": {
-            "type": "AssumedRole",
-            "sessionContext": {"sessionIssuer": {"type": "Role", "arn": HEAL_ROLE}},
-        },
-    },
-}
-
+X86_64 = 62
+# What Lambda's runtime brings along: boto3 and what boto3 needs.
+RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
+# https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+LIMIT_MEGABYTES = 250
+SHARED = {"__init__.py", "entry.py", "telemetry.py"}
+HANDLERS = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
+ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.name[0] != "_"}
+# A message of the intake queue as Lambda hands it over, and a failed call of our own.
+GIVEN = json.loads(Path(__file__).with_name("own_call.json").read_text())
+PREPARE = """
+import importlib, json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+def outside():
+    found = (getattr(each, "__file__", None) or "" for each in sys.modules.values())
+    return [each for each in found if "site-packages" in each]
+"""
 HANDLE = """
 from functions.heal import handler
-
 class Context:
     aws_request_id = "11111111-2222-3333-4444-555555555555"
     function_name, memory_limit_in_mb = "heal", 512
     invoked_function_arn = "arn:aws:lambda:us-east-1:111122223333:function:heal"
-
     def get_remaining_time_in_millis(self):
         return 60_000
-
 answer = handler(json.load(sys.stdin), Context())
 print(json.dumps({"answer": answer, "outside": outside()}))
 """
+DRAW = """
+from functions.deliver_report import handler
+from mendq.report import page, read, verdict_text
+summary = read(sys.stdin.buffer.read())
+drawn = {"page": page(summary), "verdict": verdict_text(summary), "outside": outside()}
+print(json.dumps(drawn))
+"""
+IMPORT = """
+for name in json.load(sys.stdin):
+    importlib.import_module(name)
+print(json.dumps(outside()))
+"""
+ZIPS = pytest.mark.parametrize("contents", [LAMBDAS, REPORT], ids=["lambdas", "report"])
 
 
 @pytest.fixture(scope="session")
-def lambda_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lambda-zip")
-    stage(folder)
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Lambda's Python brings along, and nothing else."""
+    folder = tmp_path_factory.mktemp("runtime")
+    site_packages = Path(str(importlib.metadata.distribution("boto3").locate_file("")))
+    for name in RUNTIME:
+        (folder / name).symlink_to(site_packages / name)
     return folder
 
 
 @pytest.fixture(scope="session")
-def host_zip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("host-zip")
-    stage(folder, target=THIS_MACHINE)
-    return folder
+def on_host(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path]:
+    """Each zip as this machine can load it."""
+    staged = {each: tmp_path_factory.mktemp("host-zip") for each in (LAMBDAS, REPORT)}
+    for contents, folder in staged.items():
+        stage(folder, contents, THIS_MACHINE)
+    return staged
 
 
-def _batch(body: str) -> dict[str, object]:
-    """What Lambda hands over for one message of the intake queue."""
-    record = {
-        "messageId": MESSAGE_ID,
-        "receiptHandle": "handle",
-        "body": body,
-        "attributes": {},
-        "messageAttributes": {},
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"{QUEUE_ARNS}intake",
-        "awsRegion": REGION,
-    }
-    return {"Records": [record]}
+def _shipped(contents: LambdaZip) -> Path:
+    return asset_of("Heal" if contents is LAMBDAS else "DeliverReport")
 
 
-def _handle(event: object, *folders: Path) -> Any:
+def _alone(script: str, given: object, *folders: Path, **environment: str) -> Any:
+    """The JSON that `script` prints last; it imports from `folders` alone."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-I", "-S", "-c", PREPARE + script),
+            json.dumps([str(each) for each in folders]),
+        ],
+        input=json.dumps(given),
+        env={"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _heals(body: str, *folders: Path) -> Any:
+    """What heal answers to one message of the intake queue."""
     settings = HealSettings(
         ACCOUNT,
         case_table="case_store",
@@ -99,80 +126,168 @@ def _handle(event: object, *folders: Path) -> Any:
         own_roles=(HEAL_ROLE.rpartition("/")[2],),
         probe_role="probe",
     )
-    return in_isolation(HANDLE, json.dumps(event), folders, settings.to_environment())
-
-
-def test_without_boto3_beside_it_it_does_not_even_import(host_zip: Path) -> None:
-    with pytest.raises(AssertionError, match="No module named 'boto"):
-        _handle(_batch("{}"), host_zip)
-
-
-def test_alone_with_boto3_every_module_imports(host_zip: Path, runtime: Path) -> None:
-    assert imported_from_elsewhere(host_zip, runtime) == []
-
-
-def test_alone_with_boto3_it_handles_a_call_of_our_own(host_zip: Path, runtime: Path) -> None:
-    handled = _handle(_batch(json.dumps(OWN_CALL)), host_zip, runtime)
-    assert handled["outside"] == []
-    assert handled["answer"] == {"batchItemFailures": []}
-
-
-def test_alone_with_boto3_it_gives_an_unreadable_record_back(host_zip: Path, runtime: Path) -> None:
-    handled = _handle(_batch("{no json"), host_zip, runtime)
-    assert handled["answer"] == {"batchItemFailures": [{"itemIdentifier": MESSAGE_ID}]}
-
-
-def test_the_shipped_zip_holds_the_same_modules(lambda_zip: Path, host_zip: Path) -> None:
-    assert "functions/heal" in modules(host_zip)
-    assert modules(lambda_zip) == modules(host_zip)
-
-
-def test_the_shipped_zip_holds_libraries_for_arm64_alone(lambda_zip: Path) -> None:
-    assert list(foreign_libraries(lambda_zip)) == []
-
-
-def test_a_library_for_another_processor_is_not_shipped(tmp_path: Path) -> None:
-    (tmp_path / "lib.so").write_bytes(elf(X86_64))
-    with pytest.raises(ForeignLibrary, match=r"^lib\.so is not built for arm64"):
-        refuse_foreign_libraries(tmp_path)
-
-
-def test_the_zip_holds_our_code_and_the_sub_lock_and_nothing_else(lambda_zip: Path) -> None:
-    assert {each.name for each in lambda_zip.iterdir()} == {
-        "mendq",
-        "functions",
-        "aws_lambda_powertools",
-        "jmespath",
-        "typing_extensions.py",
-    }
-    every = {each.name for each in (ROOT / "functions").glob("*.py")}
-    assert ours(lambda_zip) == every - {"deliver_report.py"}
-    assert rooms(lambda_zip) == rooms(ROOT) - {"cli", "lint", "report"}
-    assert not [each for each in lambda_zip.rglob("*") if each.name == "__pycache__"]
-
-
-def test_staging_twice_gives_the_same_bytes(lambda_zip: Path, tmp_path: Path) -> None:
-    stage(tmp_path)
-    assert digest(tmp_path) == digest(lambda_zip)
-
-
-def test_the_assembly_ships_what_was_staged(lambda_zip: Path) -> None:
-    assert digest(asset_of("Heal")) == digest(lambda_zip)
-    assert asset_of("StartNightly") == asset_of("Heal")
-
-
-def test_without_wheels_one_line_says_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(WheelsUnavailable) as missing:
-        stage(tmp_path, wheels=tmp_path / ".wheels")
-    assert str(missing.value) == (
-        "there are no wheels in .wheels/; run `.venv/bin/python -m infra.packaging.wheels`"
+    return _alone(
+        HANDLE,
+        {"Records": [{**GIVEN["record"], "body": body}]},
+        *folders,
+        **settings.to_environment(),
     )
 
 
-def test_wheels_of_another_lock_say_the_remedy_in_one_line(tmp_path: Path) -> None:
+@ZIPS
+def test_alone_with_boto3_every_module_imports_and_without_it_none_does(
+    on_host: Mapping[LambdaZip, Path], runtime: Path, contents: LambdaZip
+) -> None:
+    folder = on_host[contents]
+    names = [
+        ".".join(each.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for room in ("functions", "mendq")
+        for each in (folder / room).rglob("*.py")
+    ]
+    assert names
+    assert _alone(IMPORT, sorted(names), folder, runtime) == []
+    with pytest.raises(AssertionError, match="No module named 'boto"):
+        _alone(IMPORT, sorted(names), folder)
+
+
+def test_alone_with_boto3_heal_handles_a_call_of_our_own_and_gives_an_unreadable_one_back(
+    on_host: Mapping[LambdaZip, Path], runtime: Path
+) -> None:
+    handled = _heals(json.dumps(GIVEN["call"]), on_host[LAMBDAS], runtime)
+    assert handled == {"answer": {"batchItemFailures": []}, "outside": []}
+    handled = _heals("{no json", on_host[LAMBDAS], runtime)
+    assert handled["answer"] == {
+        "batchItemFailures": [{"itemIdentifier": GIVEN["record"]["messageId"]}]
+    }
+
+
+def test_alone_with_boto3_the_report_is_drawn(
+    on_host: Mapping[LambdaZip, Path], runtime: Path
+) -> None:
+    drawn = _alone(DRAW, busy_week(), on_host[REPORT], runtime)
+    assert drawn["outside"] == []
+    assert drawn["page"].startswith("<!doctype html>")
+    assert "data:image/svg+xml" in drawn["page"], "the chart"
+    assert drawn["verdict"]
+
+
+@ZIPS
+def test_what_is_shipped_is_the_same_for_arm64_and_the_same_bytes_each_time(
+    on_host: Mapping[LambdaZip, Path], tmp_path: Path, contents: LambdaZip
+) -> None:
+    shipped = _shipped(contents)
+    stage(tmp_path, contents)
+    assert _digest(tmp_path) == _digest(shipped)
+    assert _modules(shipped) == _modules(on_host[contents])
+    assert list(foreign_libraries(shipped)) == []
+    assert not list(shipped.rglob("__pycache__"))
+    assert not list((shipped / "functions").rglob("requirements.*"))
+
+
+def _modules(folder: Path) -> set[str]:
+    """Python files as they are, native modules without what names their platform."""
+    return {
+        f"{each.parent.relative_to(folder) / each.name.split('.')[0]}"
+        for each in folder.rglob("*")
+        if each.suffix in (".py", ".so")
+    }
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for each in sorted(folder.rglob("*")):
+        digest.update(str(each.relative_to(folder)).encode())
+        digest.update(each.read_bytes() if each.is_file() else b"")
+    return digest.hexdigest()
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) / 1_000_000
+
+
+def _handlers(folder: Path) -> set[str]:
+    return {each.name for each in (folder / "functions").iterdir()} - SHARED
+
+
+def test_the_zip_holds_our_code_and_the_sub_lock_and_nothing_else() -> None:
+    shipped = _shipped(LAMBDAS)
+    packages = {"aws_lambda_powertools", "jmespath", "typing_extensions.py"}
+    assert {each.name for each in shipped.iterdir()} == {"mendq", "functions", *packages}
+    assert _megabytes(shipped) < 10
+
+
+@pytest.mark.parametrize(
+    ("contents", "handlers", "without"),
+    [
+        (LAMBDAS, HANDLERS - {"deliver_report.py"}, {"cli", "lint", "report"}),
+        (REPORT, {"deliver_report.py"}, {"cli", "lint"}),
+    ],
+    ids=["lambdas", "report"],
+)
+def test_every_handler_is_shipped_once_without_what_operators_run(
+    contents: LambdaZip, handlers: set[str], without: set[str]
+) -> None:
+    shipped = _shipped(contents)
+    rooms = {each.name for each in (shipped / "mendq").iterdir() if each.name[0] != "_"}
+    assert _handlers(shipped) == handlers
+    assert rooms == ROOMS - without
+
+
+def test_the_report_s_libraries_are_for_arm64_and_fit_into_lambda() -> None:
+    shipped = _shipped(REPORT)
+    libraries = [each for each in shipped.rglob("*.so") if machine(each) == AARCH64]
+    found = {each.relative_to(shipped).parts[0] for each in libraries}
+    assert found >= {"vl_convert", "rpds", "markupsafe"}
+    assert 50 < _megabytes(shipped) < LIMIT_MEGABYTES / 2
+
+
+def test_without_wheels_or_with_those_of_another_lock_one_line_says_the_remedy(
+    tmp_path: Path,
+) -> None:
     wheels = tmp_path / ".wheels"
+    with pytest.raises(WheelsUnavailable) as missing:
+        stage(tmp_path / "one", wheels=wheels)
+    remedy = "run `.venv/bin/python -m infra.packaging.wheels`"
+    assert str(missing.value) == f"there are no wheels in .wheels/; {remedy}"
     wheels.mkdir()
     with pytest.raises(WheelsUnavailable) as stale:
-        stage(tmp_path, wheels=wheels)
-    assert "run `.venv/bin/python -m infra.packaging.wheels`" in str(stale.value)
+        stage(tmp_path / "two", wheels=wheels)
+    assert remedy in str(stale.value)
     assert "\n" not in str(stale.value)
+
+
+def _elf(e_machine: int, *, big_endian: bool = False) -> bytes:
+    """The first bytes of a 64-bit shared library for a processor."""
+    order = ">" if big_endian else "<"
+    identity = b"\x7fELF" + bytes([2, 2 if big_endian else 1, 1]) + bytes(9)
+    return identity + struct.pack(f"{order}HHI", 3, e_machine, 1) + bytes(40)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        *((each, None) for each in (b"", b"\x7fEL", b"\x7fELF", _elf(AARCH64)[:19], b"def f()")),
+        (_elf(AARCH64), AARCH64),
+        (_elf(AARCH64, big_endian=True), AARCH64),
+        (_elf(X86_64), X86_64),
+    ],
+)
+def test_the_machine_of_a_library_is_read_in_its_own_byte_order(
+    tmp_path: Path, content: bytes, found: int | None
+) -> None:
+    file = tmp_path / "lib.so"
+    file.write_bytes(content)
+    assert machine(file) == found
+    assert (file.relative_to(tmp_path) in foreign_libraries(tmp_path)) == (found == X86_64)
+
+
+def test_a_library_for_another_processor_is_not_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def foreign(folder: Path, *_: object) -> None:
+        (folder / "package").mkdir(parents=True)
+        (folder / "package" / "lib.so.1").write_bytes(_elf(X86_64))
+
+    monkeypatch.setattr(zips, "install", foreign)
+    with pytest.raises(ForeignLibrary, match=r"^package/lib\.so\.1 is not built for arm64"):
+        stage(tmp_path, target=LAMBDA)

@@ -5,11 +5,13 @@ IAM's answers are the emulator's, to the calls that our code makes as it does it
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,17 +20,34 @@ from infra.settings.deployment import read
 from tests.infra import test_nightly_grants
 from tests.infra.aws_calls import Call, Recorded
 from tests.infra.case_runs import approving, following_up, pulsing, rolling_back
-from tests.infra.declared_actions import DECLARED
 from tests.infra.heal_runs import healing
 from tests.infra.named_calls import operations_named
-from tests.infra.named_only import NAMED_ONLY
 from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_nightly
 from tests.infra.owner_runs import attaching
 from tests.infra.permissions import decision
 from tests.infra.redrive_runs import redriven
 from tests.infra.restore_runs import restoring
 from tests.infra.scan_runs import scanning
-from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, template_of
+from tests.infra.synthesized import (
+    ACCOUNT,
+    QUEUE_ARNS,
+    SETTINGS,
+    Template,
+    as_list,
+    template_of,
+)
+
+# By role, and by the reason: what may be taken from a role although no call of our code then fails,
+# as an action and a resource (one of the template's without its hash); and operations in
+# definitions that a Lambda can reach and that it never calls.
+_UNCALLED = json.loads(Path(__file__).with_name("uncalled.json").read_text())
+DECLARED, NAMED_ONLY = (
+    {
+        role: {each for listed in reasons.values() for each in listed}
+        for role, reasons in _UNCALLED[kind].items()
+    }
+    for kind in ("granted", "named")
+)
 
 LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "heal": healing,
@@ -85,15 +104,15 @@ class Grant:
 def _granted(statements: Sequence[Mapping[str, Any]]) -> Iterator[Grant]:
     for n, each in enumerate(statements):
         if each["Effect"] == "Allow":
-            for action in _as_list(each["Action"]):
-                yield from (Grant(n, action, on) for on in _as_list(each["Resource"]))
+            for action in as_list(each["Action"]):
+                yield from (Grant(n, action, on) for on in as_list(each["Resource"]))
 
 
 def _without(statements: Sequence[Mapping[str, Any]], taken: Grant) -> list[Mapping[str, Any]]:
     """The statements with one action on one resource taken out."""
     whole = statements[taken.statement]
-    actions = [each for each in _as_list(whole["Action"]) if each != taken.action]
-    resources = [each for each in _as_list(whole["Resource"]) if each != taken.resource]
+    actions = [each for each in as_list(whole["Action"]) if each != taken.action]
+    resources = [each for each in as_list(whole["Resource"]) if each != taken.resource]
     parts = [
         {**whole, "Action": actions},
         {**whole, "Action": taken.action, "Resource": resources},
@@ -109,7 +128,7 @@ def _allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:
 
 
 def _names(statement: Mapping[str, Any], action: str) -> bool:
-    return any(fnmatchcase(action, each) for each in _as_list(statement["Action"]))
+    return any(fnmatchcase(action, each) for each in as_list(statement["Action"]))
 
 
 def _unneeded(role: str, settings: str, *seeded: Mapping[str, Any]) -> set[tuple[str, str]]:
@@ -158,10 +177,6 @@ def _purposes(settings: str) -> dict[str, str]:
     }
 
 
-def _as_list(value: Any) -> list[str]:
-    return value if isinstance(value, list) else [value]
-
-
 ROLES = (*LAMBDAS, "schedule")
 
 
@@ -174,7 +189,7 @@ def test_every_role_has_its_run(settings: str) -> None:
 @pytest.mark.parametrize("handler", LAMBDAS)
 def test_every_call_that_its_code_names_is_made_here(handler: str) -> None:
     named = operations_named(handler)
-    assert named - _recorded(handler).operations == NAMED_ONLY[handler].keys()
+    assert named - _recorded(handler).operations == NAMED_ONLY[handler]
     assert _recorded(handler).operations <= named
 
 
@@ -187,7 +202,7 @@ def test_every_call_is_allowed(role: str) -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_whatever_is_taken_away_a_call_fails_or_it_has_its_reason(role: str) -> None:
     found = set().union(*(_unneeded(role, settings) for settings in SETTINGS))
-    assert found == DECLARED[role].keys()
+    assert {f"{action} {resource}" for action, resource in found} == DECLARED[role]
 
 
 @pytest.mark.parametrize(
@@ -211,3 +226,17 @@ def test_every_lambda_is_among_them() -> None:
         for each in template_of("default").all("AWS::Lambda::Function").values()
     }
     assert handlers == LAMBDAS.keys()
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_only_the_service_that_takes_it_on_may_be_a_role(settings: str) -> None:
+    template = template_of(settings)
+    services = {"SchedulesRole": "scheduler", "NightlyRole": "emr-serverless"}
+    for name, role in template.all("AWS::IAM::Role").items():
+        (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        service = services.get(name[:-8], "lambda")
+        assert (trust["Effect"], trust["Action"]) == ("Allow", "sts:AssumeRole")
+        assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}, name
+        this_account = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
+        assert trust.get("Condition") == (None if service == "lambda" else this_account)
+        assert "ManagedPolicyArns" not in role["Properties"], name

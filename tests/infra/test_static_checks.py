@@ -9,15 +9,16 @@ from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import ManualArgs, lint
 
 from infra import stack
-from infra.acknowledgements import expected
+from infra.acknowledgements import WILDCARDS, expected, wildcards
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
-from tests.infra.synthesized import SETTINGS, folder_of
+from tests.infra.synthesized import SETTINGS, folder_of, light_code
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -55,7 +56,7 @@ def _nag(folder: Path, name: str) -> Counter[tuple[str, str]]:
     app = new_app(folder)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with suppress(RuntimeError):  # the findings; the report says which
-        synthesize(read(SETTINGS[name]), app)
+        synthesize(read(SETTINGS[name]), app, code=light_code())
     report = json.loads((folder / "validation-report.json").read_text())
     return Counter(
         (violation["ruleName"], construct["constructPath"])
@@ -66,26 +67,36 @@ def _nag(folder: Path, name: str) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.usefixtures("light_code")
 def test_cdk_nag_finds_only_what_we_mean(name: str, tmp_path: Path) -> None:
     assert _nag(tmp_path, name) == Counter()
 
 
-@pytest.mark.usefixtures("light_code")
 def test_everything_that_we_mean_is_still_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meant: list[tuple[str, str]] = []
-    monkeypatch.setattr(
-        stack,
-        "acknowledge",
-        lambda made, settings: meant.extend(
-            (f"Mendq/{each.path}", each.rule) for each in expected(made, settings)
-        ),
-    )
+
+    def note(made: cdk.Stack) -> None:
+        meant.extend((each.construct.node.path, each.rule) for each in expected(made))
+
+    monkeypatch.setattr(stack, "acknowledge", note)
     found = _nag(tmp_path, "named")
     assert sorted(meant) == sorted((_owner(construct, meant), rule) for rule, construct in found)
 
 
 def _owner(construct: str, meant: list[tuple[str, str]]) -> str:
     return next((path for path, _ in meant if construct.startswith(f"{path}/")), construct)
+
+
+def test_every_reason_for_a_wildcard_is_still_needed(tmp_path: Path) -> None:
+    """By some settings, of each role that it is for."""
+    needed = set[tuple[int, str]]()
+    for settings in SETTINGS.values():
+        app = new_app(tmp_path)
+        made = stack.MendqStack(app, "Mendq", settings=read(settings), code=light_code())
+        roles = [each for each in made.node.find_all() if isinstance(each, iam.Role)]
+        for role, resource in (found for each in roles for found in wildcards(made, each)):
+            found = [n for n, row in enumerate(WILDCARDS) if row.is_for(role, resource)]
+            assert found, (role, resource)
+            needed.update((n, role) for n in found)
+    assert needed == {(n, role) for n, row in enumerate(WILDCARDS) for role in row.roles.split()}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.infra import template_rules
 from tests.infra.synthesized import SETTINGS, THREE, Template, template_of, templates_of_three
 from tests.infra.template_rules import RULES
 from tests.infra.template_rules.rule import Resources
@@ -39,10 +37,3 @@ def test_a_seeded_fault_is_found(rule: str, fault: Callable[[Resources], None]) 
     raw = copy.deepcopy(template_of("named").raw)
     fault(raw["Resources"])
     assert list(RULES[rule].findings(Template(raw)))
-
-
-def test_every_rule_is_asked_and_has_a_fault() -> None:
-    folder = Path(template_rules.__file__).parent
-    files = {each.stem for each in folder.glob("*.py")} - {"__init__", "rule"}
-    assert files == RULES.keys()
-    assert all(rule.faults for rule in RULES.values())

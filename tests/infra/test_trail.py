@@ -1,6 +1,6 @@
-from __future__ import annotations
+"""What the trail logs, and who may write to its bucket."""
 
-from typing import Any
+from __future__ import annotations
 
 import pytest
 
@@ -10,33 +10,50 @@ from mendq.cli.doctor.visibility import Trail, logged
 from tests.infra.synthesized import ACCOUNT, OWN_ROLES, PROBE_ROLE, QUEUE_ARNS, REGION, template_of
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/mendq"
+SESSIONS = [
+    f"{each.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/" for each in OWN_ROLES
+]
+DATA = {
+    "eventCategory": {"Equals": ["Data"]},
+    "resources.type": {"Equals": ["AWS::SQS::Queue"]},
+    "userIdentity.arn": {"NotStartsWith": SESSIONS},
+}
+PROBE_AND_DRILLS = {
+    **DATA,
+    "resources.ARN": {"StartsWith": [f"{QUEUE_ARNS}mendq-probe.fifo", f"{QUEUE_ARNS}mendq-drill-"]},
+}
+NAMED = {
+    **DATA,
+    "resources.ARN": {"StartsWith": [f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}billing-"]},
+    "eventName": {"Equals": ["DeleteMessage", "ChangeMessageVisibility"]},
+}
+# Narrowed by the fields that a trail allows.
+MANAGEMENT = {"eventCategory": {"Equals": ["Management"]}, "readOnly": {"Equals": ["false"]}}
 
 
-def _selectors(name: str) -> list[dict[str, dict[str, list[str]]]]:
-    """Each selector as {field: {operator: values}}."""
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("default", [PROBE_AND_DRILLS]), ("named", [NAMED, PROBE_AND_DRILLS, MANAGEMENT])],
+)
+def test_it_logs_chosen_queues_and_our_own_probe_and_leaves_our_sessions_out(
+    name: str, expected: list[dict[str, dict[str, list[str]]]]
+) -> None:
+    """The probe is seen whatever calls are chosen."""
     trail = template_of(name).only("AWS::CloudTrail::Trail")
-    return [
+    selectors = [
         {
             each["Field"]: {key: value for key, value in each.items() if key != "Field"}
             for each in selector["FieldSelectors"]
         }
         for selector in trail["AdvancedEventSelectors"]
     ]
+    assert selectors == expected
+    assert "EventSelectors" not in trail, "it takes one kind"
 
 
-def test_an_existing_trail_is_left_alone() -> None:
-    template = template_of("existing trail")
-    assert template.all("AWS::CloudTrail::Trail") == {}
-    assert not [name for name in template.all("AWS::S3::Bucket") if name.startswith("Trail")]
-    assert template.outputs["TrailBucket"]["Value"] == "our-cloudtrail-logs"
-
-
-def test_without_named_queues_only_our_own_probe_and_drills_are_logged() -> None:
-    (own,) = _selectors("default")
-    assert own["resources.ARN"] == {
-        "StartsWith": [f"{QUEUE_ARNS}mendq-probe.fifo", f"{QUEUE_ARNS}mendq-drill-"]
-    }
-    assert "eventName" not in own
+def test_the_probes_own_role_is_not_left_out_of_what_is_logged() -> None:
+    session = f"{PROBE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
+    assert not session.startswith(tuple(SESSIONS))
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
@@ -49,44 +66,11 @@ def test_the_drill_that_the_deploying_page_asks_for_is_seen(name: str) -> None:
     assert not logged([trail], f"{QUEUE_ARNS}x-{drilled}", [LATE_CALL])
 
 
-def test_named_queues_are_logged_with_the_named_calls_alone() -> None:
-    named, probe, _ = _selectors("named")
-    assert named["resources.ARN"] == {
-        "StartsWith": [f"{QUEUE_ARNS}orders", f"{QUEUE_ARNS}billing-"]
-    }
-    assert named["eventName"] == {"Equals": ["DeleteMessage", "ChangeMessageVisibility"]}
-    assert "eventName" not in probe, "the probe is seen whatever calls are chosen"
-
-
-@pytest.mark.parametrize("name", ["default", "named"])
-def test_every_data_event_selector_leaves_our_own_sessions_out(name: str) -> None:
-    prefixes = [
-        f"{role.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/"
-        for role in OWN_ROLES
-    ]
-    data = [each for each in _selectors(name) if each["eventCategory"] == {"Equals": ["Data"]}]
-    assert data
-    for selector in data:
-        assert selector["userIdentity.arn"] == {"NotStartsWith": prefixes}
-        assert selector["resources.type"] == {"Equals": ["AWS::SQS::Queue"]}
-
-
-def test_the_probes_own_role_is_not_left_out_of_what_is_logged() -> None:
-    (probe,) = _selectors("default")
-    session = f"{PROBE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
-    assert not session.startswith(tuple(probe["userIdentity.arn"]["NotStartsWith"]))
-
-
-def test_management_events_are_narrowed_by_the_fields_that_a_trail_allows() -> None:
-    management = _selectors("named")[-1]
-    assert management == {
-        "eventCategory": {"Equals": ["Management"]},
-        "readOnly": {"Equals": ["false"]},
-    }
-
-
-def test_no_basic_selector_stands_beside_the_advanced_ones() -> None:
-    assert "EventSelectors" not in template_of("named").only("AWS::CloudTrail::Trail")
+def test_an_existing_trail_is_left_alone() -> None:
+    template = template_of("existing trail")
+    assert template.all("AWS::CloudTrail::Trail") == {}
+    assert not [name for name in template.all("AWS::S3::Bucket") if name.startswith("Trail")]
+    assert template.outputs["TrailBucket"]["Value"] == "our-cloudtrail-logs"
 
 
 def test_the_trail_is_of_this_region_alone_and_waits_for_its_bucket_policy() -> None:
@@ -99,7 +83,8 @@ def test_the_trail_is_of_this_region_alone_and_waits_for_its_bucket_policy() -> 
 
 
 def test_only_this_trail_of_cloudtrail_may_write_to_the_bucket() -> None:
-    allowed = [each for each in _bucket_statements() if each["Effect"] == "Allow"]
+    policy = template_of("default").only("AWS::S3::BucketPolicy", "Trail")
+    allowed = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"]
     assert {each["Action"] for each in allowed} == {"s3:GetBucketAcl", "s3:PutObject"}
     for each in allowed:
         assert each["Principal"] == {"Service": "cloudtrail.amazonaws.com"}
@@ -107,9 +92,3 @@ def test_only_this_trail_of_cloudtrail_may_write_to_the_bucket() -> None:
     (write,) = (each for each in allowed if each["Action"] == "s3:PutObject")
     assert write["Resource"].endswith(f"/AWSLogs/{ACCOUNT}/*")
     assert write["Condition"]["StringEquals"]["s3:x-amz-acl"] == "bucket-owner-full-control"
-
-
-def _bucket_statements() -> list[dict[str, Any]]:
-    policy = template_of("default").only("AWS::S3::BucketPolicy", "Trail")
-    statements: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
-    return statements

@@ -237,15 +237,6 @@ def _waiting(minutes: Minutes) -> dict[int, float]:
     return {**dict.fromkeys(minutes, 1.0), **dict.fromkeys(gone, 0.0)}
 
 
-def _of_intake(metric: str) -> Series:
-    (queue,) = (
-        each
-        for each in template_of("named").all("AWS::SQS::Queue")
-        if each.startswith("IntakeQueue")
-    )
-    return ("AWS/SQS", metric, frozenset({("QueueName", queue)}))
-
-
 def _follow_up(template: Template, metric: str) -> Series:
     functions = template.all(FUNCTION)
     (function,) = (each for each in functions if each.startswith("FollowUpFunction"))
@@ -264,33 +255,3 @@ def in_order(notices: Sequence[Notice]) -> list[tuple[str, str]]:
     """The alarms and states that people are told of."""
     assert all(a.minute <= b.minute for a, b in pairwise(notices))
     return [(each.alarm, str(each.state)) for each in notices]
-
-
-def an_eventful_day() -> Days:
-    """For the dashboard's picture: three faults, one of which a person has to see to."""
-    bursts = {
-        130: ("visibility_timeout_too_short", 1),
-        615: ("kms_throttled", 4),
-        905: ("visibility_timeout_too_short", 2),
-    }
-    lives = [healed(minute) for minute, (_, fixes) in bursts.items() for _ in range(fixes)]
-    more: dict[Series, dict[int, float]] = {}
-    for minute, (symptom, fixes) in bursts.items():
-        by_symptom = (NAMESPACE, OwnMetric.AUTO_FIXES.value, frozenset({("symptom", symptom)}))
-        more.setdefault(by_symptom, {})[minute] = fixes
-        for name, later, value in (
-            (OwnMetric.FAILED_CALLS_SEEN, 0, 14.0 * fixes),
-            (OwnMetric.TIME_TO_HEAL, 20, 1_150.0 + 40 * fixes),
-            (OwnMetric.REFUSALS, 3, 1.0),
-        ):
-            more.setdefault(own(name.value), {})[minute + later] = value
-    quiet = dict.fromkeys(range(0, DAY, 5), 0.0)
-    ages = {minute: 7.0 * fixes for minute, (_, fixes) in bursts.items()}
-    more[_of_intake("ApproximateAgeOfOldestMessage")] = {**quiet, **ages}
-    more[_of_intake("ApproximateNumberOfMessagesVisible")] = quiet
-    return Days(
-        lives=[*lives, Life({1_010: State.ESCALATED}), Life({1_100: State.PROPOSED})],
-        errors={"ScanFunction": [450, 451]},
-        more=more,
-        starts=-8 * DAY,
-    )

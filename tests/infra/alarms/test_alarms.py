@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.alarms import NOTIFIED, WATCHED, pages, spike
-from infra.alarms.description import AlarmDescription
+from infra.alarms import NOTIFIED, WATCHED, fixes
+from infra.alarms.alarm import AlarmDescription
 from mendq.model.names import OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import (
@@ -26,53 +25,52 @@ from tests.infra.synthesized import (
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
 PAGING = "AWS::CloudWatch::CompositeAlarm"
-# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
-MOST_CHARACTERS = 1_024
 # "2 of 6 periods of 5 minutes", "3 periods of 5 minutes", "30 of 60 minutes".
 _IN_SO_MANY = r"\bin (\d+)(?: of (\d+))? (?:periods of (\d+) )?minutes"
 # They are emptied by heal and by the probe itself; their ages and counts are watched elsewhere.
 READ_BY_US = ("IntakeQueue", "ProbeQueue")
+HOLDING = ("mendq-fix-being-verified", "mendq-fix-verified-for-long")
 
 
-def _properties(template: Template, kind: str) -> list[dict[str, Any]]:
-    return [each["Properties"] for each in template.all(kind).values()]
+def _properties(template: Template, *kinds: str) -> list[dict[str, Any]]:
+    return [each["Properties"] for kind in kinds for each in template.all(kind).values()]
 
 
-def _watched_in(template: Template, dimension: str) -> set[str]:
-    """The queues or functions that alarms on metrics name."""
-    return {
-        each["Value"]
-        for properties in _properties(template, ON_METRICS)
-        for each in properties.get("Dimensions", ())
-        if each["Name"] == dimension
-    }
+def _words(name: str) -> AlarmDescription:
+    """What is said of an alarm, or of several that are called alike before whose they are."""
+    (found,) = (
+        each
+        for each in (*NOTIFIED, *WATCHED)
+        if name == each.called() or (name.startswith(f"{each.called()}-") and each.severity)
+    )
+    return found
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_what_pages_tells_one_topic_of_its_beginning_and_its_end(settings: str) -> None:
-    template = template_of(settings)
-    notified = tuple(each.called() for each in NOTIFIED)
-    for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
+def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str) -> None:
+    """What pages tells one topic of its beginning and its end."""
+    alarms = _properties(template_of(settings), ON_METRICS, PAGING)
+    names = [each["AlarmName"] for each in alarms]
+    assert len(set(names)) == len(names)
+    for each in alarms:
+        words, said = _words(each["AlarmName"]), each["AlarmDescription"]
+        topics = each.get("AlarmActions", [])
+        assert re.fullmatch(r"mendq-[a-z-]+", each["AlarmName"])
         assert "InsufficientDataActions" not in each
-        assert each.get("AlarmActions") == each.get("OKActions")
-        name = each["AlarmName"]
-        pages = name in notified or name.startswith(tuple(f"{start}-" for start in notified))
-        assert len(each.get("AlarmActions", ())) == pages, name
+        assert topics == each.get("OKActions", [])
+        assert len(topics) == bool(words.severity)
+        for topic in topics:
+            assert topic.lower().startswith(f"topics{words.severity}topic")
+        assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
+        assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
+        assert said.endswith(f"\nRunbook: {words.page}")
 
 
-@pytest.mark.parametrize("announced", NOTIFIED, ids=lambda announced: announced.name)
-def test_a_page_goes_to_the_topic_of_its_severity(announced: Any) -> None:
-    template = template_of("named")
-    found = [
-        each
-        for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING))
-        if each["AlarmName"] == announced.called()
-        or each["AlarmName"].startswith(f"{announced.called()}-")
-    ]
-    assert found
-    for each in found:
-        (topic,) = each["AlarmActions"]
-        assert topic.lower().startswith(f"topics{announced.severity}topic")
+def _first_of(description: str) -> tuple[str, str]:
+    """The account, and what to type first there."""
+    (found,) = re.findall(r"^First, in account (.+?): (.+)$", description, re.MULTILINE)
+    account, command = found
+    return account, command
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -83,18 +81,7 @@ def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
     for name, each in template.all(ON_METRICS).items():
         given = each["Properties"]
         pages = sum(f'"arn:{name}"' in rule for rule in rules) + ("AlarmActions" in given)
-        holding = ("mendq-fix-being-verified", "mendq-fix-verified-for-long")
-        assert pages == (given["AlarmName"] not in holding), name
-
-
-def test_only_the_page_of_many_fixes_is_ever_held_back_and_by_three_minutes_either_side() -> None:
-    (held,) = (
-        each
-        for each in _properties(template_of("default"), PAGING)
-        if any(name.startswith("ActionsSuppressor") for name in each)
-    )
-    assert held["AlarmName"] == "mendq-fixes-spike"
-    assert held["ActionsSuppressorWaitPeriod"] == held["ActionsSuppressorExtensionPeriod"] == 180
+        assert pages == (given["AlarmName"] not in HOLDING), name
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -103,7 +90,8 @@ def test_how_often_is_said_as_it_is_looked_at(settings: str) -> None:
     said = set()
     for each in _properties(template_of(settings), ON_METRICS):
         (when,) = re.findall(r"^Fires: (.+)\.$", each["AlarmDescription"], re.MULTILINE)
-        period = _period(each) // 60
+        asked = [one["MetricStat"] for one in each.get("Metrics", ()) if "MetricStat" in one]
+        period = (asked or [each])[0]["Period"] // 60
         for of, periods, minutes in re.findall(_IN_SO_MANY, when):
             said.add(each["AlarmName"])
             looked_at = (each["DatapointsToAlarm"], each["EvaluationPeriods"], period)
@@ -112,126 +100,58 @@ def test_how_often_is_said_as_it_is_looked_at(settings: str) -> None:
     assert len(said) >= 7
 
 
-def _period(alarm: dict[str, Any]) -> int:
-    """In seconds, of an alarm on one metric, or of the first of several."""
-    if "Period" in alarm:
-        return int(alarm["Period"])
-    return int(
-        next(each["MetricStat"]["Period"] for each in alarm["Metrics"] if "MetricStat" in each)
-    )
-
-
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_every_queue_that_keeps_what_was_given_up_is_watched(settings: str) -> None:
+def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is_watched(
+    settings: str,
+) -> None:
+    """Approve and rollback answer the person who called them; of the scan it is told anyway."""
     template = template_of(settings)
-    queues = {name for name in template.all("AWS::SQS::Queue") if not name.startswith(READ_BY_US)}
-    assert len(queues) >= 8
-    assert queues <= _watched_in(template, "QueueName")
-
-
-def test_every_lambda_without_dlq_whose_caller_does_not_wait_is_watched() -> None:
-    """approve and rollback answer the person who called them; of the scan it is told anyway."""
-    template = template_of("default")
-    retained = {
-        each["Properties"]["FunctionName"]
-        for each in template.all("AWS::Lambda::EventInvokeConfig").values()
-        if "OnFailure" in each["Properties"].get("DestinationConfig", {})
+    watched = {
+        each["Value"]
+        for properties in _properties(template, ON_METRICS)
+        for each in properties.get("Dimensions", ())
     }
-    answering = ("ApproveFunction", "RollbackFunction")
-    wanted = {
+    queues = {name for name in template.all("AWS::SQS::Queue") if not name.startswith(READ_BY_US)}
+    retained = {
+        each["FunctionName"]
+        for each in _properties(template, "AWS::Lambda::EventInvokeConfig")
+        if "OnFailure" in each.get("DestinationConfig", {})
+    }
+    functions = {
         name
         for name in template.all("AWS::Lambda::Function")
-        if name not in retained and not name.startswith(answering)
+        if name.startswith("Scan")
+        or (name not in retained and not name.startswith(("Approve", "Rollback")))
     }
-    assert wanted
-    (scan,) = (each for each in template.all("AWS::Lambda::Function") if each.startswith("Scan"))
-    assert _watched_in(template, "FunctionName") == {*wanted, scan}
+    assert len(queues) >= 8
+    assert functions
+    assert watched - {name for name in watched if name.startswith(READ_BY_US)} == queues | functions
 
 
-def test_a_missing_report_is_watched_only_where_one_is_mailed() -> None:
-    watched = {
-        settings: "mendq-report-not-delivered"
-        in {each["AlarmName"] for each in _properties(template_of(settings), ON_METRICS)}
-        for settings in SETTINGS
-    }
-    assert {settings for settings, found in watched.items() if found} == {"named"}
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send(settings: str) -> None:
+def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send() -> None:
     known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
-    for each in _properties(template_of(settings), ON_METRICS):
+    for each in _properties(template_of("named"), ON_METRICS):
         if each.get("Namespace") == "Mendq":
             assert each["MetricName"] in known
             assert "Dimensions" not in each
 
 
-def test_the_band_reads_up_alone_and_silence_is_no_spike() -> None:
-    (found,) = (
-        each
-        for each in _properties(template_of("default"), ON_METRICS)
-        if "ThresholdMetricId" in each
-    )
-    assert found["ComparisonOperator"] == "GreaterThanUpperThreshold"
-    assert found["TreatMissingData"] == "notBreaching"
-    assert "Threshold" not in found
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_no_alarm_reads_further_than_cloudwatch_does(settings: str) -> None:
-    """A day; a week where a period is an hour or longer."""
-    for each in _properties(template_of(settings), ON_METRICS):
-        period = each.get("Period", 900)
-        assert period % 60 == 0
-        assert period * each["EvaluationPeriods"] <= (604_800 if period >= 3_600 else 86_400)
-        assert each["DatapointsToAlarm"] <= each["EvaluationPeriods"]
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_every_alarm_says_what_it_means_what_to_type_and_where_to_read(settings: str) -> None:
-    template = template_of(settings)
-    announced = {each.called(): each for each in (*NOTIFIED, *WATCHED)}
-    for each in (*_properties(template, ON_METRICS), *_properties(template, PAGING)):
-        name = each["AlarmName"]
-        words = announced[name] if name in announced else announced[_shared(name, announced)]
-        said = each["AlarmDescription"]
-        assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
-        assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
-        assert said.endswith(f"\nRunbook: {words.page}")
-        assert len(said) <= MOST_CHARACTERS
-
-
-def _first_of(description: str) -> tuple[str, str]:
-    """The account, and what to type first there."""
-    (found,) = re.findall(r"^First, in account (.+?): (.+)$", description, re.MULTILINE)
-    account, command = found
-    return account, command
-
-
 def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
     """Not on the profile's own region: `mendq freeze` would stop another healer."""
-    said = set()
     for template in templates_of_three():
-        alarms = (*_properties(template, ON_METRICS), *_properties(template, PAGING))
-        found = {_first_of(each["AlarmDescription"]) for each in alarms}
-        said |= {(account, command.partition(" --region ")[2]) for account, command in found}
-        assert len({account for account, _ in found}) == 1
-        assert len({command.partition(" --region ")[2] for _, command in found}) == 1
-    assert said == {(each["account"], each["region"]) for each in THREE}
+        alarms = _properties(template, ON_METRICS, PAGING)
+        found = [_first_of(each["AlarmDescription"]) for each in alarms]
+        said = {(account, command.partition(" --region ")[2]) for account, command in found}
+        assert len(said) == 1
+        assert said <= {(each["account"], each["region"]) for each in THREE}
 
 
 @pytest.mark.parametrize("page", ["docs/alarms.md", "docs/runbooks/fixes_spike.md"])
 def test_for_how_long_many_fixes_are_held_back_is_said_in_one_way(page: str) -> None:
-    assert spike.HELD_BACK in (ROOT / page).read_text()
-    assert spike.HELD_BACK in pages.FIXES_SPIKE.when
+    assert fixes.HELD_BACK_WHILE in (ROOT / page).read_text()
+    assert fixes.HELD_BACK_WHILE in fixes.FIXES_SPIKE.when
     threats = (ROOT / "docs" / "threat-model.md").read_text()
-    assert f"{spike.HELD_AT_MOST} of {spike.OF_MINUTES} minutes" in threats
-
-
-def _shared(name: str, announced: dict[str, AlarmDescription]) -> str:
-    """What several alarms are called before the dash and whose they are."""
-    (found,) = (each for each in announced if name.startswith(f"{each}-"))
-    return found
+    assert f"{fixes.HELD_AT_MOST} of {fixes.OF_MINUTES} minutes" in threats
 
 
 @pytest.mark.parametrize("announced", [*NOTIFIED, *WATCHED], ids=lambda announced: announced.name)
@@ -244,27 +164,11 @@ def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription)
 
 def test_the_sign_of_life_is_what_lambda_counts_and_what_was_said() -> None:
     """`AWS/` is a namespace that PutMetricData takes from nobody."""
-    (found,) = (
-        each
-        for each in _properties(template_of("default"), ON_METRICS)
-        if each["AlarmName"] == "mendq-heartbeat-missing"
-    )
+    alarms = _properties(template_of("default"), ON_METRICS)
+    (found,) = (each for each in alarms if each["AlarmName"] == "mendq-heartbeat-missing")
     stats = {each["Id"]: each["MetricStat"] for each in found["Metrics"] if "MetricStat" in each}
     named = {name: each["Metric"]["Namespace"] for name, each in stats.items()}
     assert named == {"runs": "AWS/Lambda", "errors": "AWS/Lambda", "beats": "Mendq"}
-    assert {each["Period"] for each in stats.values()} == {60}
     returned = [each for each in found["Metrics"] if each.get("ReturnData", True)]
     assert [each["Expression"] for each in returned] == ["(runs - errors) * beats"]
     assert found["TreatMissingData"] == "breaching"
-
-
-def test_no_two_alarms_share_a_name() -> None:
-    for settings in SETTINGS:
-        template = template_of(settings)
-        names = Counter(
-            each["AlarmName"]
-            for kind in (ON_METRICS, PAGING)
-            for each in _properties(template, kind)
-        )
-        assert set(names.values()) == {1}
-        assert all(re.fullmatch(r"mendq-[a-z-]+", each) for each in names)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from infra.alarms.pages import SETTLING
-from infra.alarms.spike import HELD_AT_MOST
+from infra.alarms.fixes import HELD_AT_MOST, SETTLING
 from mendq.model import names
 from mendq.model.limits import Limits
 from tests.infra.alarms.bursts import Burst, Paged

@@ -69,10 +69,6 @@ def test_a_rule_is_read(rule: str, ringing: str, holds: bool) -> None:
     assert bool(_announced(rule, ringing)) is holds
 
 
-def test_begin_and_end_are_announced_once_each() -> None:
-    assert _announced('ALARM("a")', "", "a", "a", "", "") == [(1, "ALARM"), (3, "OK")]
-
-
 @pytest.mark.parametrize(
     ("minutes", "announced"),
     [

@@ -1,8 +1,9 @@
-"""A calendar or a trail's bucket that a stack cannot read is refused as far as it is known."""
+"""What settings say of places and people: what cannot be so is refused, what is odd is said."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,127 +14,138 @@ from infra.synthesis import new_app, synthesize
 
 HERE, THERE = "us-east-1", "eu-west-1"
 OWNER, OTHER = "444455556666", "111122223333"
+SOMEBODY = ["on-call@example.com"]
 
 
-def _calendar(region: str) -> str:
+def _calendars(*regions: str, partition: str = "aws") -> dict[str, Any]:
     """Another account may share one, but no region reads another's."""
-    return f"arn:aws:ssm:{region}:{OWNER}:document/quiet-days"
+    arn = f"arn:{partition}:ssm:{{}}:{OWNER}:document/quiet-days"
+    return {"freezeCalendars": [arn.format(each) for each in regions]}
+
+
+def _bucket(said: str | None = None) -> dict[str, Any]:
+    lies = {"bucketRegion": said} if said else {}
+    return {"trail": {"create": False, "bucket": "our-logs", **lies}}
 
 
 @pytest.mark.parametrize(
-    ("calendars", "regions", "paths"),
+    ("raw", "regions", "paths"),
     [
-        ([], [HERE, THERE], []),
-        ([HERE], [HERE], []),
-        ([HERE], [HERE, HERE], []),
-        ([THERE], [HERE], ["freezeCalendars[0]"]),
-        ([HERE], [HERE, THERE], ["freezeCalendars[0]"]),
-        ([HERE, THERE], [HERE, THERE], ["freezeCalendars[0]", "freezeCalendars[1]"]),
+        (_calendars(), [HERE, THERE], []),
+        (_calendars(HERE), [HERE, HERE], []),
+        (_calendars(THERE), [HERE], ["freezeCalendars[0]"]),
+        (_calendars(HERE), [HERE, THERE], ["freezeCalendars[0]"]),
+        (_calendars(HERE, THERE), [HERE, THERE], ["freezeCalendars[0]", "freezeCalendars[1]"]),
+        (_calendars("cn-north-1", partition="aws-cn"), ["cn-north-1"], []),
+        (_calendars("us-gov-west-1", partition="aws-us-gov"), ["us-gov-west-1"], []),
+        (_calendars(HERE, partition="aws-cn"), [HERE], ["freezeCalendars[0]"]),
+        (_calendars("cn-north-1"), ["cn-north-1"], ["freezeCalendars[0]"]),
+        (_bucket(), [HERE, HERE], []),
+        (_bucket(HERE), [HERE], []),
+        (_bucket(THERE), [HERE], ["trail.bucketRegion"]),
+        (_bucket(THERE), [HERE, THERE], ["trail.bucketRegion"]),
+        (_bucket(), [HERE, THERE], ["trail.bucket"]),
+        ({}, [HERE, THERE], []),
     ],
 )
-def test_a_calendar_of_another_region_is_a_mistake(
-    calendars: list[str], regions: list[str], paths: list[str]
+def test_what_a_stack_cannot_read_is_a_mistake(
+    raw: dict[str, Any], regions: list[str], paths: list[str]
 ) -> None:
-    settings = read({"freezeCalendars": [_calendar(each) for each in calendars]})
-    found = list(misplaced(settings, regions))
+    found = list(misplaced(read(raw), regions))
     assert [each.path for each in found] == paths
-    assert all("frozen for ever" in each.fault for each in found)
+    assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
 
 @pytest.mark.parametrize(
-    ("partition", "region", "fault"),
+    ("raw", "line"),
     [
-        ("aws", HERE, None),
-        ("aws-cn", "cn-north-1", None),
-        ("aws-us-gov", "us-gov-west-1", None),
-        ("aws-cn", HERE, "us-east-1 is in aws"),
-        ("aws", "cn-north-1", "cn-north-1 is in aws-cn"),
-        ("aws-us-gov", HERE, "us-east-1 is in aws"),
+        (_calendars(THERE), r"freezeCalendars\[0\]: lies in eu-west-1"),
+        (_bucket(THERE), r"trail\.bucketRegion: is eu-west-1"),
+        (
+            {**_bucket(THERE), "environments": [{"account": OWNER, "region": HERE}]},
+            r"trail\.bucketRegion: is eu-west-1",
+        ),
     ],
 )
-def test_a_calendar_of_another_partition_is_a_mistake(
-    partition: str, region: str, fault: str | None
-) -> None:
-    arn = _calendar(region).replace("arn:aws:", f"arn:{partition}:")
-    found = list(misplaced(read({"freezeCalendars": [arn]}), [region]))
-    assert [each.path for each in found] == ["freezeCalendars[0]"] * bool(fault)
-    for each in found:
-        assert str(fault) in each.fault
-        assert "frozen for ever" in each.fault
-
-
-@pytest.mark.parametrize(
-    ("environments", "account", "warned"),
-    [
-        ([], None, False),
-        ([], OWNER, False),
-        ([], OTHER, True),
-        ([OWNER], OTHER, False),
-        ([OTHER], OWNER, True),
-        ([OWNER, OTHER], None, True),
-    ],
-)
-def test_a_calendar_of_another_account_is_warned_of(
-    environments: list[str], account: str | None, warned: bool
-) -> None:
-    where = [{"account": each, "region": HERE} for each in environments]
-    settings = read({"freezeCalendars": [_calendar(HERE)], "environments": where})
-    said = [each for each in warnings(settings, HERE, account) if "freezeCalendars" in each]
-    assert len(said) == warned
-    assert all(_calendar(HERE) in each and "share it first" in each for each in said)
-    assert not list(misplaced(settings, [HERE])), "it may be shared, so it is not refused"
-
-
 def test_synth_refuses_it_and_writes_no_template(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raw: dict[str, Any], line: str
 ) -> None:
     monkeypatch.setenv("CDK_DEFAULT_REGION", HERE)
-    settings = read({"freezeCalendars": [_calendar(THERE)]})
-    with pytest.raises(SettingsRefused, match=r"freezeCalendars\[0\]: lies in eu-west-1"):
-        synthesize(settings, new_app(tmp_path), tmp_path)
+    with pytest.raises(SettingsRefused, match=line):
+        synthesize(read(raw), new_app(tmp_path))
     assert not list(tmp_path.glob("*.template.json"))
 
 
-def _settings(**trail: object) -> dict[str, object]:
-    return {"trail": {"create": False, "bucket": "our-logs", **trail}}
+def _where(*accounts: str, region: str = HERE) -> dict[str, Any]:
+    return {"environments": [{"account": each, "region": region} for each in accounts]}
 
 
 @pytest.mark.parametrize(
-    ("regions", "said", "path"),
+    ("raw", "account", "begins"),
     [
-        ([HERE], None, None),
-        ([HERE], HERE, None),
-        ([HERE, HERE], None, None),
-        ([HERE], THERE, "trail.bucketRegion"),
-        ([HERE, THERE], THERE, "trail.bucketRegion"),
-        ([HERE, THERE], None, "trail.bucket"),
+        ({}, None, []),
+        ({"mode": "observe", "tagMayRaiseTo": "observe"}, None, []),
+        ({"mode": "heal", "notifications": {"urgent": SOMEBODY, "info": SOMEBODY}}, None, []),
+        ({"mode": "propose"}, None, ["nobody is subscribed"]),
+        ({"tagMayRaiseTo": "heal"}, None, ["nobody is subscribed"]),
+        ({"notifications": {"info": SOMEBODY}}, None, ["nobody is woken"]),
+        ({"mode": "heal", "notifications": {"info": SOMEBODY}}, None, ["nobody is woken"]),
+        ({"notifications": {"urgent": SOMEBODY}}, None, ["nobody reads what can wait"]),
+        ({"report": {"sender": "a@b.io"}}, None, ["nobody is mailed"]),
+        ({"report": {"sender": "a@b.io", "recipients": ["c@d.io"]}}, None, []),
+        (
+            {"mode": "heal", "report": {"sender": "a@b.io"}},
+            None,
+            ["nobody is subscribed", "nobody is mailed"],
+        ),
+        (_calendars(HERE), None, []),
+        (_calendars(HERE), OWNER, []),
+        (_calendars(HERE), OTHER, ["freezeCalendars"]),
+        ({**_calendars(HERE), **_where(OWNER)}, OTHER, []),
+        ({**_calendars(HERE), **_where(OTHER)}, OWNER, ["freezeCalendars"]),
+        ({**_calendars(HERE), **_where(OWNER, OTHER)}, None, ["freezeCalendars"]),
+        (_bucket(), None, ["trail.bucketRegion does not say where trail.bucket lies"]),
+        (_bucket(HERE), None, []),
+        (_where(OTHER, region="us-gov-west-1"), None, []),
+        (_where(OTHER, region="zz-nowhere-99"), None, ["environments"]),
     ],
 )
-def test_a_bucket_elsewhere_is_a_mistake(
-    regions: list[str], said: str | None, path: str | None
+def test_what_is_hardly_meant_is_a_line_each(
+    raw: dict[str, Any], account: str | None, begins: list[str]
 ) -> None:
-    settings = read(_settings(**({"bucketRegion": said} if said else {})))
-    found = list(misplaced(settings, regions))
-    assert [each.path for each in found] == ([path] if path else [])
-    assert all(HERE in str(each) for each in found)
+    assert [line.partition(":")[0] for line in warnings(read(raw), HERE, account)] == begins
 
 
-def test_a_trail_of_our_own_lies_where_the_stack_does() -> None:
-    assert not list(misplaced(read({}), [HERE, THERE]))
+PREFIX = f"arn:aws:sqs:eu-west-1:{OTHER}:"
 
 
-@pytest.mark.parametrize("environments", [[], [{"account": OWNER, "region": HERE}]])
-def test_synth_refuses_a_bucket_elsewhere_and_writes_no_template(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environments: list[dict[str, str]]
-) -> None:
-    monkeypatch.setenv("CDK_DEFAULT_REGION", HERE)
-    raw = _settings(bucketRegion=THERE)
-    with pytest.raises(SettingsRefused, match=r"trail\.bucketRegion: is eu-west-1"):
-        synthesize(read({**raw, "environments": environments}), new_app(tmp_path), tmp_path)
-    assert not list(tmp_path.glob("*.template.json"))
+def _misses(prefix: str, *where: str | None, **settings: Any) -> bool:
+    """Whether it is said that a prefix, beside one that fits, is of another place."""
+    given = read({"trail": {"queueArnPrefixes": [prefix, f"{PREFIX}orders"]}, **settings})
+    return any(prefix in each for each in warnings(given, *where))
 
 
-def test_a_region_that_is_not_given_is_a_warning() -> None:
-    assert any("trail.bucketRegion" in each for each in warnings(read(_settings())))
-    assert not list(warnings(read(_settings(bucketRegion=HERE))))
-    assert not list(warnings(read({})))
+@pytest.mark.parametrize(
+    ("prefix", "warned"),
+    [
+        ("arn:aws:sqs:", False),
+        ("arn:aws:sqs:eu-west-1:", False),
+        (f"{PREFIX}billing", False),
+        ("arn:aws:sqs:us-east-1:", True),
+        (f"arn:aws:sqs:eu-west-1:{OWNER}:billing", True),
+        ("arn:aws-cn:sqs:", True),
+    ],
+)
+def test_a_prefix_that_fits_no_stack_is_said(prefix: str, warned: bool) -> None:
+    """Named environments are where the stacks go."""
+    two = [{"account": OTHER, "region": each} for each in (THERE, "eu-central-1")]
+    assert _misses(prefix, THERE, OTHER) == warned
+    assert _misses(prefix, HERE, OWNER, environments=two) == warned
+
+
+def test_region_and_account_are_of_one_stack_and_what_is_not_known_fits_any() -> None:
+    two = [{"account": OTHER, "region": HERE}, {"account": OWNER, "region": THERE}]
+    assert _misses(f"{PREFIX}billing", environments=two)
+    assert not _misses(f"arn:aws:sqs:{HERE}:{OWNER}:billing")
+    assert not _misses(f"arn:aws:sqs:{THERE}:{OWNER}:billing", THERE)
+    assert _misses(f"arn:aws:sqs:{HERE}:{OWNER}:billing", THERE)

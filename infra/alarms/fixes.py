@@ -1,0 +1,137 @@
+"""Many fixes: more than usual and not few, or more than there may ever be."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from infra.alarms.alarm import A_MINUTE, FINE, OPEN_CASES, AlarmDescription, Firing, Watch, own
+from mendq.model import names
+from mendq.model.case import Severity
+from mendq.model.limits import Limits
+from mendq.model.names import OwnMetric
+
+PERIOD = Duration.seconds(int(names.PERIOD.total_seconds()))
+STILL_COMING = Duration.seconds(int(names.STILL_COMING.total_seconds()))
+# Of three periods, because one burst that is fixed is no alarm.
+OF = 2
+# How wide the band is, in standard deviations. The model learns for two weeks, and what rises
+# slowly it takes for usual: that is what the ceiling is for.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
+BAND_WIDTH = 3
+# Two minutes in a row, or one that is put every second minute would hold back as well as each.
+VERIFIED_IN = 2
+# A burst of twenty minutes is waited for that long, with what alarms need to notice. Whoever puts
+# the metric in our stead holds back no more of any hour.
+HELD_AT_MOST, OF_MINUTES = 25, 60
+# How long what holds back may be away or come late: the minutes in a row that it needs, and one
+# that its metric comes later than the fixes.
+SETTLING = Duration.minutes(VERIFIED_IN + 1)
+_IMPACT = (
+    "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
+    "or forged events. Each change is within its bounds and can be undone."
+)
+_RUNBOOK = "fixes_spike"
+_MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
+_OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
+# All that is said of it anywhere.
+HELD_BACK_WHILE = (
+    f"held back while a fix of the last {_MINUTES} is being verified: for {_MINUTES} at most where "
+    f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
+    "need to notice"
+)
+FIXES_SPIKE = AlarmDescription(
+    _RUNBOOK,
+    f"more fixes than usual, and not few, and they still come; {HELD_BACK_WHILE}",
+    _IMPACT,
+    OPEN_CASES,
+    severity=Severity.URGENT,
+)
+UNUSUAL = AlarmDescription(
+    "fixes_unusual",
+    f"more fixes than CloudWatch's model expects, {_OFTEN}",
+    _IMPACT,
+    OPEN_CASES,
+    _RUNBOOK,
+)
+MANY = AlarmDescription(
+    "fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}", _IMPACT, OPEN_CASES, _RUNBOOK
+)
+STILL = AlarmDescription(
+    "fixes_still_coming",
+    f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
+    "None by itself: without it the page of many fixes is not sent, or ends.",
+    OPEN_CASES,
+    _RUNBOOK,
+)
+OVER_CEILING = AlarmDescription(
+    "fixes_over_ceiling",
+    f"{names.CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
+    "limits.writesPerMinute",
+    _IMPACT,
+    "mendq freeze",
+    _RUNBOOK,
+    Severity.URGENT,
+)
+BEING_VERIFIED = AlarmDescription(
+    "fix_being_verified",
+    f"{VERIFIED_IN} minutes in a row a fix of the last {_MINUTES}, one of many, was still to prove "
+    "good",
+    "None: while it stands, and not for long, the page of many fixes is held back.",
+    OPEN_CASES,
+    _RUNBOOK,
+)
+VERIFIED_FOR_LONG = AlarmDescription(
+    "fix_verified_for_long",
+    f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
+    "None: while it stands, the page of many fixes is not held back.",
+    OPEN_CASES,
+    _RUNBOOK,
+)
+# A composite that pages nobody.
+HELD_BACK = AlarmDescription(
+    "fixes_held_back",
+    f"one of many fixes is being verified, and was not for {HELD_AT_MOST} of the last {OF_MINUTES} "
+    "minutes",
+    "None: while it stands, the page of many fixes is held back.",
+    OPEN_CASES,
+    _RUNBOOK,
+)
+
+
+class Spike(Construct):
+    """The alarms on fixes, and those by which the page of many is held back, and not for long."""
+
+    def __init__(self, scope: Construct, name: str, limits: Limits) -> None:
+        super().__init__(scope, name)
+        fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
+        unusual = cloudwatch.AnomalyDetectionAlarm(
+            self,
+            UNUSUAL.construct(),
+            alarm_name=UNUSUAL.called(),
+            alarm_description=UNUSUAL.description(self),
+            metric=fixes,
+            std_devs=BAND_WIDTH,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD,
+            datapoints_to_alarm=OF,
+            evaluation_periods=names.PERIODS,
+            treat_missing_data=FINE,
+        )
+        lately = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
+        verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
+        self.over = Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE)).alarm(self)
+        many, still, being, for_long = (
+            Watch(announced, metric, firing).alarm(self)
+            for announced, metric, firing in (
+                (MANY, fixes, Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS)),
+                (STILL, lately, Firing(1, FINE)),
+                (BEING_VERIFIED, verified, Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)),
+                (VERIFIED_FOR_LONG, verified, Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)),
+            )
+        )
+        rule = cloudwatch.AlarmRule
+        # More than usual is no reason by itself: three after a quiet week are. Nor are two periods
+        # of many that have passed.
+        self.rule = rule.all_of(unusual, many, still)
+        self.holds_back = rule.all_of(being, rule.not_(for_long))

@@ -1,0 +1,232 @@
+"""One page that answers: is Mendq well, what is broken now, what did it do today.
+
+Counts that are not sent while nothing happens are shown as zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from infra.alarms import Alarms
+from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES, in_region, own
+from infra.alarms.fixes import BAND_WIDTH, FIXES_SPIKE, OVER_CEILING, PERIOD
+from infra.alarms.health import ESCALATED, PROPOSED, Watched
+from infra.settings.deployment import DeploymentSettings
+from mendq.model import names
+from mendq.model.limits import Limits
+from mendq.model.names import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.nightly.outcome import NightlyMetric
+from mendq.notifications.commands import DOCTOR
+
+# CloudWatch's grid.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
+WIDE, WIDTH, NARROW = 24, 8, 4
+HEIGHT, LOW, HEADING = 6, 3, 2
+A_DAY = Duration.days(1)
+CASES = "mendq cases"
+# What only an open case or many fixes make ring says nothing of Mendq's own health.
+OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED))
+_NOT_DONE = {
+    OwnMetric.HEAL_ERRORS: "heal",
+    OwnMetric.FOLLOW_UP_ERRORS: "follow-up",
+    OwnMetric.SCAN_ERRORS: "scan",
+}
+_NIGHTLY = {
+    NightlyMetric.WRITTEN: "written",
+    NightlyMetric.FAILED: "failed",
+    NightlyMetric.DOUBTFUL: "doubtful",
+}
+_WAITING = {
+    OwnMetric.ESCALATED_CASES_OPEN: "escalated",
+    OwnMetric.PROPOSED_CASES_OPEN: "proposed",
+}
+_DONE = {
+    OwnMetric.FAILED_CALLS_SEEN: "failed calls seen",
+    OwnMetric.AUTO_FIXES: "fixes",
+    OwnMetric.REFUSALS: "refusals",
+    OwnMetric.RECURRENCES: "came back",
+    OwnMetric.REDRIVEN_MESSAGES: "messages sent back",
+    OwnMetric.QUARANTINED_MESSAGES: "messages in quarantine",
+}
+
+
+class Dashboard(Construct):
+    """A dashboard's name holds in all regions of an account, so it carries the region."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        alarms: Alarms,
+        watched: Watched,
+        settings: DeploymentSettings,
+    ) -> None:
+        super().__init__(scope, name)
+        about_queues, about_us = alarms.about(OF_QUEUES)
+        self._page = cloudwatch.Dashboard(
+            self,
+            "Page",
+            dashboard_name=f"mendq-{Stack.of(self).region}",
+            default_interval=A_DAY,
+        )
+        self._ask("Is the healer well?", DOCTOR, "asks for more.")
+        self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE))
+        self._page.add_widgets(*_on_the_way(watched, settings.timing.probe_minutes))
+        self._page.add_widgets(*_failing(watched))
+        self._ask("What is broken now?", OPEN_CASES, "names the queues.")
+        waiting = _own(_WAITING, "Maximum")
+        self._page.add_widgets(
+            _status("Alarms about your queues", about_queues, WIDTH),
+            _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
+            _graph("Cases that wait for a person", waiting),
+        )
+        self._ask("What did it do today?", CASES, "names every case, newest first.")
+        self._page.add_widgets(*_counts())
+        self._page.add_widgets(_fixes(settings.limits), _by_symptom(), _time_to_heal())
+
+    def _ask(self, question: str, command: str, does: str) -> None:
+        here = in_region(command, Stack.of(self).region)
+        text = f"## {question}\n`{here}` {does}"
+        self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
+
+
+def _status(
+    title: str, alarms: list[cloudwatch.IAlarm], width: int
+) -> cloudwatch.AlarmStatusWidget:
+    """CloudWatch puts those that ring first."""
+    return cloudwatch.AlarmStatusWidget(title=title, alarms=alarms, width=width, height=HEIGHT)
+
+
+def _graph(title: str, left: Sequence[cloudwatch.IMetric], **more: Any) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=list(left),
+        left_y_axis=cloudwatch.YAxisProps(min=0, show_units=False),
+        width=WIDTH,
+        height=HEIGHT,
+        legend_position=cloudwatch.LegendPosition.BOTTOM,
+        **more,
+    )
+
+
+def _numbers(
+    title: str, metrics: Sequence[cloudwatch.IMetric], width: int, height: int, **more: Any
+) -> cloudwatch.SingleValueWidget:
+    return cloudwatch.SingleValueWidget(
+        title=title, metrics=list(metrics), width=width, height=height, **more
+    )
+
+
+def _own(
+    labels: Mapping[Any, str], statistic: str, period: Duration = FIVE_MINUTES
+) -> list[cloudwatch.Metric]:
+    return [own(metric, statistic, period).with_(label=label) for metric, label in labels.items()]
+
+
+def _on_the_way(watched: Watched, probe_minutes: int) -> tuple[cloudwatch.GraphWidget, ...]:
+    """From a failed call to heal; five beats a period are a follow-up that ran each minute."""
+    minutes = f"{FIVE_MINUTES.to_minutes():.0f} minutes"
+    beats = _own({HEARTBEAT: f"follow-ups in {minutes}"}, "SampleCount")
+    probes = {OwnMetric.PROBES_LOST: "probes lost in a row"}
+    lost = _own(probes, "Maximum", Duration.minutes(probe_minutes))
+    queue = watched.intake.queue
+    age = queue.metric_approximate_age_of_oldest_message(
+        period=FIVE_MINUTES, statistic="Maximum", label="age of the oldest, seconds"
+    )
+    queues = {**watched.dlqs(), "undelivered": watched.intake.undelivered}
+    waiting, *given_up = (
+        each.metric_approximate_number_of_messages_visible(
+            period=FIVE_MINUTES, statistic="Maximum", label=label
+        )
+        for label, each in {"failed calls that wait": queue, **queues}.items()
+    )
+    return (
+        _graph("Signs of life", [*beats, *lost]),
+        _graph("Failed calls on their way to heal", [age, waiting]),
+        _graph("Given up, for a person", given_up, stacked=True),
+    )
+
+
+def _failing(watched: Watched) -> tuple[cloudwatch.GraphWidget, ...]:
+    """What a Lambda has caught is no error to AWS.
+
+    A week of nightly runs, whatever the page shows: a point a nightly run.
+    """
+    errors = [
+        each.function.metric_errors(period=FIVE_MINUTES, label=name.replace("_", "-"))
+        for name, each in watched.lambdas.items()
+    ]
+    runs = _own(_NIGHTLY, "Maximum", A_DAY)
+    return (
+        _graph("Lambdas that failed", errors, stacked=True),
+        _graph("Queues and cases that a Lambda failed at", _own(_NOT_DONE, "Sum")),
+        _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D"),
+    )
+
+
+def _counts() -> tuple[cloudwatch.SingleValueWidget, ...]:
+    """Over the time that the page shows, a day where nobody chose another."""
+    done = [_count(each, label) for each, label in _DONE.items()]
+    return (
+        _numbers("In the time shown", done, WIDE - NARROW, LOW, set_period_to_time_range=True),
+        _numbers("Oldest case not closed", [_age()], NARROW, LOW),
+    )
+
+
+def _age() -> cloudwatch.MathExpression:
+    """Of all open cases: a fix that has proved good is one for as long as it is watched."""
+    return cloudwatch.MathExpression(
+        expression="age / 3600",
+        label="hours, of watched fixes too",
+        using_metrics={"age": own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)},
+        period=FIVE_MINUTES,
+    )
+
+
+def _count(of: OwnMetric, label: str) -> cloudwatch.IMetric:
+    """CloudWatch shows `--` for what was not sent, as if nobody knew."""
+    (counted,) = _own({of: label}, "Sum", A_DAY)
+    if of not in WHEN_SOMETHING_HAPPENS:
+        return counted
+    name = f"{of[0].lower()}{of[1:]}"
+    return cloudwatch.MathExpression(
+        expression=f"FILL({name}, 0)", label=label, using_metrics={name: counted}, period=A_DAY
+    )
+
+
+def _fixes(limits: Limits) -> cloudwatch.GraphWidget:
+    """With the band that CloudWatch expects, and the ceiling."""
+    (counted,) = _own({OwnMetric.AUTO_FIXES: "fixes"}, "Sum", PERIOD)
+    usual = cloudwatch.MathExpression(
+        expression=f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})",
+        label="usual",
+        using_metrics={"fixes": counted},
+        period=PERIOD,
+    )
+    ceiling = cloudwatch.HorizontalAnnotation(value=names.ceiling(limits), label="ceiling")
+    title = f"Fixes in {PERIOD.to_minutes():.0f} minutes"
+    return _graph(title, [counted, usual], left_annotations=[ceiling])
+
+
+def _by_symptom() -> cloudwatch.GraphWidget:
+    query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
+    found = cloudwatch.SearchExpression(
+        expression=f"FILL(SEARCH('{query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)",
+        label=" ",
+        period=AN_HOUR,
+    )
+    return _graph("Fixes by symptom", [found], stacked=True)
+
+
+def _time_to_heal() -> cloudwatch.GraphWidget:
+    """Median and slowest: a mean would say nothing of either."""
+    metrics = [
+        *_own({OwnMetric.TIME_TO_HEAL: "median, seconds"}, "p50", AN_HOUR),
+        *_own({OwnMetric.TIME_TO_HEAL: "slowest, seconds"}, "Maximum", AN_HOUR),
+    ]
+    return _graph("From the first failed call to a fix that proved good", metrics)

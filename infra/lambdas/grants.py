@@ -1,0 +1,151 @@
+"""What Lambdas work on, and what they may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from aws_cdk import Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+
+from infra.nightly import Nightly
+from infra.queue_grants import Kinds, Statements, look_statements, write_statements
+from infra.roles import may
+from infra.settings.deployment import DeploymentSettings
+from infra.topics import Topics
+from mendq.cases import view
+from mendq.model.facts import ReadAction
+from mendq.nightly.verdict import NIGHTLY_RUNS
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is there before the Lambdas are."""
+
+    stack: Stack
+    settings: DeploymentSettings
+    case_store: dynamodb.Table
+    cases: s3.Bucket
+    reports: s3.Bucket
+    topics: Topics
+    nightly: Nightly
+
+
+Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
+
+
+def moves_cases(work: Work) -> Statements:
+    """Item by item in the case store, one new object a transition.
+
+    A transaction takes the actions of its parts.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+    """
+    verbs = ("Get", "Put", "Update", "Delete")
+    yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
+    yield may(["s3:PutObject"], work.cases.arn_for_objects("cases/*"))
+
+
+def notifies(work: Work) -> Statements:
+    """Both severities; an hour's pages are counted in the case store."""
+    yield from work.topics.urgent.publishing()
+    yield from work.topics.info.publishing()
+
+
+def asks_for_freezes(work: Work) -> Statements:
+    """As part of a claim; what undoes needs none, because no freeze stops it."""
+    yield may(["dynamodb:ConditionCheckItem"], work.case_store.table_arn)
+    if work.settings.freeze_calendars:
+        yield may(["ssm:GetCalendarState"], *work.settings.freeze_calendars)
+
+
+def reads_cases(work: Work) -> Statements:
+    """All transitions of one case, or the newest cases about one queue."""
+    yield may(["dynamodb:Query"], work.case_store.table_arn)
+
+
+def lists_open_cases(work: Work) -> Statements:
+    """By when they are due."""
+    yield may(["dynamodb:Query"], f"{work.case_store.table_arn}/index/{view.OPEN_CASES}")
+
+
+def notes_findings(work: Work) -> Statements:
+    """The scan's own items of the case store, and one object an hour."""
+    yield may(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
+    yield may(["s3:GetObject", "s3:PutObject"], work.cases.arn_for_objects("findings/*"))
+
+
+def reads_facts(reader: Iterable[ReadAction]) -> Grant:
+    """Reads what facts are made of."""
+    return lambda work: look_statements(work.stack, reader)
+
+
+def writes(kinds: Kinds) -> Grant:
+    """Takes these steps."""
+    return lambda work: write_statements(work.stack, work.settings, kinds)
+
+
+def probes(work: Work) -> Statements:
+    """Notes what it sends to its queue, and pages where several were lost."""
+    verbs = ("Get", "Put", "Update")
+    yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
+    yield from work.topics.urgent.publishing()
+
+
+def starts_jobs(work: Work) -> Statements:
+    """It may pass the job's role to EMR Serverless and to nothing else."""
+    actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
+    yield may(actions, work.nightly.application.attr_arn)
+    to_emr = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+    yield may(["iam:PassRole"], work.nightly.role.role_arn, conditions=to_emr)
+
+
+def checks_jobs(work: Work) -> Statements:
+    """It reads the accounts of nightly runs, asks EMR about them, and lists weeks."""
+    runs = f"{work.nightly.application.attr_arn}/jobruns/*"
+    yield may(["emr-serverless:GetJobRun"], runs)
+    yield may(["s3:GetObject"], work.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
+    listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}
+    yield may(["s3:ListBucket"], work.reports.bucket_arn, conditions=listed)
+
+
+def delivers(work: Work) -> Statements:
+    """A page beside the summary, and a verdict to people; its own marks it reads back."""
+    for action, keys in (
+        ("s3:GetObject", "summary/*"),
+        ("s3:PutObject", "report/*"),
+        ("s3:GetObject", "report/*/delivered/*"),
+    ):
+        yield may([action], work.reports.arn_for_objects(keys))
+    yield from work.topics.info.publishing()
+    yield from _mails(work)
+
+
+def _mails(work: Work) -> Statements:
+    """From the sender alone; a mail that is sent raw takes both actions.
+
+    Where a recipient is an identity of the account too, as in SES's sandbox, SES asks for the
+    permission on that one as well; and on the sender's configuration set where it has one, which
+    is set in SES. Whatever may be verified counts: each address, its domain and those above.
+    Not tried on AWS.
+    https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
+    """
+    sender, recipients = work.settings.report.sender, work.settings.report.recipients
+    if sender is None or not recipients:
+        return
+    names = dict.fromkeys(
+        name for each in (sender, *recipients) for name in (each, *_domains_of(each))
+    )
+    said = [("identity", each) for each in names] + [("configuration-set", "*")]
+    arns = [
+        work.stack.format_arn(service="ses", resource=kind, resource_name=name)
+        for kind, name in said
+    ]
+    by_name = {"StringEquals": {"ses:FromAddress": sender}}
+    yield may(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=by_name)
+
+
+def _domains_of(address: str) -> Iterator[str]:
+    labels = address.rpartition("@")[2].lower().split(".")
+    yield from (".".join(labels[n:]) for n in range(len(labels) - 1))

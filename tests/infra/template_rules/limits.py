@@ -1,0 +1,146 @@
+"""What AWS takes and never acts on, or refuses at deployment; and what outlives a stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.infra.synthesized import REGION, Template
+from tests.infra.template_rules.rule import (
+    Fault,
+    Findings,
+    Resources,
+    Rule,
+    changed,
+    dropped,
+    name_of,
+    properties,
+    seeded,
+)
+
+HOUR, DAY, WEEK = 3_600, 86_400, 604_800
+LONGEST_DESCRIPTION = 1_024
+ALARM = "AWS::CloudWatch::Alarm"
+
+
+def _alarms(template: Template) -> Findings:
+    """An alarm that wants more breaching points than it looks at never fires; AWS takes it.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
+    """
+    for name, alarm in template.all(ALARM).items():
+        given = alarm["Properties"]
+        periods = given["EvaluationPeriods"]
+        if not 1 <= given.get("DatapointsToAlarm", periods) <= periods:
+            yield f"{name} wants {given['DatapointsToAlarm']} of {periods} points"
+        for seconds in _periods(given):
+            if seconds % 60:
+                yield f"{name} has a period of {seconds} s, which our metrics cannot fill"
+            if seconds > DAY:
+                yield f"{name} has a period of {seconds} s, and a day is the longest"
+            if seconds * periods > (DAY if seconds < HOUR else WEEK):
+                yield f"{name} looks back further than CloudWatch does"
+    for kind in (ALARM, "AWS::CloudWatch::CompositeAlarm"):
+        for name, alarm in template.all(kind).items():
+            if len(alarm["Properties"].get("AlarmDescription", "")) > LONGEST_DESCRIPTION:
+                yield f"{name} says more than {LONGEST_DESCRIPTION} characters"
+
+
+def _periods(given: dict[str, Any]) -> Iterator[int]:
+    metrics = given.get("Metrics", [])
+    asked = (given, *metrics, *(each.get("MetricStat", {}) for each in metrics))
+    yield from (each["Period"] for each in asked if "Period" in each)
+
+
+def _alarm(**other: Any) -> Fault:
+    given = {"EvaluationPeriods": 3, "DatapointsToAlarm": 2, "Period": 300, **other}
+    return seeded(ALARM, **given)
+
+
+ALARMS_CAN_FIRE = Rule(
+    _alarms,
+    {
+        "more points than periods": _alarm(DatapointsToAlarm=4),
+        "no point at all": _alarm(DatapointsToAlarm=0),
+        "a period that is no minute": _alarm(Period=90),
+        "more than a day in minutes": _alarm(EvaluationPeriods=289),
+        "more than a week in hours": _alarm(EvaluationPeriods=169, Period=HOUR),
+        "a period above a day": _alarm(EvaluationPeriods=1, DatapointsToAlarm=1, Period=DAY + 60),
+        "a period within metric math": _alarm(Metrics=[{"Id": "m", "MetricStat": {"Period": 45}}]),
+        "too long a description": _alarm(AlarmDescription="x" * 1_025),
+    },
+)
+
+EVENT_RULE = "AWS::Events::Rule"
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
+QUOTA_CHARACTERS = 2_048
+LONGEST_REGION = "us-gov-northwest-12"
+
+
+def _patterns(template: Template) -> Findings:
+    """A pattern fits in every region, and names its source."""
+    for name, rule in template.all(EVENT_RULE).items():
+        pattern = rule["Properties"]["EventPattern"]
+        if len(json.dumps(pattern).replace(REGION, LONGEST_REGION)) > QUOTA_CHARACTERS:
+            yield f"{name} has a pattern of more than {QUOTA_CHARACTERS} characters"
+        if not pattern.get("source"):
+            yield f"{name} listens to every source"
+
+
+PATTERNS_FIT = Rule(
+    _patterns,
+    {
+        "too long": changed(EVENT_RULE, EventPattern={"source": ["x" * 100 for _ in range(21)]}),
+        "every source": changed(EVENT_RULE, EventPattern={"detail": {"state": ["FAILED"]}}),
+    },
+)
+
+BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::Table"
+RETAINED = {BUCKET: "BucketName", TABLE: "TableName"}
+
+
+def _retained(template: Template) -> Findings:
+    """The case store and the buckets outlive the stack, and are not in the way of the next one."""
+    for name, each in template.raw["Resources"].items():
+        policies = {each.get("DeletionPolicy"), each.get("UpdateReplacePolicy")}
+        if each["Type"] not in RETAINED:
+            if "Retain" in policies:
+                yield f"{name} is kept, and docs/deploy.md does not name it"
+            continue
+        if policies != {"Retain"}:
+            yield f"{name} goes with the stack"
+        if RETAINED[each["Type"]] in each["Properties"]:
+            yield f"{name} is kept under a name that the next stack would want"
+        wanted = each["Properties"].get("PointInTimeRecoverySpecification", {})
+        if each["Type"] == TABLE and wanted.get("PointInTimeRecoveryEnabled") is not True:
+            yield f"{name} cannot be restored"
+
+
+def _policy(kind: str, policy: str, value: str) -> Fault:
+    return lambda found: found[name_of(found, kind)].update({policy: value})
+
+
+WHAT_WE_KNOW_IS_RETAINED = Rule(
+    _retained,
+    {
+        "a bucket's name": changed(BUCKET, BucketName="mendq"),
+        "a table's name": changed(TABLE, TableName="mendq"),
+        "a table that goes": _policy(TABLE, "DeletionPolicy", "Delete"),
+        "a bucket that is replaced": _policy(BUCKET, "UpdateReplacePolicy", "Delete"),
+        "a key that stays behind": _policy("AWS::KMS::Key", "DeletionPolicy", "Retain"),
+        "a table without backups": dropped(TABLE, "PointInTimeRecoverySpecification"),
+    },
+)
+
+
+def read_queue(template: Template, mapping: dict[str, Any]) -> dict[str, Any]:
+    """The properties of the queue that a mapping reads."""
+    queue = template.all("AWS::SQS::Queue")[mapping["EventSourceArn"].split(":")[-1]]
+    given: dict[str, Any] = queue["Properties"]
+    return given
+
+
+def intake(resources: Resources) -> Any:
+    """The properties of the queue that heal reads."""
+    return properties(resources, "AWS::SQS::Queue", "IntakeQueue")

@@ -1,0 +1,127 @@
+"""Which queues, keys and mails roles may write to, by settings and tags: a table of answers.
+
+That a role may do nothing that its function does not call, and lacks nothing, is proven in
+test_roles; what tags, names and other conditions make of it stands in rights.txt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mendq.catalogue import CATALOGUE
+from mendq.model.steps import MESSAGE_ACTIONS, STEPS, write_actions
+from tests.infra.permissions import decision
+from tests.infra.synthesized import (
+    ACCOUNT,
+    CALENDAR,
+    QUEUE_ARNS,
+    REGION,
+    SETTINGS,
+    Template,
+    template_of,
+    template_with,
+)
+
+ROWS = [
+    [cell.strip() for cell in line.split("|")]
+    for line in Path(__file__).with_name("rights.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+ACTIONS = {
+    "SET": ("sqs:SetQueueAttributes",),
+    "CREATE": ("sqs:CreateQueue",),
+    "MOVE": MESSAGE_ACTIONS,
+    "TAKE": tuple({*MESSAGE_ACTIONS} - {"sqs:SendMessage"}),
+    "KEY": ("kms:Decrypt", "kms:GenerateDataKey"),
+    "MAIL": ("ses:SendEmail", "ses:SendRawEmail"),
+}
+_OBSERVE, _PROPOSE = (
+    {symptom.name: mode for symptom in CATALOGUE if symptom.steps}
+    for mode in ("observe", "propose")
+)
+FURTHER: dict[str, dict[str, Any]] = {
+    "observing": {"mode": "observe", "tagMayRaiseTo": "observe"},
+    "autonomous_observing": {"mode": "heal", "autonomy": _OBSERVE},
+    "tag_observing": {"tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
+    "autonomous_proposing": {"mode": "heal", "autonomy": _PROPOSE},
+    "tag_proposing": {"tagMayRaiseTo": "propose"},
+}
+WRITERS = ("Heal", "AttachDlq", "RestorePolicy", "Redrive", "Rollback")
+
+
+@cache
+def _template(name: str) -> Template:
+    if name in FURTHER:
+        return template_with({"queues": ["orders"], **FURTHER[name]})
+    return template_of(name.replace("_", " "))
+
+
+def _arn(template: Template, name: str) -> str:
+    if name.startswith("@"):
+        return next(
+            f"arn:{each}" for each in template.raw["Resources"] if each.startswith(name[1:])
+        )
+    if name.startswith("ses:"):
+        return f"arn:aws:ses:{REGION}:{ACCOUNT}:{name.removeprefix('ses:')}"
+    if name.startswith("CALENDAR"):
+        return name.replace("CALENDAR", CALENDAR)
+    return name if name.startswith("arn:") else f"{QUEUE_ARNS}{name}"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:3] + row[4:]))
+def test_a_role_may_what_the_table_says(row: list[str]) -> None:
+    settings, roles, actions, names, calls, expected = row
+    for setting, role, action, name, call in product(
+        settings.split(), roles.split(), actions.split(), names.split(), calls.split(" / ")
+    ):
+        template = _template(setting)
+        given = dict(each.split("=", 1) for each in call.split() if each != "-")
+        tags = {key: value for key, value in given.items() if key.startswith("mendq")}
+        keys = {key: value for key, value in given.items() if key not in tags}
+        statements = template.statements(f"{role}Role")
+        for one in ACTIONS.get(action, (action,)):
+            answer = decision(statements, one, _arn(template, name), tags, keys)
+            wanted = answer != "Allow" if expected == "not Allow" else answer == expected
+            assert wanted, (setting, role, one, name, call, answer)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_our_own_queues_are_never_written(settings: str) -> None:
+    """All that the template has: a new one is forbidden or fails here."""
+    template = template_of(settings)
+    own = template.all("AWS::SQS::Queue")
+    assert any("Probe" in each for each in own)
+    for role, queue, tags in product(WRITERS, own, ({}, {"mendq": "heal"})):
+        taken = MESSAGE_ACTIONS if role == "Redrive" else ()
+        for action in (*write_actions(STEPS), *taken):
+            statements = template.statements(f"{role}Role")
+            assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
+
+
+def test_the_policies_fit_iam_however_many_queues_are_named() -> None:
+    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
+    names = [f"orders-{number:03}" for number in range(200)]
+    template = template_with({"mode": "heal", "queues": names})
+    inline = _policy_characters(template, "AWS::IAM::Policy")
+    managed = _policy_characters(template, "AWS::IAM::ManagedPolicy")
+    assert max(map(sum, inline.values())) <= 10_240
+    assert managed
+    assert max(map(max, managed.values())) <= 6_144
+    assert max(map(len, managed.values())) <= 10
+
+
+def _policy_characters(template: Template, kind: str) -> dict[str, list[int]]:
+    """By role, the size of each of its policies."""
+    sizes = defaultdict[str, list[int]](list)
+    for policy in template.all(kind).values():
+        document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
+        for role in policy["Properties"]["Roles"]:
+            sizes[role].append(len(document))
+    return sizes

@@ -1,1 +1,0 @@
-"""Every role as synthesized is enough, and no action of it is one too many."""
