@@ -21,8 +21,8 @@ import ministack.app
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import ses_v2
 
+from local_account.account_page import SwitchRefused
 from local_account.hooks import around
-from local_account.switch import SwitchRefused
 
 SEND = ("POST", "/v2/email/outbound-emails")
 

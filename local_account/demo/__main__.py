@@ -17,7 +17,7 @@ from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import Stage
 from local_account.demo.story import Story, stories_of
-from local_account.listening import port_of
+from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
 
 RESULT = Path("build/demo/result.json")

@@ -22,7 +22,6 @@ def handler(event, context):
         "boto3": importlib.util.find_spec("boto3") is not None,
     }
 """
-ACCOUNT_ROOT = "arn:aws:iam::000000000000:root"
 POLLING = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
 
 
@@ -31,18 +30,12 @@ def write_assembly(folder: Path, *, bucket_open_to_cloudtrail: bool = True) -> P
     (folder / "asset.code").mkdir(parents=True)
     (folder / "asset.code" / "index.py").write_text(HANDLER)
     destination = {"bucketName": "assets-${AWS::AccountId}", "objectKey": "code.zip"}
-    files = {
-        "code": {
-            "source": {"path": "asset.code", "packaging": "zip"},
-            "destinations": {"here": destination},
-        }
-    }
+    source = {"path": "asset.code", "packaging": "zip"}
+    files = {"code": {"source": source, "destinations": {"here": destination}}}
+    stack = {"templateFile": "Tiny.template.json", "stackName": "Mendq"}
     artifacts = {
         "Tiny.assets": {"type": "cdk:asset-manifest", "properties": {"file": "Tiny.assets.json"}},
-        "Tiny": {
-            "type": "aws:cloudformation:stack",
-            "properties": {"templateFile": "Tiny.template.json", "stackName": "Mendq"},
-        },
+        "Tiny": {"type": "aws:cloudformation:stack", "properties": stack},
     }
     _write(folder / "Tiny.assets.json", {"files": files})
     _write(folder / "Tiny.template.json", _template(bucket_open_to_cloudtrail))
@@ -99,15 +92,11 @@ def _template(bucket_open_to_cloudtrail: bool) -> dict[str, Any]:
             },
         },
     }
+    named = ("TrailBucket", "Queue", "Function", "Role", "Application", "Detector")
+    arns = {"TrailArn": "Trail", "ApplicationArn": "Application"}
     outputs = {
-        "TrailBucket": {"Value": {"Ref": "TrailBucket"}},
-        "Queue": {"Value": {"Ref": "Queue"}},
-        "Function": {"Value": {"Ref": "Function"}},
-        "Role": {"Value": {"Ref": "Role"}},
-        "TrailArn": {"Value": {"Fn::GetAtt": ["Trail", "Arn"]}},
-        "Application": {"Value": {"Ref": "Application"}},
-        "ApplicationArn": {"Value": {"Fn::GetAtt": ["Application", "Arn"]}},
-        "Detector": {"Value": {"Ref": "Detector"}},
+        **{name: {"Value": {"Ref": name}} for name in named},
+        **{name: {"Value": {"Fn::GetAtt": [each, "Arn"]}} for name, each in arns.items()},
     }
     return {"Resources": resources, "Outputs": outputs}
 
@@ -149,22 +138,15 @@ def _bucket_policy(open_to_cloudtrail: bool) -> dict[str, Any]:
 
 
 def _role() -> dict[str, Any]:
-    trust = {
-        "Effect": "Allow",
-        "Principal": {"Service": "lambda.amazonaws.com"},
-        "Action": "sts:AssumeRole",
-    }
+    service = {"Service": "lambda.amazonaws.com"}
+    trust = {"Effect": "Allow", "Principal": service, "Action": "sts:AssumeRole"}
     polls = {"Effect": "Allow", "Action": POLLING, "Resource": "*"}
+    document = {"Version": "2012-10-17", "Statement": [polls]}
     return {
         "Type": "AWS::IAM::Role",
         "Properties": {
             "RoleName": "tiny",
             "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
-            "Policies": [
-                {
-                    "PolicyName": "polling",
-                    "PolicyDocument": {"Version": "2012-10-17", "Statement": [polls]},
-                }
-            ],
+            "Policies": [{"PolicyName": "polling", "PolicyDocument": document}],
         },
     }

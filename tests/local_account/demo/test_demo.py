@@ -95,14 +95,6 @@ def _run(story: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_unknown_story_is_one_line() -> None:
-    run = _run("none")
-    assert run.returncode == 2
-    known = "visibility, catalogue, life, scan, redrive, all"
-    assert run.stdout == f"make demo: STORY 'none' is not known: give one of {known}\n"
-    assert run.stderr == ""
-
-
 @pytest.mark.parametrize("wrong", ["", "life"])
 def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str
@@ -128,7 +120,3 @@ def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
     assert [each for each in sent if each.startswith("Subject")] == [
         f"Subject: {n}" for n in STORIES
     ]
-    (folder / "report.eml").write_text("of an earlier demo")
-    assert demo.main(["--story", "visibility"]) == 0
-    assert len(json.loads(demo.RESULT.read_text())["queues"]) == len(STORIES["visibility"].queues)
-    assert (folder / "report.eml").read_text() == "the mail of visibility"

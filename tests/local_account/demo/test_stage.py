@@ -42,19 +42,9 @@ class StageAfterwards(Stage):
         self.account: Any = None
         self.story, self.bad, self.watch = LIFE, BAD, ended(LIFE, over)
         self.console = Console(file=io.StringIO(), width=200)
-        self.happened: list[str] = []
         self.clock_put_forward, self._at, self._begun = [], None, AT
-        running: Any = {
-            name: SimpleNamespace(
-                **{
-                    done: lambda name=name, done=done: self.happened.append(f"{done} {name}")
-                    for done in ("start", "put_down", "stop")
-                }
-            )
-            for name in BAD
-        }
         shell: Any = SimpleNamespace(mendq=lambda *words: Done(" ".join(words), code, "as it is"))
-        self.running, self.shell, self._reader = running, shell, reader
+        self.shell, self._reader = shell, reader
 
     def look(self) -> None:
         self._reader()
@@ -69,15 +59,6 @@ def test_what_does_not_come_is_named() -> None:
     stage = StageAfterwards(refunds={"cases": cases_of(BAD["refunds"])[:1]})
     with pytest.raises(ScriptFailed, match=r"^rolled_back of refunds did not come within"):
         stage.until_in("rolled_back", "refunds")
-
-
-def test_it_reads_until_all_are_there() -> None:
-    stage = StageAfterwards(
-        reader=lambda: stage.watch.cases.append(case_of(BAD["refunds"], 2)),
-        refunds={"cases": cases_of(BAD["refunds"])[:1]},
-    )
-    stage.until_in("rolled_back", "refunds", "refunds")
-    assert stage.states("refunds") == ["applied", "rolled_back"]
 
 
 def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None:
@@ -102,14 +83,6 @@ def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -
     with pytest.raises(ScriptFailed, match=failed):
         stage.mendq("rollback {refunds} --since {begun}", 0)
     assert "exit 1" in stage.printed
-
-
-def test_nobody_calls_any_more_once_calls_are_ended() -> None:
-    stage = StageAfterwards()
-    stage.begin("refunds")
-    stage.end("refunds", "parcels")
-    ends = ["put_down refunds", "put_down parcels", "stop refunds", "stop parcels"]
-    assert stage.happened == ["start refunds", *ends]
 
 
 @pytest.mark.parametrize(("late", "suffices"), [(2, False), (3, True)])
@@ -151,9 +124,3 @@ def test_how_far_the_clock_is_put_forward_is_said() -> None:
     said = [each.split(" by ")[1].split(" instead")[0] for each in stage.clock_put_forward]
     assert said == ["16 min", "48 h"]
     assert all(each in stage.printed for each in stage.clock_put_forward)
-
-
-def test_calls_that_do_not_work_stop_the_script() -> None:
-    stage = StageAfterwards(refunds={"calls_well": 0})
-    with pytest.raises(ScriptFailed, match=r"^calls of refunds and parcels that work"):
-        stage.until_working("refunds", "parcels")

@@ -30,17 +30,6 @@ def handler(event, context):
         time.sleep(event["sleep"])
     if "publish" in event:
         boto3.client("sns").publish(TopicArn=event["publish"], Message="hello")
-    if "invoke" in event:
-        answer = boto3.client("lambda").invoke(
-            FunctionName=event["invoke"],
-            InvocationType=event.get("type", "RequestResponse"),
-            Payload=json.dumps(event["with"]),
-        )
-        return {
-            "status": answer["StatusCode"],
-            "error": answer.get("FunctionError"),
-            "payload": json.loads(answer["Payload"].read() or "null"),
-        }
     return {"got": event}
 """
 

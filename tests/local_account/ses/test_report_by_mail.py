@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from email import message_from_string
 from email.message import EmailMessage
@@ -15,6 +14,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
+from tests.local_account.callers import user
+from tests.local_account.queues import eventually
+from tests.local_account.roles import allow
 from tests.report.weeks import DAYS, busy_week
 
 pytestmark = pytest.mark.account
@@ -44,13 +46,6 @@ def _a_week_earlier(text: str) -> str:
     return text
 
 
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def _marked(account: LocalAccount, week: str) -> list[str]:
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/week={week}/delivered/")
@@ -71,7 +66,7 @@ def test_a_summary_is_mailed_to_each_reader_once(mailing: LocalAccount) -> None:
     before = len(mailing.mails)
     for _ in range(2):
         _put(mailing, "2026-W46", json.dumps(busy_week()))
-    _until(lambda: _marked(mailing, "2026-W46") == ["sent"] * 3)
+    eventually(lambda: _marked(mailing, "2026-W46") == ["sent"] * 3, PATIENCE_SECONDS)
     mails = mailing.mails[before:]
     assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
     for each in mails:
@@ -86,39 +81,22 @@ def test_a_sender_that_is_not_verified_is_said_and_nothing_is_mailed(mailing: Lo
     ses.delete_email_identity(EmailIdentity=SENDER)
     try:
         _put(mailing, "2026-W45", _a_week_earlier(json.dumps(busy_week())))
-        _until(lambda: sorted(_marked(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"])
+        eventually(
+            lambda: sorted(_marked(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"],
+            PATIENCE_SECONDS,
+        )
         assert len(mailing.mails) == before
     finally:
         ses.create_email_identity(EmailIdentity=SENDER)
 
 
 @pytest.fixture
-def nobodys_role(mailing: LocalAccount) -> Iterator[Any]:
+def nobodys_role(mailing: LocalAccount) -> Any:
     """A client under a role that may send from one address, and not raw."""
-    iam, name = mailing.client("iam"), "mails"
-    trust = {"Effect": "Allow", "Principal": {"AWS": "000000000000"}, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
-    grant = {
-        "Effect": "Allow",
-        "Action": "ses:SendEmail",
-        "Resource": f"arn:aws:ses:us-east-1:000000000000:identity/{SENDER}",
-        "Condition": {"StringEquals": {"ses:FromAddress": SENDER}},
-    }
-    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=_policy(grant))
-    arn = f"arn:aws:iam::000000000000:role/{name}"
-    held = mailing.client("sts").assume_role(RoleArn=arn, RoleSessionName=name)["Credentials"]
-    yield mailing.client(
-        "sesv2",
-        aws_access_key_id=held["AccessKeyId"],
-        aws_secret_access_key=held["SecretAccessKey"],
-        aws_session_token=held["SessionToken"],
-    )
-    iam.delete_role_policy(RoleName=name, PolicyName=name)
-    iam.delete_role(RoleName=name)
-
-
-def _policy(statement: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    identity = f"arn:aws:ses:us-east-1:000000000000:identity/{SENDER}"
+    only = {"Condition": {"StringEquals": {"ses:FromAddress": SENDER}}}
+    _, keys = user(mailing, {**allow("ses:SendEmail", identity), **only})
+    return mailing.client("sesv2", **keys)
 
 
 def _send(client: Any, sender: str, content: dict[str, Any]) -> None:
