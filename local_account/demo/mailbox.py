@@ -116,10 +116,11 @@ class Mailbox:
 
 
 def write(messages: Sequence[Message], path: Path) -> None:
-    """Write every message in full, in the order they came."""
-    texts = (f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages)
+    """Add every message in full, in the order they came."""
+    texts = [f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(BETWEEN.join(texts))
+    before = [path.read_text()] if path.exists() and path.stat().st_size else []
+    path.write_text(BETWEEN.join([*before, *texts]))
 
 
 def _topics(account: LocalAccount) -> dict[str, Severity]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.steering import DONE
+from local_account.demo.stage import DONE
 from local_account.process import LocalAccount
 from mendq.model.case import Severity
 from tests.local_account.pinned import SAID_MINUTES, PinnedQueue

@@ -29,14 +29,6 @@ from tests.local_account.queues import eventually
 pytestmark = pytest.mark.account
 
 
-@pytest.fixture(autouse=True)
-def _interruptible() -> Iterator[None]:
-    """A shell's background job ignores SIGINT, and so would every process that it starts."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "local_account", *arguments]
 

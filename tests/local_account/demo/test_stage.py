@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from rich.console import Console
 
 from local_account.demo import stage as stages
 from local_account.demo.stage import ScriptFailed, Stage
-from local_account.demo.steering import DeployedSchedule, Done
 from local_account.demo.story import read
 from tests.local_account.demo.ended import AT, case_of, cases_of, ended
 
@@ -28,8 +26,7 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(stages, "LOOK_EVERY_SECONDS", 0.01)
     monkeypatch.setattr(stages, "FIRE_AGAIN_SECONDS", 0.0)
     times: list[Any] = []
-    schedule = SimpleNamespace(fire=times.append)
-    monkeypatch.setattr(DeployedSchedule, "of", lambda *_: schedule)
+    monkeypatch.setattr(stages, "fire", lambda _account, _output, at: times.append(at))
     return times
 
 
@@ -43,8 +40,10 @@ class StageAfterwards(Stage):
         self.story, self.bad, self.watch = LIFE, BAD, ended(LIFE, over)
         self.console = Console(file=io.StringIO(), width=200)
         self.clock_put_forward, self._at, self._begun = [], None, AT
-        shell: Any = SimpleNamespace(mendq=lambda *words: Done(" ".join(words), code, "as it is"))
-        self.shell, self._reader = shell, reader
+        self._code, self._reader = code, reader
+
+    def _run(self, _words: list[str]) -> tuple[int, str]:
+        return self._code, "as it is"
 
     def look(self) -> None:
         self._reader()
@@ -79,7 +78,7 @@ def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None
 
 def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -> None:
     stage = StageAfterwards(code=1)
-    failed = r"^rollback case-refunds --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
+    failed = r"^mendq rollback case-refunds --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
     with pytest.raises(ScriptFailed, match=failed):
         stage.mendq("rollback {refunds} --since {begun}", 0)
     assert "exit 1" in stage.printed
