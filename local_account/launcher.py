@@ -17,7 +17,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import boto3
 from botocore.config import Config
 from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
@@ -27,7 +26,7 @@ from local_account.account_settings import checked, first_steps
 from local_account.assembly_cache import Synthesis
 from local_account.deployment import StackArtifact, bootstrap, deploy, publish, read_assembly
 from local_account.not_emulated import ALWAYS
-from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
+from local_account.where import ACCOUNT, REGION, client, endpoint_url
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
@@ -148,14 +147,7 @@ class Launcher:
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
 
     def _client(self, service_name: str) -> Any:
-        return boto3.client(
-            service_name,
-            endpoint_url=self._url,
-            region_name=REGION,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
-            config=_ONCE,
-        )
+        return client(service_name, self._url, config=_ONCE)
 
     def _put_object(self, bucket: str, key: str, content: bytes) -> None:
         self._s3 = self._s3 or self._client("s3")

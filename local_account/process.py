@@ -18,8 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import boto3
-
 from local_account.account_page import (
     ACCESS_ANALYZER_PATH,
     EARLIER_PATH,
@@ -31,7 +29,7 @@ from local_account.account_page import (
     NotFired,
     SwitchRefused,
 )
-from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
+from local_account.where import REPOSITORY, client
 
 START_SECONDS = 180
 STOP_SECONDS = 15
@@ -98,9 +96,7 @@ class LocalAccount:
 
     def client(self, service_name: str, **identity: Any) -> Any:
         """A boto3 client of the account; test/test unless `identity` says who."""
-        whose = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY} | identity
-        url = self.endpoint_url
-        return boto3.client(service_name, endpoint_url=url, region_name=REGION, **whose)
+        return client(service_name, self.endpoint_url, **identity)
 
     @property
     def outputs(self) -> dict[str, str]:

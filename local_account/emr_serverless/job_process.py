@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from ministack.core.responses import request_scope
@@ -37,7 +36,7 @@ from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
 from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
 from local_account.permissions import refusal_to_assume
-from local_account.where import HOST
+from local_account.where import HOST, client
 
 STREAMS = ("stderr", "stdout")
 STOP_SECONDS = 2.0
@@ -110,9 +109,9 @@ class JobProcesses:
 
     def _carry_out(self, run: JobRun, scratch: Path) -> None:
         session = self._session(run)
-        s3 = boto3.client(
+        s3 = client(
             "s3",
-            endpoint_url=self._endpoint_url,
+            self._endpoint_url,
             region_name=session["AWS_REGION"],
             aws_access_key_id=session["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=session["AWS_SECRET_ACCESS_KEY"],

@@ -55,11 +55,3 @@ def test_a_synthesis_that_fails_leaves_nothing(
     with pytest.raises(CannotStart, match=r"cannot be synthesized: .*no_such_module"):
         Synthesis().assembly_for({}, lambda _: None)
     assert list((repository / "build" / "account").iterdir()) == []
-
-
-def test_old_assemblies_are_forgotten(repository: Path) -> None:
-    cache = repository / "build" / "account"
-    for number in range(assembly_cache.RETAINED + 3):
-        (cache / str(number)).mkdir(parents=True)
-    assembly_cache._forget_old()
-    assert len(list(cache.iterdir())) == assembly_cache.RETAINED

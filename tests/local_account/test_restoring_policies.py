@@ -98,18 +98,6 @@ def _judged_by_heal(pinned: PinnedQueue, code: str) -> bool:
     return any(pinned.queue.arn in line and code in line for line in lines)
 
 
-def test_what_a_person_wrote_over_it_is_a_person_s(pinned: PinnedQueue, box: Mailbox) -> None:
-    revoked = pinned.overwritten_by(pinned.queue.sqs)
-    pinned.account.have_access_analyzer_answer("PASS")
-    pinned.refuse()
-    case = pinned.until("escalated")
-    page = pinned.notified(box, "Mendq escalated: access denied")
-    assert page.severity is Severity.URGENT
-    assert "is not put back: arn:aws:iam::000000000000:root has changed it since" in page.text
-    assert pinned.mendq("approve", case["case_id"], "--yes").exit_code == NOT_DONE
-    assert pinned.policy == revoked
-
-
 @pytest.mark.parametrize(
     ("announced", "because"),
     [

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
-import tarfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -28,8 +26,6 @@ ROLE = "arn:aws:iam::000000000000:role/job"
 # Long enough that only an end from outside can be why it is gone.
 SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(900)\n"
 FORGETFUL = "print('begins', flush=True)\nimport mendq.nightly.jobs\n"
-# What another's session would not be let in with.
-IMPORTING = "import travelled\nprint(travelled.WORD)\n"
 READER = "import os\nprint(os.environ['AWS_ACCESS_KEY_ID'][:4], sorted(os.listdir('.')))\n"
 
 
@@ -124,39 +120,6 @@ def test_a_run_is_its_roles_session(tiny: LocalAccount) -> None:
     run_id = _start(tiny, "reader")
     assert _ended(tiny, run_id)["state"] == "SUCCESS"
     assert _log(tiny, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
-
-
-def _with_archive(account: LocalAccount, key: str, content: bytes) -> str:
-    account.client("s3").put_object(Bucket=BUCKET, Key=key, Body=content)
-    given = {
-        "spark.archives": f"s3://{BUCKET}/{key}#compiled",
-        "spark.emr-serverless.driverEnv.PYTHONPATH": "./compiled",
-        "spark.executorEnv.PYTHONPATH": "./compiled",
-    }
-    account.client("s3").put_object(Bucket=BUCKET, Key="importing.py", Body=IMPORTING.encode())
-    driver = {
-        "entryPoint": f"s3://{BUCKET}/importing.py",
-        "sparkSubmitParameters": " ".join(f"--conf {name}={each}" for name, each in given.items()),
-    }
-    return _start(account, "importing", jobDriver={"sparkSubmit": driver})
-
-
-def _archive(**modules: str) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name, source in modules.items():
-            member = tarfile.TarInfo(f"{name}.py")
-            member.size = len(source)
-            archive.addfile(member, io.BytesIO(source.encode()))
-    return packed.getvalue()
-
-
-def test_an_archive_is_unpacked_where_the_driver_starts_and_looked_into(tiny: LocalAccount) -> None:
-    for said in ("first", "second"):
-        content = _archive(travelled=f"WORD = '{said}'")
-        run_id = _with_archive(tiny, "compiled.tgz", content)
-        assert _ended(tiny, run_id)["state"] == "SUCCESS"
-        assert _log(tiny, run_id) == f"{said}\n"
 
 
 def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None:

@@ -11,12 +11,9 @@ from email.policy import default
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import user
 from tests.local_account.queues import eventually
-from tests.local_account.roles import allow
 from tests.report.weeks import DAYS, busy_week
 
 pytestmark = pytest.mark.account
@@ -88,36 +85,3 @@ def test_a_sender_that_is_not_verified_is_said_and_nothing_is_mailed(mailing: Lo
         assert len(mailing.mails) == before
     finally:
         ses.create_email_identity(EmailIdentity=SENDER)
-
-
-@pytest.fixture
-def nobodys_role(mailing: LocalAccount) -> Any:
-    """A client under a role that may send from one address, and not raw."""
-    identity = f"arn:aws:ses:us-east-1:000000000000:identity/{SENDER}"
-    only = {"Condition": {"StringEquals": {"ses:FromAddress": SENDER}}}
-    _, keys = user(mailing, {**allow("ses:SendEmail", identity), **only})
-    return mailing.client("sesv2", **keys)
-
-
-def _send(client: Any, sender: str, content: dict[str, Any]) -> None:
-    client.send_email(
-        FromEmailAddress=sender, Destination={"ToAddresses": READERS[:1]}, Content=content
-    )
-
-
-def test_permissions_are_judged_by_sender_and_by_how_it_is_sent(
-    mailing: LocalAccount, nobodys_role: Any
-) -> None:
-    text = {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}
-    raw = {"Raw": {"Data": b"Subject: s\r\n\r\nt"}}
-    mailing.client("sesv2").create_email_identity(EmailIdentity="ceo@example.com")
-    before = len(mailing.mails)
-    for sender, content, action in (
-        ("ceo@example.com", {"Simple": text}, "ses:SendEmail"),
-        (SENDER, raw, "ses:SendRawEmail"),
-    ):
-        with pytest.raises(ClientError, match=action):
-            _send(nobodys_role, sender, content)
-    assert len(mailing.mails) == before
-    _send(nobodys_role, SENDER, {"Simple": text})
-    assert [each["subject"] for each in mailing.mails[before:]] == ["s"]
