@@ -44,15 +44,12 @@ class Mails:
             call = json.loads(body)
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
             raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
+            arn, context = _identity_arn(address), {"ses:FromAddress": address}
             for action in ("ses:SendEmail", *raw):
                 denied = ministack.app._enforce_data_plane(
-                    "sesv2",
-                    action,
-                    headers,
-                    query_params,
-                    request_id,
-                    resource_arn=(arn := _identity_arn(address)),
-                    service_context={"ses:FromAddress": address},
+                    *("sesv2", action, headers, query_params, request_id),
+                    resource_arn=arn,
+                    service_context=context,
                     named_resource=arn,
                 )
                 if denied:

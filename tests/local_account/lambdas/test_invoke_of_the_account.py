@@ -15,13 +15,13 @@ pytestmark = pytest.mark.account
 
 
 def test_an_exception_and_a_timeout_are_answers(account: LocalAccount) -> None:
-    function = new_function(account, Timeout=1)
+    function = new_function(account, Timeout=4)
     status, error, payload = function.invoke({"raise": "it broke"})
     assert (status, error, payload["errorType"]) == (200, "Unhandled", "Odd")
     assert payload["errorMessage"] == "it broke"
-    status, error, payload = function.invoke({"sleep": 30})
+    status, error, payload = function.invoke({"sleep_seconds": 30})
     assert (status, error, payload["errorType"]) == (200, "Unhandled", "Sandbox.Timedout")
-    assert function.invoke({"a": 1}) == (200, None, {"got": {"a": 1}})
+    assert function.invoke({})[:2] == (200, None)
 
 
 def test_an_event_that_fails_reaches_its_destination_if_the_role_may_send(
