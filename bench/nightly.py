@@ -73,11 +73,10 @@ def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
             peers = opened.enter_context(readers.processes(peers=True))
         spark = session()
         opened.callback(spark.stop)
-        nightly = Nightly(spark, limit, peers)
-        for name, title, ways, rounds in nightly.table():
+        for name, title, rounds, ways in Nightly(spark, limit, peers).table():
             # What is taken once, or starts its own process, has nothing to warm up.
             dropped = 0 if rounds == 1 or name == "nightly_runs" else 1
-            yield take(console, name, title, list(ways), rounds, dropped=dropped)
+            yield take(console, name, title, ways, rounds, dropped=dropped)
 
 
 @dataclass
@@ -89,42 +88,53 @@ class Nightly:
     peers: Executor | None = None
     _trails: dict[Size, Trail] = field(default_factory=dict)
 
-    def table(self) -> Iterator[tuple[str, str, Iterator[Way], int]]:
-        """(name, title, ways, rounds) of each measure."""
-        both = (ONCE, TENFOLD)
-        reading = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
-        yield "ingest", reading, self._ingest(ONCE), ROUNDS
-        yield "growth", "The same for ten times the records", self._growth(), SLOW_ROUNDS
-        fallback = (
-            self._read("standard library", size, f"standard library reader, {size.records:,}")
-            for size in both
-        )
-        yield "fallback growth", "The same by the fallback, once", fallback, 1
-        files = (
-            self._read(name, size, f"{name} reader, {size.words}")
+    def table(self) -> Iterator[tuple[str, str, int, list[Way]]]:
+        """(name, title, rounds, ways) of each measure."""
+        both, read = (ONCE, TENFOLD), self._read
+        title = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
+        inflating = self._limit(readers.inflate, ONCE, "inflate alone (isal, two processes)")
+        limit = self._limit(readers.parse, ONCE, "limit: isal + msgspec in two processes")
+        count = partial(count_by_read_json, self.spark, self.trail(ONCE))
+        naive = _reading("spark.read.json, counting alone", self.trail(ONCE), count)
+        ways = [inflating, limit, *(read(name, ONCE) for name in READERS), naive]
+        yield "ingest", title, ROUNDS, ways
+        ways = []
+        for size in both:
+            ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
+            ways.append(read("native", size, f"native reader, {size.records:,}"))
+        yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
+        name = "standard library"
+        ways = [read(name, size, f"{name} reader, {size.records:,}") for size in both]
+        yield "fallback growth", "The same by the fallback, once", 1, ways
+        ways = [
+            read(name, size, f"{name} reader, {size.words}")
             for size in (ONCE, SMALL)
             for name in READERS
-        )
+        ]
         title = "The same records in small files and in large ones"
-        yield "files", title, files, SLOW_ROUNDS
+        yield "files", title, SLOW_ROUNDS, ways
         if self.peers:
             title = "One question, asked of others too: how many SQS calls failed?"
-            yield "peers", title, self._beside(ONCE), SLOW_ROUNDS
-        sessions = (
+            yield (
+                "peers",
+                title,
+                SLOW_ROUNDS,
+                [read("native", ONCE), *map(self._peer, readers.PEERS)],
+            )
+        ways = [
             Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
             for n in SESSIONS
-        )
+        ]
         title = "Incidents from failed calls that are there already"
-        yield "sessions", title, sessions, FEW_ROUNDS
-        alone = (
+        yield "sessions", title, FEW_ROUNDS, ways
+        ways = [
             Way(f"{n:,} calls", partial(process_tree_cost, ("bench.nightly", f"{n}")))
             for n in SESSIONS
-        )
-        yield "session memory", "The same, each in a process of its own", alone, 1
+        ]
+        yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
-        yield "nightly_runs", title, map(self._whole, both), FEW_ROUNDS
-        tiny = map(self._whole, [TINY])
-        yield "tiny files", "The same, once, of very small files", tiny, 1
+        yield "nightly_runs", title, FEW_ROUNDS, [*map(self._whole, both)]
+        yield "tiny files", "The same, once, of very small files", 1, [self._whole(TINY)]
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""
@@ -132,29 +142,15 @@ class Nightly:
             self._trails[size] = trail(*size)
         return self._trails[size]
 
-    def _ingest(self, size: Size) -> Iterator[Way]:
-        yield self._limit(readers.inflate, size, "inflate alone (isal, two processes)")
-        yield self._limit(readers.parse, size, "limit: isal + msgspec in two processes")
-        yield from (self._read(name, size) for name in READERS)
-        made = self.trail(size)
-        count = partial(count_by_read_json, self.spark, made)
-        yield _reading("spark.read.json, counting alone", made, count)
+    def _peer(self, name: str) -> Way:
+        made, peers = self.trail(ONCE), self.peers
+        assert peers  # noqa: S101 - there are ways of theirs
 
-    def _growth(self) -> Iterator[Way]:
-        for size in (ONCE, TENFOLD):
-            yield self._limit(readers.parse, size, f"limit, {size.records:,}")
-            yield self._read("native", size, f"native reader, {size.records:,}")
+        def go() -> None:
+            found = peers.submit(readers.PEERS[name], made.files()).result()
+            _expect("failed calls", found, made.truth.failed_sqs_calls)
 
-    def _beside(self, size: Size) -> Iterator[Way]:
-        yield self._read("native", size)
-        for name, count in readers.PEERS.items():
-            yield _reading(name, self.trail(size), partial(self._asked, count, size))
-
-    def _asked(self, count: Callable[[list[Path]], int], size: Size) -> None:
-        assert self.peers  # noqa: S101 - there are ways of theirs
-        made = self.trail(size)
-        found = self.peers.submit(count, made.files()).result()
-        _expect("failed calls", found, made.truth.failed_sqs_calls)
+        return _reading(name, made, go)
 
     def _limit(self, read: Callable[[Path], readers.Found], size: Size, name: str) -> Way:
         made = self.trail(size)

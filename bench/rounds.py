@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -92,19 +93,18 @@ def take(  # noqa: PLR0913 - a measure has as many sides
 
 def process_cost(words: Sequence[str], environment: Mapping[str, str]) -> Cost:
     """The cost of a whole Python process, from its start to its end."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *words],
-        env={**os.environ, **environment},
-        stdout=subprocess.DEVNULL,
-        cwd=ROOT,
-    )
-    _, status, usage = os.wait4(process.pid, 0)
+    before, started = _children_seconds(), time.perf_counter()
+    command, env = [sys.executable, *words], {**os.environ, **environment}
+    done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, cwd=ROOT, check=False)
     wall_ms = 1000 * (time.perf_counter() - started)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}")
-    return Cost(wall_ms, 1000 * (usage.ru_utime + usage.ru_stime))
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}")
+    return Cost(wall_ms, 1000 * (_children_seconds() - before))
+
+
+def _children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def process_tree_cost(words: Sequence[str]) -> Cost:

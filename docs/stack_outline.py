@@ -87,17 +87,11 @@ def references(value: object) -> set[str]:
         return {found for each in value for found in references(each)}
     if not isinstance(value, dict):
         return set()
-    found = set()
-    for name, each in value.items():
-        if name == "Fn::GetAtt":
-            found.add(each[0])
-        elif name in {"DependsOn", "Ref"}:
-            found |= {each} if isinstance(each, str) else set(each)
-        else:
-            found |= references(each)
-            if name == "Fn::Sub" and isinstance(each, str):
-                found |= set(_IN_A_TEXT.findall(each))
-    return found
+    found = references(list(value.values())) | set(value.get("Fn::GetAtt", ())[:1])
+    for named in (value.get("Ref"), value.get("DependsOn")):
+        found |= set(named) if isinstance(named, list) else {named} - {None}
+    said = value.get("Fn::Sub")
+    return found | set(_IN_A_TEXT.findall(said) if isinstance(said, str) else ())
 
 
 def arrows(template: Resources) -> Iterator[Arrow]:

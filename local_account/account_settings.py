@@ -5,9 +5,6 @@ The settings are its own defaults and the user's file on them.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,22 +25,26 @@ DEFAULTS: Mapping[str, Any] = {
     # A change arrives at once here; at AWS it takes up to a minute.
     "timing": {"propagationSeconds": 0},
 }
+_TO_TRY = """
+To try there, in this folder:
+  .venv/bin/mendq doctor       # is it alive, and what can its trail show
+  .venv/bin/mendq drill --yes  # calls that fail for real, each stage timed
+  .venv/bin/mendq cases        # what became of it
+"""
 
 
 def raw_settings(path: Path | None) -> dict[str, Any]:
     """The object of context key `mendq`; raise CannotStart when the file cannot be used."""
-    given = {} if path is None else _object_in(path)
-    raw = merge(_defaults(given), given)
+    try:
+        given = {} if path is None else object_in(path)
+    except FileRefused as refused:
+        raise CannotStart(str(refused)) from refused
+    defaults, trail = dict(DEFAULTS), given.get("trail")
+    if isinstance(trail, Mapping) and trail.get("create") is False:
+        del defaults["trail"]  # of somebody else's nothing is selected
+    raw = merge(defaults, given)
     checked(raw)
     return raw
-
-
-def _defaults(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without those of the trail where it is somebody else's: nothing is selected there."""
-    trail = given.get("trail")
-    if isinstance(trail, Mapping) and trail.get("create") is False:
-        return {name: value for name, value in DEFAULTS.items() if name != "trail"}
-    return DEFAULTS
 
 
 def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
@@ -53,20 +54,6 @@ def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
     except SettingsRefused as refused:
         mistakes = "; ".join(str(each) for each in refused.mistakes)
         raise CannotStart(f"the settings cannot be deployed: {mistakes}") from refused
-
-
-def _object_in(path: Path) -> Mapping[str, Any]:
-    try:
-        return object_in(path)
-    except FileRefused as refused:
-        raise CannotStart(str(refused)) from refused
-
-
-_TO_TRY = (
-    ".venv/bin/mendq doctor       # is it alive, and what can its trail show",
-    ".venv/bin/mendq drill --yes  # calls that fail for real, each stage timed",
-    ".venv/bin/mendq cases        # what became of it",
-)
 
 
 def first_steps(url: str, settings: DeploymentSettings | None) -> str:
@@ -81,20 +68,9 @@ def first_steps(url: str, settings: DeploymentSettings | None) -> str:
     lines = ["", "In another shell:"]
     lines += [f"  export {name}={text}" for name, text in exports.items()]
     if settings is not None:
-        lines += ["", "Settings in force:", *(f"  {each}" for each in _in_force(settings))]
-        lines += ["", "To try there, in this folder:", *(f"  {each}" for each in _TO_TRY)]
+        mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
+        lowered = settings.floors_lowered() or ("none",)
+        lines += ["", "Settings in force:", f"  {mode}"]
+        lines += [f"  floor lowered: {each}" for each in lowered]
+        lines.append(_TO_TRY)
     return "\n".join((*lines, ""))
-
-
-def _in_force(settings: DeploymentSettings) -> list[str]:
-    lowered = settings.floors_lowered()
-    return [
-        f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}",
-        *(f"floor lowered: {each}" for each in lowered or ("none",)),
-    ]
-
-
-def print_if_read(text: str) -> None:
-    """Whoever waited for `ready` may have stopped reading: that is no fault of the account."""
-    with contextlib.suppress(OSError):
-        os.write(sys.stdout.fileno(), f"{text}\n".encode())

@@ -1,4 +1,8 @@
-"""Synthesizing the stack, or taking the assembly that the same sources and settings gave before."""
+"""Synthesizing the stack, or taking the assembly that the same sources and settings gave before.
+
+`python -m local_account.assembly_cache FOLDER`: settings on standard input, an assembly in FOLDER.
+A process of its own, so that a start can be broken off and the emulator never loads the CDK.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from infra.node import NodeMissing, require_node
-from local_account.cannot_start import FAILED, CannotStart
+from local_account.cannot_start import FAILED, WRONG_USE, CannotStart
 from local_account.where import CACHE, REGION, REPOSITORY
 
 RETAINED = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
 SOURCES = ("analytics", "functions", "infra", "mendq", "app.py", "cdk.json", "requirements.txt")
-SYNTHESIZE = "local_account.synthesize"
+SYNTHESIZE = "local_account.assembly_cache"
 
 
 class Synthesis:
@@ -52,7 +56,9 @@ class Synthesis:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
         try:
             self._synthesize(settings, fresh)
-            _keep(fresh, retained)
+            # Another start may have synthesized the same meanwhile: its assembly is as good.
+            with contextlib.suppress(OSError):
+                fresh.replace(retained)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         _forget_old()
@@ -67,8 +73,12 @@ class Synthesis:
             self._process.wait()
 
     def _synthesize(self, settings: str, folder: Path) -> None:
+        try:
+            node = require_node()
+        except NodeMissing as missing:
+            raise CannotStart(str(missing)) from missing
         environment = {
-            "JSII_NODE": str(_node()),
+            "JSII_NODE": str(node),
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),  # not the scratch HOME
             "CDK_DEFAULT_REGION": REGION,
         }
@@ -91,38 +101,15 @@ class Synthesis:
             raise CannotStart(f"the stack cannot be synthesized: {reason}")
 
 
-def _node() -> Path:
-    try:
-        return require_node()
-    except NodeMissing as missing:
-        raise CannotStart(str(missing)) from missing
-
-
 def digest_of(settings: str) -> str:
     """What names an assembly: its settings and every byte that goes into it."""
     digest = hashlib.sha256(settings.encode())
-    for path in _sources():
-        digest.update(path.relative_to(REPOSITORY).as_posix().encode())
-        digest.update(path.read_bytes())
+    for root in (REPOSITORY / name for name in SOURCES):
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(path.relative_to(REPOSITORY).as_posix().encode())
+                digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _sources() -> Iterator[Path]:
-    for name in SOURCES:
-        root = REPOSITORY / name
-        inside = root.rglob("*") if root.is_dir() else [root]
-        yield from sorted(
-            each for each in inside if each.is_file() and "__pycache__" not in each.parts
-        )
-
-
-def _keep(fresh: Path, retained: Path) -> None:
-    """Another start may have synthesized the same meanwhile: its assembly is as good."""
-    try:
-        fresh.replace(retained)
-    except OSError:
-        if not (retained / "manifest.json").is_file():
-            raise
 
 
 def _forget_old() -> None:
@@ -130,3 +117,25 @@ def _forget_old() -> None:
     retained = sorted(CACHE.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)
     for old in retained[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def main() -> int:
+    """Write the assembly; one line on standard error and 2 when something is missing."""
+    from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415  the CDK is loaded here
+    from infra.packaging.zips import THIS_MACHINE, ForeignLibrary  # noqa: PLC0415
+    from infra.settings.deployment import read  # noqa: PLC0415
+    from infra.synthesis import new_app, synthesize  # noqa: PLC0415
+
+    try:
+        settings = read(json.load(sys.stdin), floors=False)
+        folder = Path(sys.argv[1])
+        # The zips hold libraries: here they are this machine's, as its Lambdas are.
+        synthesize(settings, new_app(folder), THIS_MACHINE)
+    except (WheelsUnavailable, ForeignLibrary) as missing:
+        print(missing, file=sys.stderr)
+        return WRONG_USE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

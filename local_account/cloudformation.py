@@ -57,18 +57,16 @@ def _accept(listed: Listed) -> None:
                 listed(kind)
         return inner(template, *rest, **named)
 
-    alarms, accepting = provisioners._RESOURCE_HANDLERS[ALARM], _accepting(ALARM)
+    accepting = _accepting(ALARM)
 
-    @around(alarms, "create")
-    def create_alarm(inner: Any, logical_id: str, properties: Properties, stack: str) -> Any:
-        if not properties.get("Metrics"):
-            return inner(logical_id, properties, stack)
+    @around(provisioners._RESOURCE_HANDLERS[ALARM], "create", "update")
+    def alarm(inner: Any, name: str, *given: Any) -> Any:
+        """The properties are the last mapping: an update brings the old ones before them."""
+        every = [each for each in given if isinstance(each, Mapping)]
+        if not every[-1].get("Metrics"):
+            return inner(name, *given)
         listed(f"{ALARM} with metric math")
-        return accepting["create"](logical_id, properties, stack)
-
-    @around(alarms, "update")
-    def update_alarm(inner: Any, name: str, old: Properties, new: Properties, *rest: Any) -> Any:
-        return accepting["update"](name) if new.get("Metrics") else inner(name, old, new, *rest)
+        return accepting["create" if len(every) == 1 else "update"](name, *given)
 
 
 class _Attributes(dict[str, str]):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -87,38 +86,22 @@ def _measure(counting: Counting) -> None:
 
 
 def _keep_metrics_of_lambdas() -> None:
-    """Count every run, whoever started it; a thread of its own reads what Lambdas said."""
-    runs: queue.SimpleQueue[tuple[str, str, str, bool, str]] = queue.SimpleQueue()
+    """Count every run, whoever started it, and read what Lambdas said."""
 
     @around(lambda_svc, "_emit_lambda_logs")
-    def emit(
-        inner: Any,
-        function: Asked,
-        request_id: str,
-        text: str,
-        error: bool,
-        *rest: Any,
-        **named: Any,
-    ) -> None:
+    def emit(inner: Any, *given: Any, **named: Any) -> None:
+        inner(*given, **named)
+        function, _request_id, text, failed, *_ = given
         config = function.get("config") or function
-        account, region = lambda_runtime._account_region_from_function_config(config)
-        runs.put((account, region, config["FunctionName"], error, text))
-        inner(function, request_id, text, error, *rest, **named)
+        try:
+            with request_scope(*lambda_runtime._account_region_from_function_config(config)):
+                _store(config["FunctionName"], failed, text)
+        except Exception:
+            logger.exception("the metrics of a Lambda's log lines are lost")
 
     @around(lambda_svc, "_emit_lambda_metrics")
     def count_nothing(_inner: Any, *_: object, **__: object) -> None:
         """Or what a client invokes would count twice."""
-
-    def read() -> None:
-        while True:
-            account, region, name, failed, text = runs.get()
-            try:
-                with request_scope(account, region):
-                    _store(name, failed, text)
-            except Exception:
-                logger.exception("the metrics of a Lambda's log lines are lost")
-
-    threading.Thread(target=read, name="metrics", daemon=True).start()
 
 
 def _store(name: str, failed: bool, text: str) -> None:

@@ -12,16 +12,16 @@ from typing import NoReturn
 
 from local_account.account_settings import raw_settings
 from local_account.cannot_start import CannotStart
-from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
     enter,
+    listen,
     new_scratch_folder,
+    port_of,
     remove,
 )
 from local_account.launcher import Launcher, StartOptions
-from local_account.listening import listen, port_of
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
 
@@ -29,25 +29,17 @@ ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; 2 and one line on standard error when that cannot be."""
     try:
-        start(_parser().parse_args(arguments))
+        _start(_parser().parse_args(arguments))
     except CannotStart as refused:
         print(f"make account: {refused}", file=sys.stderr, flush=True)
         return refused.exit_code
     return 0
 
 
-def start(options: argparse.Namespace) -> None:
-    """Raise CannotStart when the account does not come up."""
+def _start(options: argparse.Namespace) -> None:
     start_options = StartOptions(
         settings=raw_settings(options.settings),
         stack=read_assembly(options.assembly.resolve()) if options.assembly else None,
-        faults=DeliveryFaults(
-            delay_seconds=options.trail_delay,
-            reordered_within_seconds=options.trail_reorder,
-            duplicated_share=options.trail_duplicates,
-            lost_share=options.trail_loss,
-            seed=options.trail_seed,
-        ),
         stop_with_parent=options.stop_with_parent,
     )
     with listen(options.port) as listening:
@@ -75,12 +67,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
-    trail = parser.add_argument_group("how CloudTrail delivers")
-    trail.add_argument("--trail-delay", type=float, default=0, metavar="SECONDS")
-    trail.add_argument("--trail-reorder", type=float, default=0, metavar="SECONDS")
-    trail.add_argument("--trail-duplicates", type=float, default=0, metavar="SHARE")
-    trail.add_argument("--trail-loss", type=float, default=0, metavar="SHARE")
-    trail.add_argument("--trail-seed", type=int, default=0)
     return parser
 
 

@@ -17,14 +17,9 @@ from local_account.cannot_start import FAILED, CannotStart
 from local_account.where import ACCOUNT, REGION
 
 Client = Callable[[str], Any]
-POLL_SECONDS = 0.05
-MOST_POLLS = 12_000
-BOOTSTRAP_VERSION = "BootstrapVersion"
-ENOUGH = "30"  # for any template
-# The day of every file in an asset's zip, so that equal folders give equal zips.
-ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
+WAITING = {"Delay": 0.05, "MaxAttempts": 12_000}
+ENOUGH = "30"  # a version of bootstrap that is, for any template
+TEMPLATES = "local-account-templates"  # a bucket
 _PLACEHOLDERS = {
     "${AWS::AccountId}": ACCOUNT,
     "${AWS::Region}": REGION,
@@ -48,30 +43,25 @@ class StackArtifact:
 
     name: str
     template: Mapping[str, Any]
-    template_text: str
     assets: tuple[Asset, ...]
 
 
 def read_assembly(folder: Path) -> StackArtifact:
     """Return the only stack of the assembly in `folder`; raise CannotStart when there is none."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-        artifacts = manifest["artifacts"]
-        stacks = [
-            (identifier, each)
+        artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
+        stacks = {
+            identifier: each
             for identifier, each in artifacts.items()
             if each["type"] == "aws:cloudformation:stack"
-        ]
-        (identifier, stack), *others = stacks
-        template_text = (folder / stack["properties"]["templateFile"]).read_text("utf-8")
+        }
+        ((identifier, stack),) = stacks.items()
+        template = json.loads((folder / stack["properties"]["templateFile"]).read_text("utf-8"))
     except (OSError, KeyError, ValueError) as error:
         raise CannotStart(f"{folder} holds no cloud assembly with one stack: {error}") from error
-    if others:
-        raise CannotStart(f"{folder} holds {len(stacks)} stacks: the account deploys one")
     return StackArtifact(
         name=stack["properties"].get("stackName", identifier),
-        template=json.loads(template_text),
-        template_text=template_text,
+        template=template,
         assets=tuple(_assets(folder, artifacts)),
     )
 
@@ -99,24 +89,16 @@ def publish(assets: tuple[Asset, ...], client: Client) -> None:
     """Put every asset where the template looks for it, as the CDK CLI does after bootstrapping."""
     s3 = client("s3")
     for asset in assets:
-        content = zip_folder(asset.path) if asset.is_folder else asset.path.read_bytes()
+        content = _zipped(asset.path) if asset.is_folder else asset.path.read_bytes()
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
 
 
-def zip_folder(folder: Path) -> bytes:
-    """Zip the files of `folder`, the same bytes for the same files."""
+def _zipped(folder: Path) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), ZIP_EPOCH)
-            entry.external_attr = path.stat().st_mode << 16
-            archive.writestr(entry, path.read_bytes())
+            archive.write(path, path.relative_to(folder))
     return buffer.getvalue()
-
-
-def deploy(stack: StackArtifact, client: Client) -> dict[str, str]:
-    """Create the stack and return its outputs; raise CannotStart with the first failure."""
-    return _create(stack.name, _template_argument(stack, client), client("cloudformation"))
 
 
 def bootstrap(stack: StackArtifact, client: Client) -> None:
@@ -124,50 +106,45 @@ def bootstrap(stack: StackArtifact, client: Client) -> None:
 
     The real one can be run on it and adds the rest.
     """
-    resources = {
-        f"StagingBucket{number or ''}": _resource("AWS::S3::Bucket", BucketName=bucket)
-        for number, bucket in enumerate(sorted({each.bucket for each in stack.assets}))
+    buckets = sorted({each.bucket for each in stack.assets})
+    resources: dict[str, Any] = {
+        f"StagingBucket{number or ''}": {
+            "Type": "AWS::S3::Bucket",
+            "Properties": {"BucketName": bucket},
+        }
+        for number, bucket in enumerate(buckets)
     }
-    if parameter := stack.template.get("Parameters", {}).get(BOOTSTRAP_VERSION):
-        resources["CdkBootstrapVersion"] = _resource(
-            "AWS::SSM::Parameter", Type="String", Name=parameter["Default"], Value=ENOUGH
-        )
+    if parameter := stack.template.get("Parameters", {}).get("BootstrapVersion"):
+        version = {"Type": "String", "Name": parameter["Default"], "Value": ENOUGH}
+        resources["CdkBootstrapVersion"] = {"Type": "AWS::SSM::Parameter", "Properties": version}
+    client("s3").create_bucket(Bucket=TEMPLATES)
     if resources:
-        template = json.dumps({"Resources": resources})
-        _create("CDKToolkit", {"TemplateBody": template}, client("cloudformation"))
+        _create("CDKToolkit", {"Resources": resources}, client)
 
 
-def _resource(resource_type: str, **properties: str) -> dict[str, Any]:
-    return {"Type": resource_type, "Properties": properties}
+def deploy(stack: StackArtifact, client: Client) -> None:
+    """Create the stack; raise CannotStart with the first failure."""
+    _create(stack.name, stack.template, client)
 
 
-def _create(name: str, template: dict[str, str], cloudformation: Any) -> dict[str, str]:
-    capabilities = ["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"]
-    cloudformation.create_stack(StackName=name, Capabilities=capabilities, **template)
+def _create(name: str, template: Mapping[str, Any], client: Client) -> None:
+    """The template lies in a bucket: CloudFormation takes 51,200 bytes in the call."""
+    s3, cloudformation = client("s3"), client("cloudformation")
+    s3.put_object(Bucket=TEMPLATES, Key=name, Body=json.dumps(template).encode())
+    cloudformation.create_stack(
+        StackName=name,
+        TemplateURL=f"{s3.meta.endpoint_url}/{TEMPLATES}/{name}",
+        Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
+    )
     try:
         waiter = cloudformation.get_waiter("stack_create_complete")
-        waiter.wait(StackName=name, WaiterConfig={"Delay": POLL_SECONDS, "MaxAttempts": MOST_POLLS})
+        waiter.wait(StackName=name, WaiterConfig=WAITING)
     except WaiterError as error:
-        reason = _first_failure(name, cloudformation)
+        events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        reasons = [
+            f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason')}"
+            for each in events
+            if each["ResourceStatus"].endswith("_FAILED")
+        ]
+        reason = reasons[-1] if reasons else "no resource says why"
         raise CannotStart(f"stack {name} was not created: {reason}", FAILED) from error
-    (described,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    return {each["OutputKey"]: each["OutputValue"] for each in described.get("Outputs", [])}
-
-
-def _template_argument(stack: StackArtifact, client: Client) -> dict[str, str]:
-    """CloudFormation takes 51,200 bytes in the call; more has to lie in a bucket."""
-    if len(stack.template_text.encode()) <= 51_200:
-        return {"TemplateBody": stack.template_text}
-    bucket, key = "local-account-templates", f"{stack.name}.json"
-    s3 = client("s3")
-    s3.create_bucket(Bucket=bucket)
-    s3.put_object(Bucket=bucket, Key=key, Body=stack.template_text.encode())
-    return {"TemplateURL": f"{s3.meta.endpoint_url}/{bucket}/{key}"}
-
-
-def _first_failure(name: str, cloudformation: Any) -> str:
-    events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-    for event in reversed(events):
-        if event["ResourceStatus"].endswith("_FAILED"):
-            return f"{event['LogicalResourceId']}: {event.get('ResourceStatusReason', 'no reason')}"
-    return "no resource says why"

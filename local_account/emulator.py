@@ -5,8 +5,7 @@ Import this only after `emulator_environment.enter`: MiniStack reads its setting
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,81 +15,75 @@ from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
 from local_account import account_page, cloudformation, cloudwatch, permissions, scheduler
-from local_account.account_page import AccountPage, firing
+from local_account.account_page import AccountPage, SwitchRefused, firing
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.events import put_event
 from local_account.cloudtrail.middleware import CloudTrail
 from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import failures, mappings, processes
+from local_account.lambdas import mappings, processes
 from local_account.mail import Mails
-from local_account.not_emulated import NotEmulated
 from local_account.permissions import AccessAnalyzer
-from local_account.sqs.counting import MINUTE_SECONDS
-from local_account.sqs.install import SqsMemory
-from local_account.sqs.install import install as install_sqs
-from local_account.sqs.move_tasks import put_move_task, tasks_of
-from local_account.switch import SwitchRefused
-
-__all__ = [
-    "AUTH_IS_ENFORCED",
-    "Delivery",
-    "Emulator",
-    "JobProcesses",
-    "SqsMemory",
-    "end_lambdas",
-    "put_event",
-    "stop_starting",
-]
+from local_account.sqs import errors, messages, queues
+from local_account.sqs.counting import MINUTE_SECONDS, Counting
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
 CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
 ALL, LAST_CHANGE = "all", "last_change"
 
 
-@dataclass(frozen=True)
 class Emulator:
-    """One account's emulator; once per process. The caller starts and stops jobs and delivery."""
+    """One account's emulator; once per process."""
 
-    memory: SqsMemory
-    jobs: JobProcesses
-    history: EventHistory = field(default_factory=EventHistory)
-    analyzer: AccessAnalyzer = field(default_factory=AccessAnalyzer)
-    mails: Mails = field(default_factory=Mails)
+    def __init__(
+        self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
+    ) -> None:
+        self._scratch = scratch
+        self.jobs = JobProcesses(scratch / "emr-serverless", endpoint_url)
+        self.delivery = Delivery(events.put_event, put_object)
+        self._counting, self._errors = Counting(), errors.ErrorSwitch()
+        self._history, self._analyzer, self._mails = EventHistory(), AccessAnalyzer(), Mails()
 
-    def install(self, scratch: Path, not_emulated: NotEmulated) -> None:
-        """Hook MiniStack."""
-        processes.install(scratch / "runtime")
-        failures.install()
+    def install(self, accepted: list[str]) -> None:
+        """Hook MiniStack; `accepted` gets what of a template is taken and does nothing."""
+        processes.install(self._scratch / "runtime")
         mappings.install()
-        install_sqs(self.memory)
-        cloudwatch.install(self.memory.counting)
+        errors.install_words()
+        messages.install()
+        queues.install()
+        self._counting.install()
+        self._errors.install()  # around all that SQS does
+        cloudwatch.install(self._counting)
         events.install()
-        cloudformation.install(not_emulated.accept)
+        cloudformation.install(accepted.append)
         permissions.install()
         scheduler.install()
-        self.history.install()
-        self.analyzer.install()
-        self.mails.install()
+        trails.install(self.delivery.latest)
+        self._history.install()
+        self._analyzer.install()
+        self._mails.install()
         EmrServerless(self.jobs.begin).install()
 
-    def application(self, delivery: Delivery, describe: Any) -> AccountPage:
+    def start(self) -> None:
+        """Deliver what is recorded and run jobs; whoever calls this stops them."""
+        self.delivery.start()
+        self.jobs.start()
+
+    def application(self, describe: Callable[[], Mapping[str, Any]]) -> AccountPage:
         """The emulator behind what sees its SQS calls, behind the account's own pages."""
-        trails.install(delivery.latest)
         return AccountPage(
-            CloudTrail(ministack.app.app, delivery, self.history),
+            CloudTrail(ministack.app.app, self.delivery, self._history),
             describe,
             actions={
                 account_page.FIRE_PATH: firing(scheduler.fire_named),
                 account_page.EARLIER_PATH: self.put_back,
-                account_page.MOVE_TASK_PATH: put_move_task,
+                account_page.MOVE_TASK_PATH: queues.put_move_task,
             },
             switches={
-                account_page.SQS_ERRORS_PATH: self.memory.errors,
-                account_page.ACCESS_ANALYZER_PATH: self.analyzer,
-                account_page.MAILS_PATH: self.mails,
+                account_page.SQS_ERRORS_PATH: self._errors,
+                account_page.ACCESS_ANALYZER_PATH: self._analyzer,
+                account_page.MAILS_PATH: self._mails,
             },
         )
 
@@ -112,24 +105,23 @@ class Emulator:
         queue, seconds = sqs._queue_by_arn(arn), minutes * MINUTE_SECONDS
         if queue is None:
             raise SwitchRefused(f"queue_arn: there is no queue {arn}")
-        attributes = queue["attributes"]
+        attributes, since = queue["attributes"], 0
         with sqs._queues_lock:
             if of == LAST_CHANGE:
                 since = self._last_change(arn, attributes, seconds)
             else:
-                since = 0
-                self.memory.counting.put_back(queue, seconds)
-                for task in tasks_of(queue):
+                self._counting.put_back(queue, seconds)
+                for task in queues.tasks_of(queue):
                     task["StartedTimestamp"] -= seconds * 1000
                 attributes[CREATED] = str(int(attributes[CREATED]) - seconds)
             attributes[MODIFIED] = str(int(attributes[MODIFIED]) - seconds)
-        self.history.put_back(arn, seconds, since)
+        self._history.put_back(arn, seconds, since)
         return {name: attributes[name] for name in (CREATED, MODIFIED)}
 
     def _last_change(self, arn: str, attributes: Mapping[str, str], seconds: int) -> int:
         """The time of it; raise SwitchRefused where it would come before what happened earlier."""
         modified = int(attributes[MODIFIED])
-        announced = (each for each in self.history.changed_at(arn) if each < modified)
+        announced = (each for each in self._history.changed_at(arn) if each < modified)
         before = max(announced, default=float(attributes[CREATED]))
         if modified - seconds <= before:
             minutes = int(modified - before) // MINUTE_SECONDS

@@ -1,4 +1,4 @@
-"""The environment that MiniStack and the Lambdas in it see: ours, not the caller's.
+"""What is taken before MiniStack is imported: the port, a folder, and the environment it sees.
 
 MiniStack reads its settings when it is imported and hands its own environment to every Lambda, so
 a variable of the caller would hide one that the stack forgot. Only what is named here passes.
@@ -6,8 +6,10 @@ a variable of the caller would hide one that the stack forgot. Only what is name
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,8 +18,27 @@ from pathlib import Path
 from local_account.cannot_start import CannotStart
 from local_account.where import ACCOUNT, HOST, REGION
 
+HIGHEST_PORT = 65_535
 REMOVED_WITHIN_SECONDS = 3.0
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
+
+
+def port_of(text: str) -> int:
+    """The port that `text` is; raise CannotStart where it is none."""
+    if not text.isdecimal() or int(text) > HIGHEST_PORT:
+        raise CannotStart(f"PORT {text} is not a port: give a number from 0 to {HIGHEST_PORT}")
+    return int(text)
+
+
+def listen(port: int) -> socket.socket:
+    """Listen on the loopback interface; port 0 takes a free one. Raise CannotStart when taken."""
+    try:
+        return socket.create_server((HOST, port), backlog=128)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        what = "is taken" if taken else f"cannot be used ({error.strerror})"
+        remedy = "give another one with PORT" + (", or none for a free one" if taken else "")
+        raise CannotStart(f"port {port} {what}: {remedy}") from error
 
 
 def new_scratch_folder() -> Path:
@@ -41,11 +62,10 @@ def remove(scratch: Path) -> None:
 
 def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:
     """Every variable that the emulator's process may have; AUTH is on unless AUTH=false."""
-    passed = {name: inherited[name] for name in PASSED_ON if name in inherited}
     return {
         "AUTH": "true",  # roles and queue policies are enforced, as on AWS
         "LOG_LEVEL": "ERROR",
-        **passed,
+        **{name: inherited[name] for name in PASSED_ON if name in inherited},
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "BIND_HOST": HOST,

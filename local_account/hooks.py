@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from functools import partial
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -19,20 +18,18 @@ def around(owner: Any, *names: str) -> Callable[[Function], Function]:
     def put(function: Function) -> Function:
         for name in names:
             if isinstance(owner, MutableMapping):
-                owner[name] = partial(function, owner[name])
+                owner[name] = _around(owner[name], function)
             else:
-                setattr(owner, name, _bound(partial(function, getattr(owner, name)), owner))
+                setattr(owner, name, _around(getattr(owner, name), function))
         return function
 
     return put
 
 
-def _bound(wrapped: Callable[..., Any], owner: Any) -> Callable[..., Any]:
-    """Wrap a method in a function: a class does not bind a partial to its instance."""
-    if isinstance(owner, type):
+def _around(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function, not a partial: a class binds that to its instance."""
 
-        def bound(*given: Any, **named: Any) -> Any:
-            return wrapped(*given, **named)
+    def hooked(*given: Any, **named: Any) -> Any:
+        return function(inner, *given, **named)
 
-        return bound
-    return wrapped
+    return hooked

@@ -10,32 +10,35 @@ import re
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-import boto3
 from botocore.config import Config
+from hypercorn.asyncio import serve
+from hypercorn.config import Config as ServerConfig
 
 from infra.settings.deployment import DeploymentSettings
-from local_account.account_settings import checked, first_steps, print_if_read
+from local_account.account_settings import checked, first_steps
 from local_account.assembly_cache import Synthesis
-from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.deployment import StackArtifact, bootstrap, deploy, publish, read_assembly
-from local_account.listening import serve_until
-from local_account.not_emulated import NotEmulated
-from local_account.where import ACCESS_KEY, ACCOUNT, REGION, SECRET_KEY, endpoint_url
+from local_account.not_emulated import ALWAYS
+from local_account.where import ACCOUNT, REGION, client, endpoint_url
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
 STOP_SECONDS = 2.0
+GRACE_SECONDS = 0.5
+KEEP_ALIVE_SECONDS = 75
 _HEARD = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
 _MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 # One try: what fails in our own process fails again.
 _ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+# The process ends by os._exit: nothing waits for these.
+_THREADS = ThreadPoolExecutor(thread_name_prefix="account")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,6 @@ class StartOptions:
 
     settings: Mapping[str, Any]
     stack: StackArtifact | None = None  # one that is there already, instead of synthesizing
-    faults: DeliveryFaults = field(default_factory=DeliveryFaults)
     stop_with_parent: bool = False
 
 
@@ -57,7 +59,7 @@ class Launcher:
         self._url = endpoint_url(listening.getsockname()[1])
         self._scratch = scratch
         self._synthesis = Synthesis()
-        self._not_emulated = NotEmulated()
+        self._accepted: list[str] = []
         self._settings: DeploymentSettings | None = None
         self._s3: Any = None
         self._asked_to_stop = asyncio.Event()
@@ -69,24 +71,20 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        memory = emulator.SqsMemory()
-        jobs = emulator.JobProcesses(self._scratch / "emr-serverless", self._url)
-        emulated = emulator.Emulator(memory, jobs)
-        emulated.install(self._scratch, self._not_emulated)
-        delivery = emulator.Delivery(emulator.put_event, self._put_object, self._options.faults)
-        page = emulated.application(delivery, self._describe)
-        delivery.start()
-        jobs.start()
+        emulated = emulator.Emulator(self._put_object, self._scratch, self._url)
+        emulated.install(self._accepted)
+        page = emulated.application(self._describe)
+        emulated.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {version('ministack')} listens on {self._url} (AUTH={auth})")
-        serving = asyncio.create_task(serve_until(self._serving_ends, self._listening, page))
+        serving = asyncio.create_task(self._serve(page))
         try:
             await self._until_stopped(self._start(assembly))
         finally:
             self._synthesis.end()
             emulator.stop_starting()
-            ending_jobs = _in_thread(jobs.stop)
-            await asyncio.wait([_in_thread(delivery.stop)], timeout=STOP_SECONDS)
+            ending_jobs = _in_thread(emulated.jobs.stop)
+            await asyncio.wait([_in_thread(emulated.delivery.stop)], timeout=STOP_SECONDS)
             logging.disable()  # what is cut off from here on is no error
             # A call that waits for a Lambda cannot be cancelled: the Lambda ends first.
             await _in_thread(emulator.end_lambdas)
@@ -96,6 +94,17 @@ class Launcher:
             self._serving_ends.set()
             await asyncio.wait([serving], timeout=STOP_SECONDS)
             await _in_thread(emulator.end_lambdas)
+
+    async def _serve(self, application: Any) -> None:
+        """Serve until that ends, then let go within GRACE_SECONDS."""
+        config = ServerConfig()
+        config.bind = [f"fd://{self._listening.detach()}"]
+        config.errorlog = None
+        config.accesslog = None
+        config.graceful_timeout = GRACE_SECONDS
+        config.shutdown_timeout = GRACE_SECONDS * 4
+        config.keep_alive_timeout = KEEP_ALIVE_SECONDS
+        await serve(application, config, shutdown_trigger=self._serving_ends.wait)
 
     async def _until_stopped(self, starting: Any) -> None:
         """Run the start, then wait; a signal ends either."""
@@ -117,18 +126,19 @@ class Launcher:
         await _in_thread(lambda: publish(stack.assets, self._client))
         say(f"deploying stack {stack.name}: {len(stack.template['Resources'])} resources")
         await _in_thread(lambda: deploy(stack, self._client))
-        if self._settings and self._settings.report.sender:
-            sender = self._settings.report.sender
-            await _in_thread(
-                lambda: self._client("sesv2").create_email_identity(EmailIdentity=sender)
-            )
-        for line in self._not_emulated.lines:
+        if self._settings and (sender := self._settings.report.sender):
+            ses = self._client("sesv2")
+            await _in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
+        said = self._describe()
+        for line in said["not_emulated"]:
             say(f"not emulated: {line}")
-        for line in self._floors_lowered():
+        for line in said["floors_lowered"]:
             say(f"floor lowered: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
         if not self._options.stop_with_parent:  # a program reads `ready` and knows the rest
-            print_if_read(first_steps(self._url, self._settings))
+            # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
+            with contextlib.suppress(OSError):
+                os.write(sys.stdout.fileno(), first_steps(self._url, self._settings).encode())
 
     def _assembly(self) -> StackArtifact:
         if self._options.stack:
@@ -136,28 +146,17 @@ class Launcher:
         self._settings = checked(self._options.settings)
         return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
 
-    def _floors_lowered(self) -> tuple[str, ...]:
-        return self._settings.floors_lowered() if self._settings else ()
-
     def _client(self, service_name: str) -> Any:
-        return boto3.client(
-            service_name,
-            endpoint_url=self._url,
-            region_name=REGION,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
-            config=_ONCE,
-        )
+        return client(service_name, self._url, config=_ONCE)
 
     def _put_object(self, bucket: str, key: str, content: bytes) -> None:
         self._s3 = self._s3 or self._client("s3")
         self._s3.put_object(Bucket=bucket, Key=key, Body=content)
 
     def _describe(self) -> Mapping[str, Any]:
-        return {
-            "not_emulated": self._not_emulated.lines,
-            "floors_lowered": list(self._floors_lowered()),
-        }
+        accepted = [f"{each}: accepted, not emulated" for each in dict.fromkeys(self._accepted)]
+        floors = self._settings.floors_lowered() if self._settings else ()
+        return {"not_emulated": [*accepted, *ALWAYS], "floors_lowered": list(floors)}
 
     def _hear_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -172,8 +171,7 @@ class Launcher:
         if parent.has_stopped():
             self._asked_to_stop.set()
         else:
-            loop = asyncio.get_running_loop()
-            loop.call_later(WATCH_SECONDS, self._watch, parent)
+            asyncio.get_running_loop().call_later(WATCH_SECONDS, self._watch, parent)
 
 
 class MakeParent:
@@ -193,7 +191,9 @@ class MakeParent:
         """Tell whether a make that ran this process has been interrupted, or is gone."""
         if not self._watched:
             return False
-        return os.getppid() != self._process or not _hears_interrupts(self._status())
+        masks = _HEARD.findall(self._status())
+        hears = any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in masks)
+        return os.getppid() != self._process or not hears
 
     def _status(self) -> str:
         try:
@@ -202,35 +202,10 @@ class MakeParent:
             return ""
 
 
-def _hears_interrupts(status: str) -> bool:
-    return any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in _HEARD.findall(status))
-
-
 def say(line: str) -> None:
     """Tell what happens, at once."""
     print(line, flush=True)
 
 
 def _in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """Run `work` in a thread that nothing waits for at the end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001  handed to whoever awaits
-            failed = error
-            _settle(loop, future, lambda: future.set_exception(failed))
-        else:
-            _settle(loop, future, lambda: future.set_result(result))
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def _settle(
-    loop: asyncio.AbstractEventLoop, future: asyncio.Future[T], settle: Callable[[], None]
-) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-        loop.call_soon_threadsafe(lambda: None if future.done() else settle())
+    return asyncio.get_running_loop().run_in_executor(_THREADS, work)

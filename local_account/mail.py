@@ -21,8 +21,8 @@ import ministack.app
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import ses_v2
 
+from local_account.account_page import SwitchRefused
 from local_account.hooks import around
-from local_account.switch import SwitchRefused
 
 SEND = ("POST", "/v2/email/outbound-emails")
 
@@ -44,15 +44,12 @@ class Mails:
             call = json.loads(body)
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
             raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
+            arn, context = _identity_arn(address), {"ses:FromAddress": address}
             for action in ("ses:SendEmail", *raw):
                 denied = ministack.app._enforce_data_plane(
-                    "sesv2",
-                    action,
-                    headers,
-                    query_params,
-                    request_id,
-                    resource_arn=(arn := _identity_arn(address)),
-                    service_context={"ses:FromAddress": address},
+                    *("sesv2", action, headers, query_params, request_id),
+                    resource_arn=arn,
+                    service_context=context,
                     named_resource=arn,
                 )
                 if denied:

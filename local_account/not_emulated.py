@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-# Things of every start; what a template adds stands in `NotEmulated.accepted`.
+# Things of every start; what a template adds comes before them.
 ALWAYS = (
     "TLS: the loopback interface stands in for it, policies see aws:SecureTransport",
-    "CloudTrail for services other than SQS, its digests; its minutes of delay are off by default",
+    "CloudTrail for services other than SQS, its digests, minutes of delay, doubles and losses",
     "CloudTrail LookupEvents: management events of SQS only, and at once (at AWS minutes later)",
     "records of the calls that event source mappings and CloudFormation make",
     "KMS: keys are kept, nothing is encrypted, SQS errors of it only by /_mendq/sqs-errors",
@@ -17,6 +15,8 @@ ALWAYS = (
     "SNS: mail is not sent, its subscriptions are confirmed at once",
     "SQS quotas: errors only when /_mendq/sqs-errors is told, never for event source mappings",
     "Lambda: failed events are tried again after 1 and 2 s (at AWS after 1 and 2 minutes)",
+    "Lambda: the trace of an exception that a handler raises (it stands in the log)",
+    "Lambda: a destination gets the event without a time, as after three tries; a DLQ the same",
     "Lambda: Runtime and Architectures (this machine's Python runs the code), memory limits",
     "SQS: up to 60 s of propagation, approximate counts",
     "SQS move tasks: none but those that /_mendq/move-task lists, which move nothing",
@@ -26,7 +26,8 @@ ALWAYS = (
     "SNS: subscriptions that nobody confirmed are listed with an ARN",
     "Lambda: what it refuses of an event source mapping's batch, window and timeout",
     "Tagging API and CloudWatch: pages of answers",
-    "AWS/SQS metrics: there at once (at AWS minutes later); a mapping polls once at a time",
+    "AWS/SQS metrics: there at once (at AWS minutes later), of idle queues too",
+    "AWS/SQS metrics: a mapping polls once at a time",
     "CloudWatch alarms: dimensions, missing data, anomaly bands, any on AWS/SQS or AWS/Lambda",
     "CloudWatch GetMetricData: expressions",
     "IAM Access Analyzer: checks are refused, or answer as /_mendq/access-analyzer is told",
@@ -38,20 +39,3 @@ ALWAYS = (
     "EMR Serverless: Spark reads and writes S3 through Arrow, not through EMRFS",
     "EventBridge Scheduler: retries, flexible windows",
 )
-
-
-@dataclass
-class NotEmulated:
-    """The list of one account; CloudFormation adds to it while it deploys."""
-
-    accepted: list[str] = field(default_factory=list)
-
-    def accept(self, resource: str) -> None:
-        """Note a resource that was accepted and does nothing."""
-        if resource not in self.accepted:
-            self.accepted.append(resource)
-
-    @property
-    def lines(self) -> list[str]:
-        """Everything, resources of the template first."""
-        return [f"{each}: accepted, not emulated" for each in self.accepted] + list(ALWAYS)

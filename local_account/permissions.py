@@ -17,8 +17,8 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import iam, sns
 from ministack.services.cloudformation import provisioners
 
+from local_account.account_page import SwitchRefused
 from local_account.hooks import around
-from local_account.switch import SwitchRefused
 
 KEY = "KmsMasterKeyId"
 OF_KEYS = ("kms:GenerateDataKey", "kms:Decrypt")
@@ -39,7 +39,7 @@ def refusal_to_assume(role_arn: str, service: str) -> str | None:
         return f"The role {role_arn} does not exist"
     if not ministack.app.AUTH:
         return None
-    context = _context(service, "Service", "sts:AssumeRole", role_arn)
+    context = context_of(service, "Service", "sts:AssumeRole", role_arn)
     context.service_context = {"aws:sourceaccount": get_account_id()}
     trust = _with_resources(role["AssumeRolePolicyDocument"])
     decided = iam_evaluator.evaluate_resource_policy(trust, context, service=service)
@@ -55,13 +55,14 @@ def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
     name = role_arn.rpartition("/")[2]
     session = f"arn:aws:sts::{get_account_id()}:assumed-role/{name}/service"
     policies = iam_evaluator._gather_role_policies(name, get_account_id())
-    context = _context(session, "AssumedRole", action, resource_arn)
+    context = context_of(session, "AssumedRole", action, resource_arn)
     if iam_evaluator.evaluate(context, policies).decision == "Allow":
         return None
     return f"{session} is not authorized to perform: {action} on resource: {resource_arn}"
 
 
-def _context(principal: str, kind: str, action: str, resource_arn: str) -> Any:
+def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
+    """What MiniStack's evaluator is told of a call that a service makes."""
     return iam_evaluator.EvalContext(
         principal_arn=principal,
         principal_type=kind,
@@ -158,13 +159,12 @@ class AccessAnalyzer:
         return {"result": self.result}
 
     async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
-        check, status = CHECKS.get(path.rstrip("/")), 200
-        said = {
-            "result": self.result,
-            "message": f"{check} answers as it was told to.",
-            "reasons": [{"description": "It was told to fail."}] * (self.result == "FAIL"),
-        }
+        check = CHECKS.get(path.rstrip("/"))
         if check is None or self.result is None:
             status, message = 400, f"{check or path} is not emulated here; {HOW}"
-            said = {"__type": "NotEmulated", "message": message}
+            said: dict[str, Any] = {"__type": "NotEmulated", "message": message}
+        else:
+            status, message = 200, f"{check} answers as it was told to."
+            reasons = [{"description": "It was told to fail."}] * (self.result == "FAIL")
+            said = {"result": self.result, "message": message, "reasons": reasons}
         return status, {"Content-Type": "application/json"}, json.dumps(said).encode()

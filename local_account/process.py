@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +11,12 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import boto3
 
 from local_account.account_page import (
     ACCESS_ANALYZER_PATH,
@@ -31,9 +26,10 @@ from local_account.account_page import (
     MOVE_TASK_PATH,
     PATH,
     SQS_ERRORS_PATH,
+    NotFired,
+    SwitchRefused,
 )
-from local_account.switch import NotFired, SwitchRefused
-from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
+from local_account.where import REPOSITORY, client
 
 START_SECONDS = 180
 STOP_SECONDS = 15
@@ -50,7 +46,7 @@ class LocalAccount:
     """`python -m local_account` from entering to leaving the block.
 
     `settings` is the inner object of context `mendq`; `options` are further arguments, such as
-    `("--trail-loss", "0.1")`; `on_line` hears every line as it comes.
+    `("--assembly", "cdk.out")`; `on_line` hears every line as it comes.
     Entering raises AccountFailed.
     """
 
@@ -63,9 +59,8 @@ class LocalAccount:
         on_line: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._settings = settings
-        self._port = port
+        self._arguments = ["--port", str(port), "--stop-with-parent", *options]
         self._environment = {"AUTH": "true"} if environment is None else environment
-        self._options = options
         self._on_line = on_line
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread
@@ -75,15 +70,20 @@ class LocalAccount:
 
     def __enter__(self) -> Self:
         try:
-            with settings_folder() as folder:
-                self._start(self._arguments(folder))
+            with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
+                path = Path(folder) / "settings.json"
+                path.write_text(json.dumps(self._settings or {}), "utf-8")
+                given = () if self._settings is None else ("--settings", str(path))
+                self._start([*self._arguments, *given])
                 self._answered.wait(START_SECONDS)
         except BaseException:  # an interrupt among them: nobody else will end it
             self._stop()
             raise
         if not self.endpoint_url:
             self._stop()
-            raise AccountFailed(self._complaint())
+            refused = [line for line in self.log_lines if line.startswith(REFUSED)]
+            said = refused or self.log_lines[-10:] or ["the account said nothing"]
+            raise AccountFailed("\n".join(said))
         return self
 
     def __exit__(
@@ -96,13 +96,7 @@ class LocalAccount:
 
     def client(self, service_name: str, **identity: Any) -> Any:
         """A boto3 client of the account; test/test unless `identity` says who."""
-        whose = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY} | identity
-        return boto3.client(
-            service_name,
-            endpoint_url=self.endpoint_url,
-            region_name=REGION,
-            **whose,
-        )
+        return client(service_name, self.endpoint_url, **identity)
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -114,12 +108,12 @@ class LocalAccount:
     @property
     def not_emulated(self) -> list[str]:
         """What the account takes without doing it."""
-        return self._says_of_itself("not_emulated")
+        return list(self._asked("GET", PATH)["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
         """The settings that lie below what an account at AWS may have."""
-        return self._says_of_itself("floors_lowered")
+        return list(self._asked("GET", PATH)["floors_lowered"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> str:
         """Fire a schedule as if it were `scheduled_at`; its execution's id.
@@ -138,7 +132,7 @@ class LocalAccount:
         """Have exactly these errors of SQS on, until `end_sqs_errors`.
 
         Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
-        `local_account/sqs/error_switch.py`. Raises SwitchRefused, and leaves on what was on.
+        `local_account/sqs/errors.py`. Raises SwitchRefused, and leaves on what was on.
         """
         self._asked("PUT", SQS_ERRORS_PATH, {"errors": list(errors)})
 
@@ -177,24 +171,11 @@ class LocalAccount:
         request = urllib.request.Request(url, body, method=method)  # noqa: S310  loopback
         try:
             with urllib.request.urlopen(request) as answer:  # noqa: S310  loopback
-                said: dict[str, Any] = json.load(answer)
+                return dict(json.load(answer))
         except urllib.error.HTTPError as refused:
             with refused:
                 kind = NotFired if refused.status == HTTPStatus.CONFLICT else SwitchRefused
                 raise kind(json.load(refused)["message"]) from None
-        return said
-
-    def _says_of_itself(self, what: str) -> list[str]:
-        said: list[str] = self._asked("GET", PATH)[what]
-        return said
-
-    def _arguments(self, folder: Path) -> list[str]:
-        arguments = ["--port", str(self._port), "--stop-with-parent", *self._options]
-        if self._settings is None:
-            return arguments
-        path = folder / "settings.json"
-        path.write_text(json.dumps(self._settings), "utf-8")
-        return [*arguments, "--settings", str(path)]
 
     def _start(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -212,9 +193,9 @@ class LocalAccount:
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101  it is a pipe
-        for line in process.stdout:
-            self.log_lines.append(line.rstrip())
-            self._on_line(line.rstrip())
+        for line in map(str.rstrip, process.stdout):
+            self.log_lines.append(line)
+            self._on_line(line)
             if line.startswith(READY):
                 self.endpoint_url = line.split()[1]
                 self._answered.set()
@@ -222,8 +203,7 @@ class LocalAccount:
 
     def _stop(self) -> None:
         """End the process, by force if it has to be, and hear it to its end."""
-        process = self._process
-        if process is None:
+        if (process := self._process) is None:
             return
         process.send_signal(signal.SIGTERM)
         try:
@@ -232,21 +212,5 @@ class LocalAccount:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._listener.join(STOP_SECONDS)
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-    def _complaint(self) -> str:
-        refused = [line for line in self.log_lines if line.startswith(REFUSED)]
-        return "\n".join(refused or self.log_lines[-10:] or ["the account said nothing"])
-
-
-@contextmanager
-def settings_folder() -> Iterator[Path]:
-    """One that an interrupt leaves behind at no point: its name is known before it is made."""
-    folder = Path(tempfile.gettempdir()) / f"mendq-settings-{secrets.token_hex(8)}"
-    try:
-        folder.mkdir(mode=0o700)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for pipe in filter(None, (process.stdin, process.stdout)):
+            pipe.close()

@@ -18,8 +18,8 @@ from ministack.core.arn import parse_arn
 from ministack.core.responses import get_account_id, get_region, new_uuid, request_scope
 from ministack.services import eventbridge, scheduler
 
+from local_account.account_page import NotFired
 from local_account.permissions import refusal_to_act, refusal_to_assume
-from local_account.switch import NotFired
 from local_account.where import ACCOUNT, REGION
 
 PRINCIPAL = "scheduler.amazonaws.com"

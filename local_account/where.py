@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import boto3
 
 HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
@@ -16,3 +19,14 @@ CACHE = REPOSITORY / "build" / "account"  # synthesized assemblies
 def endpoint_url(port: int) -> str:
     """The address that clients use."""
     return f"http://{HOST}:{port}"
+
+
+def client(service_name: str, url: str, **more: Any) -> Any:
+    """A boto3 client of the account at `url`; test/test unless `more` says who calls."""
+    given = {
+        "region_name": REGION,
+        "aws_access_key_id": ACCESS_KEY,
+        "aws_secret_access_key": SECRET_KEY,
+        **more,
+    }
+    return boto3.client(service_name, endpoint_url=url, **given)

@@ -1,17 +1,15 @@
-"""Delivering as CloudTrail does: events to the default bus, files to the trails' buckets.
+"""Delivering what CloudTrail records: events to the default bus, files to the trails' buckets.
 
-It may go wrong on AWS: late, twice, in another order, not at all. Off by default here.
+On AWS it is minutes late, and events come twice, in another order or not at all; not so here.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 """
 
 from __future__ import annotations
 
 import gzip
-import heapq
-import itertools
 import json
 import logging
-import random
+import queue
 import secrets
 import threading
 import time
@@ -20,7 +18,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from local_account.cloudtrail.faults import DeliveryFaults
 from local_account.cloudtrail.trails import Destination
 
 Record = Mapping[str, Any]
@@ -36,71 +33,46 @@ class Delivery:
         self,
         put_event: Callable[[Record], None],
         put_object: Callable[[str, str, bytes], None],
-        faults: DeliveryFaults = DeliveryFaults(),  # noqa: B008  frozen
     ) -> None:
         self._put_event = put_event
         self._put_object = put_object
-        self._faults = faults
-        # Of each trail, by ARN: its last file, and S3's error code where the latest was refused.
-        self.written_at: dict[str, datetime] = {}
-        self.refused_with: dict[str, str] = {}
-        self._fault_chance = random.Random(faults.seed)  # noqa: S311  repeatable, not secret
-        self._due: list[tuple[float, int, Record, tuple[Destination, ...]]] = []
-        self._order = itertools.count()
+        # Of each trail, by ARN: what GetTrailStatus says of its last file.
+        self._latest: dict[str, dict[str, Any]] = defaultdict(dict)
+        self._taken: queue.SimpleQueue[tuple[Record, tuple[Destination, ...]] | None] = (
+            queue.SimpleQueue()
+        )
         self._files: dict[Destination, list[Record]] = defaultdict(list)
-        self._changed = threading.Condition()
-        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the files of what arrived, then end; what is still delayed is lost."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
+        """Write the files of what was taken, then end."""
+        self._taken.put(None)
         self._thread.join()
 
     def take(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         """Deliver a record that at least one trail logs."""
-        with self._changed:
-            for lag in self._faults.deliveries(self._fault_chance):
-                due = (time.monotonic() + lag, next(self._order), record, destinations)
-                heapq.heappush(self._due, due)
-            self._changed.notify()
+        self._taken.put((record, destinations))
 
-    def latest(self, trail_arn: str) -> dict[str, Any]:
+    def latest(self, trail_arn: str) -> Mapping[str, Any]:
         """The time of a trail's last file, and S3's error where the latest was refused."""
-        known: dict[str, Any] = {}
-        if written_at := self.written_at.get(trail_arn):
-            known["LatestDeliveryTime"] = int(written_at.timestamp())
-        if error := self.refused_with.get(trail_arn):
-            known["LatestDeliveryError"] = error
-        return known
+        return self._latest[trail_arn]
 
     def _run(self) -> None:
-        flush_at = time.monotonic() + FLUSH_SECONDS
-        while True:
-            with self._changed:
-                wake_at = min([flush_at, *(each[0] for each in self._due[:1])])
-                if not self._stopping and (lag := wake_at - time.monotonic()) > 0:
-                    self._changed.wait(lag)
-                stopping, arrived = self._stopping, self._arrived()
-            for record, destinations in arrived:
-                self._deliver(record, destinations)
+        flush_at, stopping = time.monotonic() + FLUSH_SECONDS, False
+        while not stopping:
+            try:
+                taken = self._taken.get(timeout=max(0.0, flush_at - time.monotonic()))
+                stopping = taken is None
+                if taken:
+                    self._deliver(*taken)
+            except queue.Empty:
+                pass
             if stopping or time.monotonic() >= flush_at:
                 self._flush()
                 flush_at = time.monotonic() + FLUSH_SECONDS
-            if stopping:
-                return
-
-    def _arrived(self) -> list[tuple[Record, tuple[Destination, ...]]]:
-        now, arrived = time.monotonic(), []
-        while self._due and self._due[0][0] <= now:
-            _, _, record, destinations = heapq.heappop(self._due)
-            arrived.append((record, destinations))
-        return arrived
 
     def _deliver(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         for destination in destinations:
@@ -113,19 +85,18 @@ class Delivery:
     def _flush(self) -> None:
         files, self._files = self._files, defaultdict(list)
         for destination, records in files.items():
-            published = datetime.now(UTC)
+            published, latest = datetime.now(UTC), self._latest[destination.trail_arn]
+            content = json.dumps({"Records": records}, separators=(",", ":")).encode()
             key = file_key(destination, published)
-            content = gzip.compress(
-                json.dumps({"Records": records}, separators=(",", ":")).encode()
-            )
             try:
-                self._put_object(destination.bucket, key, content)
+                self._put_object(destination.bucket, key, gzip.compress(content))
             except Exception as error:
-                self.refused_with[destination.trail_arn] = _code_of(error)
+                response = getattr(error, "response", {}).get("Error", {})
+                latest["LatestDeliveryError"] = response.get("Code") or type(error).__name__
                 logger.exception("a trail file could not be written to %s", destination.bucket)
             else:
-                self.refused_with.pop(destination.trail_arn, None)
-                self.written_at[destination.trail_arn] = published
+                latest.pop("LatestDeliveryError", None)
+                latest["LatestDeliveryTime"] = int(published.timestamp())
 
 
 def file_key(destination: Destination, published: datetime) -> str:
@@ -138,9 +109,3 @@ def file_key(destination: Destination, published: datetime) -> str:
     folder = f"{root}/{account}/CloudTrail/{region}/{published:%Y/%m/%d}"
     unique = secrets.token_hex(8)  # tells files of one minute apart
     return f"{folder}/{account}_CloudTrail_{region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
-
-
-def _code_of(error: Exception) -> str:
-    """The code of an AWS error, the name of any other."""
-    response = getattr(error, "response", {})
-    return str(response.get("Error", {}).get("Code") or type(error).__name__)

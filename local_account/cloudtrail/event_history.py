@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,18 +18,17 @@ from ministack.core.responses import error_response_json, get_account_id, get_re
 from ministack.services import cloudtrail
 
 Record = Mapping[str, Any]
+Event = dict[str, Any]
 # Beyond this the oldest are forgotten; AWS keeps 90 days.
 MOST_EVENTS = 20_000
 MOST_RESULTS = 50
-_ATTRIBUTES = ("EventId", "EventName", "EventSource", "ReadOnly", "AccessKeyId", "Username")
-_OF_RESOURCES = ("ResourceName", "ResourceType")
+_ATTRIBUTES = (
+    *("EventId", "EventName", "EventSource", "ReadOnly", "AccessKeyId", "Username"),
+    *("ResourceName", "ResourceType"),
+)
 
 
-class LookupRefused(Exception):
-    """The reason why LookupEvents refuses its attributes."""
-
-
-def shown(record: Record) -> dict[str, Any]:
+def shown(record: Record) -> Event:
     """A record as LookupEvents gives it; times in seconds."""
     identity = record["userIdentity"]
     session = str(identity.get("arn", "")).rpartition("/")[2]
@@ -68,16 +67,7 @@ class EventHistory:
 
     def install(self) -> None:
         """Hook the action; once per process. MiniStack asks IAM before it comes here."""
-
-        def answer(asked: Mapping[str, Any]) -> Any:
-            try:
-                found = self.look_up(asked, get_account_id(), get_region())
-            except LookupRefused as refused:
-                return error_response_json("InvalidLookupAttributesException", f"{refused}", 400)
-            json_type = {"Content-Type": "application/x-amz-json-1.1"}
-            return 200, json_type, json.dumps(found).encode()
-
-        cloudtrail._DISPATCH["LookupEvents"] = answer
+        cloudtrail._DISPATCH["LookupEvents"] = self._look_up
 
     def take(self, record: Record) -> None:
         """Keep a record if it is a management event."""
@@ -103,40 +93,31 @@ class EventHistory:
         self._events.clear()
         self._events.extend((next(self._numbers), each) for each in sorted(moved, key=_seconds))
 
-    def look_up(self, asked: Mapping[str, Any], account: str, region: str) -> dict[str, Any]:
-        """Answer LookupEvents, newest first; raises LookupRefused."""
-        name, value = _attribute(asked.get("LookupAttributes") or [])
+    def _look_up(self, asked: Mapping[str, Any]) -> Any:
+        """Answer LookupEvents, newest first."""
+        attributes = asked.get("LookupAttributes") or []
+        if len(attributes) > 1 or any(e.get("AttributeKey") not in _ATTRIBUTES for e in attributes):
+            said = f"Give one attribute with a value, out of {', '.join(_ATTRIBUTES)}."
+            return error_response_json("InvalidLookupAttributesException", said, 400)
         start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
         most = min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
         below = float(asked.get("NextToken") or "inf")
+        here = (get_account_id(), get_region())
         found = (
             (number, event)
-            for number, event in self._shown(account, region, below)
-            if start <= event["EventTime"] <= end and (not name or value in _values(event, name))
+            for number, record in reversed(tuple(self._events))
+            if number < below and (record["recipientAccountId"], record["awsRegion"]) == here
+            if start <= (event := shown(record))["EventTime"] <= end
+            if all(_has(event, each) for each in attributes)
         )
         page = list(itertools.islice(found, most + 1))
         more = {"NextToken": str(page[most - 1][0])} if len(page) > most else {}
-        return {"Events": [event for _, event in page[:most]], **more}
-
-    def _shown(self, account: str, region: str, below: float) -> Iterator[tuple[int, Any]]:
-        for number, record in reversed(tuple(self._events)):
-            is_here = (record["recipientAccountId"], record["awsRegion"]) == (account, region)
-            if is_here and number < below:
-                yield number, shown(record)
+        answer = {"Events": [event for _, event in page[:most]], **more}
+        json_type = {"Content-Type": "application/x-amz-json-1.1"}
+        return 200, json_type, json.dumps(answer).encode()
 
 
-def _attribute(given: list[Mapping[str, str]]) -> tuple[str, str]:
-    if not given:
-        return "", ""
-    name, value = given[0].get("AttributeKey", ""), given[0].get("AttributeValue", "")
-    if len(given) > 1 or name not in _ATTRIBUTES + _OF_RESOURCES or not value:
-        text = f"Give one attribute with a value, out of {', '.join(_ATTRIBUTES + _OF_RESOURCES)}."
-        raise LookupRefused(text)
-    return name, value
-
-
-def _values(event: Mapping[str, Any], name: str) -> list[Any]:
-    """What an event says under the name of a lookup attribute."""
-    if name in _OF_RESOURCES:
-        return [each[name] for each in event["Resources"]]
-    return [event.get(name, "")]
+def _has(event: Event, attribute: Mapping[str, str]) -> bool:
+    """Tell whether an event, or a resource of it, has a lookup attribute's value."""
+    name, value = attribute["AttributeKey"], attribute.get("AttributeValue", "")
+    return any(each.get(name) == value for each in (event, *event["Resources"]))

@@ -7,28 +7,20 @@ whether AWS records theirs is not documented.
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 from local_account.account_page import Application, Message, Receive, Send, whole_body
-from local_account.cloudtrail.calls import JSON_TARGET, Answer, Call, read_answer, read_call
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.record import account_of, as_seen_by, identity_of, owner_of, record_of
+from local_account.cloudtrail.record import JSON_TARGET, Exchange, record_of
 from local_account.cloudtrail.trails import destinations_of
-from local_account.where import HOST, REGION
+from local_account.where import HOST
 
-# Calls whose signature nobody's account can be found for are not in anybody's trail.
-_NOT_SIGNED = frozenset(
-    {
-        *("IncompleteSignature", "InvalidClientTokenId", "InvalidToken"),
-        *("MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException"),
-    }
-)
 # The loopback interface stands in for TLS, which policies demand as aws:SecureTransport: the
 # account sees every call as a proxy that ends TLS would tell it.
 _ENDED_TLS = (b"x-forwarded-proto", b"https")
+_REQUEST_ID = "x-amzn-requestid"
 
 
 @dataclass(frozen=True)
@@ -46,61 +38,37 @@ class CloudTrail:
         if not headers.get("x-amz-target", "").startswith(JSON_TARGET):
             await self.emulator(scope, receive, send)
             return
-        body = await whole_body(receive)
-        answer = _Collected()
-        await self.emulator(scope, _replay(body, receive), answer.collect)
-        if answer.messages:
-            answer.give_request_id()
+        body, answer = await whole_body(receive), list[Message]()
+
+        async def hold_back(message: Message) -> None:
+            answer.append(message)
+
+        await self.emulator(scope, _replay(body, receive), hold_back)
+        if answer:
+            start, *rest = answer
+            if _REQUEST_ID not in _text(start["headers"]):  # as in MiniStack's denials
+                given = (_REQUEST_ID.encode(), str(uuid.uuid4()).encode())
+                start["headers"] = [*start["headers"], given]
             # Recorded before it is sent: who has the answer may look for the record.
-            self._record(scope, headers, body, answer)
-        for message in answer.messages:
+            self._take(
+                Exchange(
+                    headers=headers,
+                    body=body,
+                    source_ip=(scope.get("client") or (HOST,))[0],
+                    status=int(start["status"]),
+                    answer_headers=_text(start["headers"]),
+                    answer_body=b"".join(each.get("body", b"") for each in rest),
+                )
+            )
+        for message in answer:
             await send(message)
 
-    def _record(
-        self, scope: Message, headers: dict[str, str], body: bytes, collected: _Collected
-    ) -> None:
-        source_ip = (scope.get("client") or (HOST,))[0]
-        call = read_call(headers, body, source_ip, REGION)
-        answer = read_answer(collected.status, collected.headers, collected.body)
-        if call is not None and answer.error_name not in _NOT_SIGNED:
-            self.take(call, answer)
-
-    def take(self, call: Call, answer: Answer) -> None:
+    def _take(self, exchange: Exchange) -> None:
         """Record a call in the event history, and where a trail logs it."""
-        caller = identity_of(call.access_key, account_of(call.access_key))
-        identity = as_seen_by(caller, owner_of(call, caller))
-        record = record_of(call, answer, identity, datetime.now(UTC))
-        self.history.take(record)
-        if destinations := destinations_of(record, record["recipientAccountId"]):
-            self.delivery.take(record, destinations)
-
-
-@dataclass(frozen=True)
-class _Collected:
-    """An answer, held back until it is recorded."""
-
-    messages: list[Message] = field(default_factory=list)
-
-    async def collect(self, message: Message) -> None:
-        self.messages.append(message)
-
-    @property
-    def status(self) -> int:
-        return int(self.messages[0]["status"])
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return _text(self.messages[0]["headers"])
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(each.get("body", b"") for each in self.messages[1:])
-
-    def give_request_id(self) -> None:
-        """MiniStack's denials carry no id; AWS's do."""
-        if "x-amzn-requestid" not in self.headers:
-            given = (b"x-amzn-requestid", str(uuid.uuid4()).encode())
-            self.messages[0]["headers"] = [*self.messages[0]["headers"], given]
+        if record := record_of(exchange):
+            self.history.take(record)
+            if destinations := destinations_of(record, record["recipientAccountId"]):
+                self.delivery.take(record, destinations)
 
 
 def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:

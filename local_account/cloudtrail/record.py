@@ -1,5 +1,6 @@
-"""One CloudTrail record of one SQS call, in the shape that AWS documents.
+"""One CloudTrail record of one SQS call and its answer, in the shape that AWS documents.
 
+Calls are read from the wire: the JSON protocol of current SDKs.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
 No failed SQS record is public: that it keeps requestParameters and resources, how its errorCode is
@@ -8,105 +9,122 @@ spelled, and readOnly of ReceiveMessage are assumptions. tlsDetails is left out:
 
 from __future__ import annotations
 
+import json
 import re
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
-from local_account.cloudtrail.calls import Answer, Call
-from local_account.where import ACCOUNT
+from local_account.where import ACCOUNT, REGION
 from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
 HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"
+JSON_TARGET = "AmazonSQS."
 LONGEST_MESSAGE = 1024
 # Not in any sample of AWS's, and sensitive.
 _LEFT_OUT = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttributes"})
 # Their members are named by the caller, not by the API.
 _MAPS = frozenset({"Attributes", "Tags"})
 _READING = ("Get", "List", "Receive")
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
+# Calls whose signature nobody's account can be found for are not in anybody's trail.
+_NOT_SIGNED = (
+    *("IncompleteSignature", "InvalidClientTokenId", "InvalidToken"),
+    *("MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException"),
+)
 _ACCOUNT = re.compile(r"\d{12}")
+_CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/")
+Record = dict[str, Any]
 
 
-def record_of(
-    call: Call, answer: Answer, identity: Mapping[str, Any], at: datetime
-) -> dict[str, Any]:
-    """The record of a call that `identity` made, as the queue's owner sees it."""
-    account = owner_of(call, identity)
-    is_data = call.action in DATA_EVENT_NAMES
-    record: dict[str, Any] = {
+@dataclass(frozen=True)
+class Exchange:
+    """A call and its answer, as they went over the wire; names of headers are in lower case."""
+
+    headers: Mapping[str, str]
+    body: bytes
+    source_ip: str
+    status: int
+    answer_headers: Mapping[str, str]
+    answer_body: bytes
+
+
+def record_of(exchange: Exchange) -> Record | None:
+    """The record that the queue's owner gets; None where AWS would have recorded nothing."""
+    parameters, answer = _object(exchange.body or b"{}"), _object(exchange.answer_body) or {}
+    error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
+    failed = exchange.status >= 400
+    if parameters is None or (failed and error_name in _NOT_SIGNED):
+        return None
+    action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
+    signed = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
+    access_key, region = signed.groups() if signed else ("", REGION)
+    caller = identity_of(access_key, _account_of(access_key))
+    account, queue = _queue_of(action, parameters, str(caller["accountId"]))
+    failure = _failure(exchange.answer_headers, error_name, answer) if failed else {}
+    is_denied = failure.get("errorCode") in ("AccessDenied", "AccessDeniedException")
+    is_data, is_reading = action in DATA_EVENT_NAMES, action.startswith(_READING)
+    shown = _camel(parameters)
+    if "queueUrl" in shown:
+        shown["queueUrl"] = f"https://sqs.{region}.amazonaws.com/{account}/{queue}"
+    record: Record = {
         "eventVersion": EVENT_VERSION,
-        "userIdentity": identity,
-        "eventTime": _time(at),
+        "userIdentity": _as_seen_by(caller, account),
+        "eventTime": _time(datetime.now(UTC)),
         "eventSource": "sqs.amazonaws.com",
-        "eventName": call.action,
-        "awsRegion": call.region,
-        "sourceIPAddress": call.source_ip,
-        "userAgent": call.user_agent,
-        **_failure(answer),
-        "requestParameters": _request_parameters(call, answer, account),
-        "responseElements": _response_elements(call, answer),
-        "requestID": answer.request_id,
+        "eventName": action,
+        "awsRegion": region,
+        "sourceIPAddress": exchange.source_ip,
+        "userAgent": exchange.headers.get("user-agent", ""),
+        **failure,
+        # Nothing, as in other services' records of denied calls.
+        "requestParameters": None if is_denied else shown,
+        "responseElements": None if failed or is_reading or not answer else _camel(answer),
+        "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
         "eventID": str(uuid.uuid4()),
-        "readOnly": call.action.startswith(_READING),
+        "readOnly": is_reading,
         "eventType": "AwsApiCall",
         "managementEvent": not is_data,
         "recipientAccountId": account,
         "eventCategory": "Data" if is_data else "Management",
     }
-    if account != identity["accountId"]:
+    if account != caller["accountId"]:
         record["sharedEventID"] = str(uuid.uuid4())
-    if queue := queue_name(call):
-        arn = f"arn:aws:sqs:{call.region}:{account}:{queue}"
+    if queue:
+        arn = f"arn:aws:sqs:{region}:{account}:{queue}"
         record["resources"] = [{"accountId": account, "type": "AWS::SQS::Queue", "ARN": arn}]
     return record
 
 
-def owner_of(call: Call, identity: Mapping[str, Any]) -> str:
-    """The account of the queue that a call names, or the caller's."""
-    owner = str(call.parameters.get("QueueUrl") or "").rstrip("/").split("/")[-2:-1]
-    return owner[0] if owner and _ACCOUNT.fullmatch(owner[0]) else str(identity["accountId"])
-
-
-def queue_name(call: Call) -> str:
-    """The queue that a call names; a wildcard for ListQueues, as in AWS's records."""
-    if call.action == "ListQueues":
-        return "*"
-    url = str(call.parameters.get("QueueUrl") or "")
-    arn = str(call.parameters.get("SourceArn") or "")  # of what is about move tasks
-    name = call.parameters.get("QueueName") or arn.rpartition(":")[2]
-    return url.rstrip("/").rpartition("/")[2] or str(name)
-
-
-def _failure(answer: Answer) -> dict[str, str]:
-    if answer.error_code is None:
-        return {}
-    return {
-        "errorCode": answer.error_code,
-        "errorMessage": (answer.error_message or "")[:LONGEST_MESSAGE],
-    }
-
-
-def _request_parameters(call: Call, answer: Answer, account: str) -> dict[str, Any] | None:
-    if answer.error_code in _DENIED:
-        return None  # as other services' records of denied calls
-    shown: dict[str, Any] = _camel(call.parameters)
-    if "queueUrl" in shown:
-        host = f"https://sqs.{call.region}.amazonaws.com"
-        shown["queueUrl"] = f"{host}/{account}/{queue_name(call)}"
-    return shown
-
-
-def _response_elements(call: Call, answer: Answer) -> dict[str, Any] | None:
-    if answer.error_code or call.action.startswith(_READING) or not answer.elements:
+def _object(body: bytes) -> Mapping[str, Any] | None:
+    try:
+        content = json.loads(body)
+    except ValueError:
         return None
-    elements: dict[str, Any] = _camel(answer.elements)
-    return elements
+    return content if isinstance(content, dict) else None
+
+
+def _queue_of(action: str, parameters: Mapping[str, Any], caller: str) -> tuple[str, str]:
+    """(account, name) of the queue that a call names; a wildcard for ListQueues, as in AWS's."""
+    *_, owner, name = ["", "", *str(parameters.get("QueueUrl") or "").rstrip("/").split("/")]
+    source = str(parameters.get("SourceArn") or "")  # of what is about move tasks
+    name = name or str(parameters.get("QueueName") or source.rpartition(":")[2])
+    account = owner if _ACCOUNT.fullmatch(owner) else caller
+    return account, "*" if action == "ListQueues" else name
+
+
+def _failure(
+    headers: Mapping[str, str], error_name: str, answer: Mapping[str, Any]
+) -> dict[str, str]:
+    """The code as SDKs show it, and the message."""
+    code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
+    message = str(answer.get("message") or answer.get("Message") or "")
+    return {"errorCode": code, "errorMessage": message[:LONGEST_MESSAGE]}
 
 
 def _camel(value: Any) -> Any:
@@ -126,7 +144,7 @@ def _shown(name: str, value: Any) -> Any:
     return value if name in _MAPS else _camel(value)
 
 
-def account_of(access_key: str) -> str:
+def _account_of(access_key: str) -> str:
     """The account that an access key belongs to; this one for a key that is nobody's."""
     if session := sts._sessions.get(access_key):
         return str(session["Arn"]).split(":")[4]
@@ -135,15 +153,12 @@ def account_of(access_key: str) -> str:
     return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
 
 
-def as_seen_by(identity: dict[str, Any], owner: str) -> dict[str, Any]:
+def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
     """Who called, as the records of `owner` say: of another account's callers no ARN."""
     if identity["accountId"] == owner:
         return identity
-    return {
-        "type": "AWSAccount",
-        "principalId": identity["principalId"],
-        "accountId": identity["accountId"],
-    }
+    shown = {name: identity[name] for name in ("principalId", "accountId")}
+    return {"type": "AWSAccount", **shown}
 
 
 def identity_of(access_key: str, account: str) -> dict[str, Any]:
@@ -152,14 +167,14 @@ def identity_of(access_key: str, account: str) -> dict[str, Any]:
     if isinstance(credential, iam_evaluator.CredentialResolutionError):
         return {"type": "AWSAccount", "principalId": account, "accountId": account}
     identity: dict[str, Any] = {
-        "type": {"User": "IAMUser"}.get(credential.principal_type, credential.principal_type),
+        "type": credential.principal_type,
         "principalId": credential.principal_id,
         "arn": credential.principal_arn,
         "accountId": credential.account_id,
         "accessKeyId": access_key,
     }
     if credential.principal_type == "User":
-        identity["userName"] = credential.principal_name
+        identity |= {"type": "IAMUser", "userName": credential.principal_name}
     if credential.principal_type == "AssumedRole":
         _, role_name, session_name = credential.principal_arn.split("/", 2)
         role = iam._roles.get_scoped(credential.account_id, None, role_name) or {}

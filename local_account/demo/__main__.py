@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import Stage
 from local_account.demo.story import Story, stories_of
-from local_account.listening import port_of
+from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
 
 RESULT = Path("build/demo/result.json")
@@ -63,7 +62,7 @@ def _require_writable(folder: Path) -> None:
 def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     """Run each on an account of its own: failures of one would be a mass symptom in the next.
 
-    Several have a folder each; the last one's page, and the notifications of all, stand beside.
+    What is left is the last one's page, and the notifications of all.
     """
     folder, results, is_as_claimed = RESULT.parent, list[verdict.Result](), True
     for name in (*(name for name, _ in LEFT), RESULT.name):
@@ -71,19 +70,10 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     for name, story in stories.items():
         if len(stories) > 1:
             console.rule(f"story: {name}", align="left")
-        own = folder if len(stories) == 1 else folder / name
-        own.mkdir(exist_ok=True)
-        result, holds = _run_in_account(name, story, port, console, own)
+        result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
-    result = verdict.joined(results)
-    if len(stories) > 1:
-        texts = [(folder / name / mailbox.FILE).read_text() for name in stories]
-        (folder / mailbox.FILE).write_text(mailbox.BETWEEN.join(texts))
-        if result["report"]:
-            shutil.copy(Path(result["report"]).with_name(nightly.MAIL), folder)
-            result["report"] = str(shutil.copy(result["report"], folder))
-    verdict.write_result(RESULT, result)
+    verdict.write_result(RESULT, verdict.joined(results))
     files = [(folder / name, says) for name, says in LEFT]
     left = [*files, (RESULT, "all of it, for machines")]
     console.print(picture.farewell(left, is_as_claimed=is_as_claimed))
@@ -91,7 +81,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
 
 
 def _run_in_account(
-    name: str, story: Story, port: int, console: Console, folder: Path
+    name: str, story: Story, port: int, console: Console
 ) -> tuple[verdict.Result, bool]:
     """Return the result, and whether it ended as claimed; raise AccountFailed."""
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
@@ -104,7 +94,7 @@ def _run_in_account(
     with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
         stage = STAGES.get(name, Stage)(story, account, console)
         stage.run()
-        return _judged(stage, folder)
+        return _judged(stage, RESULT.parent)
 
 
 def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:

@@ -6,8 +6,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from local_account.process import STACK_NAME, LocalAccount
 from mendq.model.case import Severity
@@ -89,37 +90,32 @@ class Mailbox:
             account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
         return cls(sqs, url, topics)
 
-    def look(self, wait_seconds: int = 0) -> list[Message]:
-        """Return the new messages; wait that long for the first one, of whatever kind."""
+    def look(self) -> list[Message]:
+        """Return the new messages."""
         new: list[Message] = []
-        while found := self._received(wait_seconds):
-            wait_seconds = 0
+        received = partial(
+            self.sqs.receive_message, QueueUrl=self.queue_url, MaxNumberOfMessages=10
+        )
+        while found := received().get("Messages"):
             for each in found:
-                notice = Notice.read(each.severity, each.text)
-                self.notices += [notice] if notice else []
-                new += [] if notice else [each]
+                handle = each["ReceiptHandle"]
+                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=handle)
+                envelope = json.loads(each["Body"])
+                severity, text = self.severities[envelope["TopicArn"]], envelope["Message"]
+                if notice := Notice.read(severity, text):
+                    self.notices.append(notice)
+                else:
+                    new.append(Message(severity, envelope.get("Subject") or "", text))
         self.messages += new
         return new
 
-    def _received(self, wait_seconds: int) -> list[Message]:
-        answer = self.sqs.receive_message(
-            QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=wait_seconds
-        )
-        found = answer.get("Messages", [])
-        for each in found:
-            self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=each["ReceiptHandle"])
-        return [self._read(json.loads(each["Body"])) for each in found]
-
-    def _read(self, envelope: Mapping[str, Any]) -> Message:
-        severity = self.severities[envelope["TopicArn"]]
-        return Message(severity, envelope.get("Subject") or "", envelope["Message"])
-
 
 def write(messages: Sequence[Message], path: Path) -> None:
-    """Write every message in full, in the order they came."""
-    texts = (f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages)
+    """Add every message in full, in the order they came."""
+    texts = [f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(BETWEEN.join(texts))
+    before = [path.read_text()] if path.exists() and path.stat().st_size else []
+    path.write_text(BETWEEN.join([*before, *texts]))
 
 
 def _topics(account: LocalAccount) -> dict[str, Severity]:

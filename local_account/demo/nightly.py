@@ -80,6 +80,7 @@ class NightlyRuns:
         services = ("s3", "emr-serverless", "scheduler")
         self.s3, self.emr, self.scheduler = map(self.stage.account.client, services)
         self.outputs: Mapping[str, str] = self.stage.account.outputs
+        self.application = self.outputs["NightlyApplication"]
 
     def end(self) -> Ending:
         """Run the nightly job and the week of the story, copy page and mail; raise
@@ -98,12 +99,14 @@ class NightlyRuns:
         ):
             self.stage.console.print(picture.job_ended(*self._run(job, at)))
         verdict = self._until(self._verdict, "the report, which the summary's arrival starts")
-        (page,) = self._only(self._pages(), "pages lie in the report bucket")
-        (self.folder / REPORT).write_bytes(self._read(page))
+        pages = [each for each in self._keys("report/") if each.endswith("/report.html")]
         mails = self._until(lambda: self.stage.account.mails, "the report's mail")
-        (mail,) = self._only(mails, "mails of the report were sent")
-        (self.folder / MAIL).write_bytes(mail["raw"].encode())
-        return Ending(self._incidents(), verdict)
+        if (len(pages), len(mails)) != (1, 1):
+            raise NightlyFailed(f"{len(pages)} pages and {len(mails)} mails, expected one of each")
+        (self.folder / REPORT).write_bytes(self._read(pages[0]))
+        (self.folder / MAIL).write_bytes(mails[0]["raw"].encode())
+        files = [io.BytesIO(self._read(key)) for key in self._keys("incidents/")]
+        return Ending([row for file in files for row in pq.read_table(file).to_pylist()], verdict)
 
     def _run(self, job: str, at: datetime) -> tuple[str, float, list[str]]:
         """Fire the schedule that starts `job`, and return its run's name, seconds and words.
@@ -113,34 +116,22 @@ class NightlyRuns:
         began = time.monotonic()
         self._until(lambda: not self._runs(ACTIVE), "the end of a run that was there before")
         known = self._runs()
-        self.stage.account.fire(self._schedule_of(job), at)
+        names = [each["Name"] for each in self.scheduler.list_schedules()["Schedules"]]
+        inputs = {name: self.scheduler.get_schedule(Name=name)["Target"]["Input"] for name in names}
+        (schedule,) = (name for name, each in inputs.items() if json.loads(each).get("job") == job)
+        self.stage.account.fire(schedule, at)
         (run_id,) = self._until(lambda: self._runs() - known, f"the run of the {job} to start")
-        application = self.outputs["NightlyApplication"]
-
-        def ended() -> dict[str, Any] | None:
-            answer = self.emr.get_job_run(applicationId=application, jobRunId=run_id)
-            run: dict[str, Any] = answer["jobRun"]
-            return run if run["state"] in ENDED else None
-
-        run = self._until(ended, f"the {job} on Spark")
+        self._until(lambda: run_id in self._runs(ENDED), f"the {job} on Spark")
+        run = self.emr.get_job_run(applicationId=self.application, jobRunId=run_id)["jobRun"]
         if run["state"] != "SUCCESS":
             raise NightlyFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
-        log = f"logs/applications/{application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
+        log = f"logs/applications/{self.application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
         said = gzip.decompress(self._read(log)).decode("utf-8", "replace").splitlines()
         return run["name"], time.monotonic() - began, said
 
-    def _schedule_of(self, job: str) -> str:
-        """The schedule whose input names the job."""
-        for each in self.scheduler.list_schedules()["Schedules"]:
-            target = self.scheduler.get_schedule(Name=each["Name"])["Target"]
-            if json.loads(target["Input"]).get("job") == job:
-                return str(each["Name"])
-        raise NightlyFailed(f"no schedule starts the {job}")
-
     def _runs(self, states: tuple[str, ...] = ()) -> set[str]:
         """The ids of the runs in `states`, or of all."""
-        application = self.outputs["NightlyApplication"]
-        listed = self.emr.list_job_runs(applicationId=application, states=list(states))
+        listed = self.emr.list_job_runs(applicationId=self.application, states=list(states))
         return {each["id"] for each in listed["jobRuns"]}
 
     def _verdict(self) -> Any:
@@ -152,22 +143,9 @@ class NightlyRuns:
         listed = self.s3.list_objects_v2(Bucket=self.outputs["ReportBucket"], Prefix=prefix)
         return [each["Key"] for each in listed.get("Contents", [])]
 
-    def _pages(self) -> list[str]:
-        return [key for key in self._keys("report/") if key.endswith("/report.html")]
-
-    def _incidents(self) -> list[dict[str, Any]]:
-        files = (io.BytesIO(self._read(key)) for key in self._keys("incidents/"))
-        return [row for file in files for row in pq.read_table(file).to_pylist()]
-
     def _read(self, key: str) -> bytes:
         bucket = self.outputs["ReportBucket"]
         return bytes(self.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-
-    @staticmethod
-    def _only(found: list[Any], what: str) -> list[Any]:
-        if len(found) != 1:
-            raise NightlyFailed(f"{len(found)} {what}, expected one")
-        return found
 
     def _until(self, happened: Callable[[], Any], what: str) -> Any:
         """Return what `happened` gives once that is something; raise NightlyFailed."""

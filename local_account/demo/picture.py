@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -50,6 +51,15 @@ def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType
     grid.add_column(overflow="fold", style=style)
     grid.add_row(f"{watch.seconds():.1f} s", Text(name), Text(what))
     return grid
+
+
+def command(line: str, code: int, text: str) -> RenderableType:
+    """A command that has ended, at full width, as a terminal would have it."""
+    return Group(
+        Rule(Text(f"$ {line}", style="bold"), align="left", style="cyan"),
+        Text(text.strip("\n")),
+        Rule(Text(f"exit {code}", style="dim"), align="right", style="cyan"),
+    )
 
 
 def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, str]:

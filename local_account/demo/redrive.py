@@ -189,11 +189,11 @@ def sent_by(progress: RedriveProgress) -> str:
     return f"ramp {progress.current.number}" if progress.current.number else "canary"
 
 
-def seconds_left(progress: RedriveProgress | None, now: datetime) -> float:
+def seconds_left(progress: RedriveProgress | None) -> float:
     """How long a soak lasts yet."""
     if progress is None or progress.stage is not At.SOAK or progress.current.soak_ends_at is None:
         return 0.0
-    return max(0.0, (progress.current.soak_ends_at - now).total_seconds())
+    return max(0.0, (progress.current.soak_ends_at - datetime.now(UTC)).total_seconds())
 
 
 def would_halt(moved: int, returned: int) -> str:
@@ -315,7 +315,7 @@ class RedriveStage(Stage):
         now = time.monotonic
         look_until(now() + TICK_SECONDS, lambda: (self.progress.n if self.progress else 0) > before)
         look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
-        look_until(now() + seconds_left(self.progress, datetime.now(UTC)), lambda: False)
+        look_until(now() + seconds_left(self.progress), lambda: False)
 
     def _look_at_course(self) -> None:
         """Look, and say each stage once; and once that the shipped bounds would end it here."""
@@ -342,23 +342,20 @@ class RedriveStage(Stage):
     def drawn(self) -> Iterator[RenderableType]:
         """The queues, and below them where the messages are."""
         yield from super().drawn()
-        if self.progress is None:
+        if (progress := self.progress) is None:
             return
-        progress, left = self.progress, seconds_left(self.progress, datetime.now(UTC))
-        stage = (
-            f"soak after {sent_by(progress)}, {left:.1f} s left" if left else f"{progress.stage}"
-        )
+        left, stage = seconds_left(progress), str(progress.stage)
+        if left:
+            stage = f"soak after {sent_by(progress)}, {left:.1f} s left"
         counts = f"moved {progress.moved}  came back {progress.returned}"
         parts = ("\nredrive  ", "bold"), (f"{stage:<30}", "bold cyan"), (counts, "dim")
-        quarantine = self._quarantine()
-        rows = (
+        quarantine, grid = self._quarantine(), Table.grid(padding=(0, 1))
+        for name, messages, style in (
             (DEAD, messages_in(self.sqs, self.dead), "red"),
             (SOURCE, messages_in(self.sqs, self.source), "yellow"),
             ("handled", len(self.memory.noted), "green"),
             ("quarantine", messages_in(self.sqs, quarantine) if quarantine else 0, "magenta"),
-        )
-        grid = Table.grid(padding=(0, 1))
-        for name, messages, style in rows:
+        ):
             bar = Text("━" * (messages * BAR // len(ORDERS)), style=style)
             grid.add_row(Text(name), Text(f"{messages:4}", style=style), bar)
         yield Group(Text.assemble(*parts), grid)

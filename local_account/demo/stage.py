@@ -6,8 +6,11 @@ A line of a script is the name of a method here and its arguments.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,17 +24,19 @@ from rich.live import Live
 
 from local_account.demo import picture
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.steering import FOLLOW_UP, SCAN, DeployedSchedule, OperatorShell
 from local_account.demo.story import BadQueue, Calls, Story, symptom_of
 from local_account.demo.traffic import Caller, Running
 from local_account.demo.watching import Observation, Watch, configuration, messages_in
 from local_account.process import LocalAccount
+from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
 from mendq.cases import items
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Timing
 
-PATIENCE_SECONDS = 90.0
+FOLLOW_UP, SCAN = "FollowUpFunction", "ScanFunction"
+DONE = 0  # the exit code of a command
+PATIENCE_SECONDS, COMMAND_SECONDS = 90.0, 120
 LOOK_EVERY_SECONDS = 0.25
 FIRE_AGAIN_SECONDS = 3.0
 A_MINUTE = timedelta(minutes=1)
@@ -42,6 +47,20 @@ _OF_A_QUEUE = re.compile(r"{(\S+?)}")
 
 class ScriptFailed(Exception):
     """What did not come in time, or ended otherwise than the script says."""
+
+
+def fire(account: LocalAccount, output: str, at: datetime | None = None) -> None:
+    """Fire the schedule that starts the function which an output of the stack names.
+
+    It fires by itself as well. None: for what is due now.
+    """
+    function, scheduler = account.outputs[output], account.client("scheduler")
+    (name,) = (
+        each["Name"]
+        for each in scheduler.list_schedules()["Schedules"]
+        if each["Target"]["Arn"].endswith(f":{function}")
+    )
+    account.fire(name, at or datetime.now(UTC))
 
 
 class Stage:
@@ -56,7 +75,6 @@ class Stage:
         sqs, s3, cloudwatch = map(account.client, ("sqs", "s3", "cloudwatch"))
         self.watch = Watch(sqs, s3, cloudwatch, account.outputs["CaseBucket"])
         self.mailbox = Mailbox.open(account)
-        self.shell = OperatorShell(account, console.width)
         self.faults: list[str] = []
         self.clock_put_forward: list[str] = []
         self.floors_lowered: list[str] = []
@@ -244,7 +262,7 @@ class Stage:
 
     def follow_up(self, state: str, *names: str) -> None:
         """Fire the follow-up until these cases come to a state; fired again it does no harm."""
-        schedule, fired_at = DeployedSchedule.of(self.account, FOLLOW_UP), float("-inf")
+        fired_at = float("-inf")
 
         def happened() -> bool:
             nonlocal fired_at
@@ -252,7 +270,7 @@ class Stage:
                 return True
             if time.monotonic() >= fired_at + FIRE_AGAIN_SECONDS:
                 fired_at = time.monotonic()
-                schedule.fire(self._at)
+                fire(self.account, FOLLOW_UP, self._at)
             return False
 
         self.until(happened, f"{state} of {', '.join(names)}")
@@ -261,7 +279,7 @@ class Stage:
     def next_minute(self) -> None:
         """Fire the follow-up a minute after it was fired last."""
         self._at = (self._at or datetime.now(UTC)) + A_MINUTE
-        DeployedSchedule.of(self.account, FOLLOW_UP).fire(self._at)
+        fire(self.account, FOLLOW_UP, self._at)
 
     def put_forward_until_proven(self, *names: str) -> None:
         """Fire the follow-up for when these fixes can be proven, from now on."""
@@ -303,7 +321,7 @@ class Stage:
         """Begin the hour's scan now: where this hour's was before the story, once more."""
         table, note = self.account.outputs["CaseTable"], items.key(items.ACCOUNT, "scan")
         self.account.client("dynamodb").delete_item(TableName=table, Key=note)
-        DeployedSchedule.of(self.account, SCAN).fire()
+        fire(self.account, SCAN)
         self._say_of_the_clock("the hour's scan is begun now instead of within ten minutes")
 
     def mendq(self, line: str, code: int) -> None:
@@ -317,11 +335,34 @@ class Stage:
                 return f"{self._begun:%Y-%m-%dT%H:%M:%SZ}"
             return str(self.watch.transitions(found[1])[-1]["case_id"])
 
-        done = self.shell.mendq(*shlex.split(_OF_A_QUEUE.sub(filled, line)))
-        self.console.print(done.shown())
-        if done.code != code:
-            raise ScriptFailed(f"{done.line} exited with {done.code}, expected {code}")
+        words = ["mendq", *shlex.split(_OF_A_QUEUE.sub(filled, line))]
+        ended, text = self._run(words)
+        self.console.print(picture.command(shlex.join(words), ended, text))
+        if ended != code:
+            raise ScriptFailed(f"{shlex.join(words)} exited with {ended}, expected {code}")
         self.look()
+
+    def _run(self, words: list[str]) -> tuple[int, str]:
+        """Run `mendq` as somebody without a terminal; it never waits for an answer."""
+        operator = {
+            "AWS_ENDPOINT_URL": self.account.endpoint_url,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "COLUMNS": f"{self.console.width}",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "mendq.cli", *words[1:]],
+            cwd=REPOSITORY,
+            env={**os.environ, **operator},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        return done.returncode, done.stdout
 
     def have_a_person_set(self, name: str) -> None:
         """Write what a person writes over Mendq's value."""

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from local_account.cannot_start import CannotStart
-from local_account.demo.traffic import Crashes, LateDeletes, Nobody, Races, Sends
+from local_account.demo.traffic import Crashes, Extensions, LateDeletes, Nobody, Races, Sends
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Severity, State
@@ -32,14 +32,6 @@ class Calls(StrEnum):
     UNTIL_SHOWN = "until shown"
     UNTIL_ENDED = "until ended"
     ON_CUE = "on cue"
-
-
-class Extensions(Nobody, frozen=True, tag="extensions"):
-    """Requests for more time: the script of the redrive has the consumers that make them."""
-
-    convincing: int = 2
-    noun: ClassVar[str] = "extension"
-    well: ClassVar[str] = "given"
 
 
 class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from botocore.exceptions import ClientError
 from msgspec import Struct
@@ -66,23 +66,17 @@ def numbered(messages: int) -> list[str]:
     return [f"work {n}" for n in range(messages)]
 
 
-class Traffic(Protocol):
-    """One kind of calls: what people call one, what they say of one that ended well.
+class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """One kind of calls by `workers` threads: what people call one, and one that ended well.
 
     So many that ended well are `convincing`: the queue works again, or enough of them went on
     for a scan to see what no call says.
     """
 
-    noun: ClassVar[str]
-    well: ClassVar[str]
-
-    @property
-    def convincing(self) -> int:
-        """The number of calls."""
-
-    @property
-    def workers(self) -> int:
-        """The number of threads that call."""
+    workers: int
+    convincing: int
+    noun: ClassVar[str] = "call"
+    well: ClassVar[str] = "made"
 
     def prepare(self, caller: Caller) -> None:
         """Do once what the calls need."""
@@ -91,22 +85,23 @@ class Traffic(Protocol):
         """Do one round of a worker; return soon after `caller.enough` is set."""
 
 
-class Nobody(Struct, frozen=True, tag_field="kind", tag="nobody"):
+class Nobody(Traffic, frozen=True, kw_only=True, tag="nobody"):
     """A queue that nobody calls: it is its configuration that will hurt."""
 
     workers: int = 0
     convincing: int = 0
-    noun: ClassVar[str] = "call"
-    well: ClassVar[str] = "made"
-
-    def prepare(self, caller: Caller) -> None:
-        """Do nothing."""
-
-    def work(self, caller: Caller) -> None:
-        """Do nothing."""
 
 
-class LateDeletes(Struct, frozen=True, tag_field="kind", tag="late deletes"):
+class Extensions(Traffic, frozen=True, kw_only=True, tag="extensions"):
+    """Requests for more time: the script of the redrive has the consumers that make them."""
+
+    workers: int = 0
+    convincing: int = 2
+    noun: ClassVar[str] = "extension"
+    well: ClassVar[str] = "given"
+
+
+class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
     """Careless consumers of a FIFO queue, one message group each, that work for too long.
 
     With `goes_on` every message that was deleted in time is followed by another.
@@ -138,7 +133,7 @@ class LateDeletes(Struct, frozen=True, tag_field="kind", tag="late deletes"):
                 self._send(caller, message["Attributes"]["MessageGroupId"])
 
 
-class Sends(Struct, frozen=True, tag_field="kind", tag="sends"):
+class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
     """A sender of the same body again and again; `more` stands in each request.
 
     `with_own_id` adds another deduplication id each time; `is_read` has every message that
@@ -154,9 +149,6 @@ class Sends(Struct, frozen=True, tag_field="kind", tag="sends"):
     noun: ClassVar[str] = "send"
     well: ClassVar[str] = "accepted"
 
-    def prepare(self, caller: Caller) -> None:
-        """Do nothing: a send needs nothing before it."""
-
     def work(self, caller: Caller) -> None:
         """Send one message, and pause."""
         own = {"MessageDeduplicationId": uuid.uuid4().hex} if self.with_own_id else {}
@@ -169,7 +161,7 @@ class Sends(Struct, frozen=True, tag_field="kind", tag="sends"):
         caller.enough.wait(SEND_EVERY_SECONDS)
 
 
-class Races(Struct, frozen=True, tag_field="kind", tag="races"):
+class Races(Traffic, frozen=True, kw_only=True, tag="races"):
     """Consumers of a standard queue that work for too long: every late delete is answered 200.
 
     While one works the message is visible again, another receives it, and both delete it. There are
@@ -198,7 +190,7 @@ class Races(Struct, frozen=True, tag_field="kind", tag="races"):
             caller.delete(message)
 
 
-class Crashes(Struct, frozen=True, tag_field="kind", tag="crashes"):
+class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
     """Consumers that receive messages and die of them, each time: no delete at all."""
 
     messages: int = 120

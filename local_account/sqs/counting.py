@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ministack.services import sqs
@@ -30,12 +30,10 @@ _READ_OFF = {
     "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
 }
 MINUTE_SECONDS = 60
-ACTIVE_SECONDS = 6 * 3600
 POISON_AFTER_RECEIVES = 3
 # Lambda's pollers ask with long polls of this length; MiniStack's asks each second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
-_ACCESSED = "local_account_accessed_at"
 _IN = "local_account_in"
 _SINCE = "local_account_since"
 _RECEIVED_BEFORE = "local_account_received_before"
@@ -44,16 +42,20 @@ _RECEIVED_BEFORE = "local_account_received_before"
 class Counting:
     """Counts what happens to queues, and measures them; for several threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._values: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
         self._polled_since: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def install(self) -> None:
         """Hook everything, inside what refuses calls; once per process."""
-        self._note_calls()
         self._count_polls()
+
+        @around(sqs, "_collect_msgs")
+        def collect(inner: Any, queue: Queue, *rest: Any) -> Any:
+            with sqs._queues_lock:
+                self._note_arrivals(queue)
+                return inner(queue, *rest)
 
         @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
         def send(inner: Any, data: Mapping[str, Any], url: str) -> Any:
@@ -77,20 +79,36 @@ class Counting:
             self._count(_queue(data, url), DELETED, len(answer.get("Successful", "1")))
             return answer
 
+    def _count_polls(self) -> None:
+        """What mappings receive and delete inside MiniStack."""
+
+        @around(sqs, "_receive_messages_for_esm")
+        def poll(inner: Any, queue_url: str, most: int) -> Any:
+            received, now = inner(queue_url, most), time.time()
+            if received:
+                self._polled_since.pop(queue_url, None)
+                self._count(sqs._get_q(queue_url), RECEIVED, len(received))
+            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
+                self._polled_since[queue_url] = now
+                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES, 1)
+            return received
+
+        @around(sqs, "_delete_messages_for_esm")
+        def delete(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
+            inner(queue_url, receipt_handles)
+            if receipt_handles:
+                self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
+
     def measure(self) -> None:
         """Measure every queue now, and let those that count nothing report zeros."""
-        now = self._clock()
+        now = time.time()
         for queue in sqs._queues.all_values():
             with sqs._queues_lock:
                 self._note_arrivals(queue)
-                created_at = float(queue["attributes"].get("CreatedTimestamp") or now)
-                accessed_at = queue.get(_ACCESSED, created_at)
-                if not queue["messages"] and now - accessed_at >= ACTIVE_SECONDS:
-                    continue  # as SQS, which reports no idle queue
                 measured = _measured(queue, now)
             with self._lock:
                 for name, value in measured.items():
-                    self._of(queue, name)[_minute(now)] = value
+                    self._values[_arn(queue), name][_minute(now)] = value
             for name in COUNTED:
                 self._count(queue, name, 0)
 
@@ -118,7 +136,7 @@ class Counting:
         self.measure()  # how it stands now belongs to its past
         with self._lock:
             for key, values in self._values.items():
-                if key[0] == queue["attributes"]["QueueArn"]:
+                if key[0] == _arn(queue):
                     self._values[key] = {at - seconds: value for at, value in values.items()}
         for message in queue["messages"]:
             for name in {"sent_at", "enqueued_at", _SINCE} & message.keys():
@@ -126,48 +144,17 @@ class Counting:
             if sent := message.get("sys", {}).get("SentTimestamp"):
                 message["sys"]["SentTimestamp"] = str(int(sent) - seconds * 1000)
 
-    def _note_calls(self) -> None:
-        @around(sqs, "_get_q")
-        def get(inner: Any, url: str, action: str | None = None) -> Any:
-            queue = inner(url, action)
-            queue[_ACCESSED] = self._clock()
-            return queue
-
-        @around(sqs, "_collect_msgs")
-        def collect(inner: Any, queue: Queue, *rest: Any) -> Any:
-            with sqs._queues_lock:
-                self._note_arrivals(queue)
-                return inner(queue, *rest)
-
-    def _count_polls(self) -> None:
-        @around(sqs, "_receive_messages_for_esm")
-        def poll(inner: Any, queue_url: str, most: int) -> Any:
-            received, now = inner(queue_url, most), self._clock()
-            if received:
-                self._polled_since.pop(queue_url, None)
-                self._count(sqs._get_q(queue_url), RECEIVED, len(received))
-            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
-                self._polled_since[queue_url] = now
-                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES, 1)
-            return received
-
-        @around(sqs, "_delete_messages_for_esm")
-        def delete(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
-            inner(queue_url, receipt_handles)
-            if receipt_handles:
-                self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
-
     def _note_arrivals(self, queue: Queue) -> None:
         """Whatever arrives is appended, so that what is not noted yet stands at the end."""
-        arn, sent = queue["attributes"]["QueueArn"], 0
+        sent = 0
         for message in reversed(queue["messages"]):
             noted = message.get(_IN)
-            if noted == arn:
+            if noted == _arn(queue):
                 break
             sqs._ensure_msg_fields(message)
-            message[_IN] = arn
+            message[_IN] = _arn(queue)
             # What is delayed where it is moved to has come all the same.
-            moved_at = min(message["visible_at"], self._clock())
+            moved_at = min(message["visible_at"], time.time())
             message[_SINCE] = float(moved_at) if noted else message["sent_at"]
             message[_RECEIVED_BEFORE] = message["receive_count"] if noted else 0
             sent += not noted
@@ -176,17 +163,18 @@ class Counting:
 
     def _count(self, queue: Queue, name: str, how_many: int) -> None:
         """Add to what this minute has counted; 0 says that the queue was looked at."""
-        minute = _minute(self._clock())
+        minute = _minute(time.time())
         with self._lock:
-            values = self._of(queue, name)
+            values = self._values[_arn(queue), name]
             values[minute] = values.get(minute, 0.0) + how_many
-
-    def _of(self, queue: Queue, name: str) -> dict[float, float]:
-        return self._values[queue["attributes"]["QueueArn"], name]
 
 
 def _minute(at_seconds: float) -> float:
     return float(at_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
+
+
+def _arn(queue: Queue) -> str:
+    return str(queue["attributes"]["QueueArn"])
 
 
 def _queue(data: Mapping[str, Any], url: str) -> Queue:
@@ -198,14 +186,11 @@ def _measured(queue: Queue, now: float) -> dict[str, float]:
     """A message received more than three times here is no longer the oldest, but in FIFO queues."""
     sqs._refresh_counts(queue)
     measured = {name: float(queue["attributes"][read]) for name, read in _READ_OFF.items()}
+    most = float("inf") if queue["is_fifo"] else POISON_AFTER_RECEIVES
     arrivals = [
         each[_SINCE]
         for each in queue["messages"]
-        if _IN in each
-        and (
-            queue["is_fifo"]
-            or each["receive_count"] - each.get(_RECEIVED_BEFORE, 0) <= POISON_AFTER_RECEIVES
-        )
+        if _IN in each and each["receive_count"] - each.get(_RECEIVED_BEFORE, 0) <= most
     ]
     measured[OLDEST_AGE] = float(int(now - min(arrivals))) if arrivals else 0.0
     if queue["is_fifo"]:  # what was never received and is not visible is delayed

@@ -11,7 +11,7 @@ from typing import Any
 from typer.testing import Result
 
 from local_account.demo.mailbox import Mailbox, Message
-from local_account.demo.steering import DONE
+from local_account.demo.stage import DONE
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy

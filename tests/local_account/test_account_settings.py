@@ -41,12 +41,6 @@ def test_of_somebody_elses_trail_nothing_is_selected(tmp_path: Path) -> None:
     assert settings.tag_may_raise_to is Mode.HEAL
 
 
-def test_floors_are_lifted_and_said(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"timing": {"cooldownMinutes": 0}}))
-    assert any("cooldownMinutes" in line for line in checked(raw_settings(path)).floors_lowered())
-
-
 def test_every_mistake_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"mode": "heel", "quues": []}))

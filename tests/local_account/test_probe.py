@@ -54,19 +54,3 @@ def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) ->
         ExpressionAttributeValues={":queue": {"S": arn}},
     )
     assert items["Items"] == []
-
-
-def test_its_role_may_do_nothing_else_to_a_queue(account: LocalAccount) -> None:
-    sqs, sts = account.client("sqs"), account.client("sts")
-    url = sqs.get_queue_url(QueueName=QUEUE_NAME)["QueueUrl"]
-    role = "arn:aws:iam::000000000000:role/mendq-probe-us-east-1"
-    given = sts.assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
-    as_probe = account.client(
-        "sqs",
-        aws_access_key_id=given["AccessKeyId"],
-        aws_secret_access_key=given["SecretAccessKey"],
-        aws_session_token=given["SessionToken"],
-    )
-    refused = pytest.raises(as_probe.exceptions.ClientError, match="AccessDenied")
-    with refused:
-        as_probe.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "31"})

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
+from local_account.cloudtrail.trails import is_logged
 from local_account.process import LocalAccount
+from tests.local_account.callers import user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import Listener, TrailFiles
 
-pytestmark = pytest.mark.account
-
 READ_ONLY_STATE = "ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS"
+# The members of the sample in SQS's developer guide; tlsDetails is missing, there being no TLS.
+SAMPLE = {
+    *("eventVersion", "userIdentity", "eventTime", "eventSource", "eventName", "awsRegion"),
+    *("sourceIPAddress", "userAgent", "requestParameters", "responseElements", "requestID"),
+    *("eventID", "readOnly", "resources", "eventType", "managementEvent", "recipientAccountId"),
+    "eventCategory",
+}
 
 
 def _pattern(queue: Queue, **detail: Any) -> dict[str, Any]:
@@ -27,71 +36,81 @@ def files(account: LocalAccount) -> TrailFiles:
     return TrailFiles(account)
 
 
+@pytest.mark.account
 def test_a_failed_call_reaches_file_and_bus_with_the_id_of_its_answer(
     account: LocalAccount, files: TrailFiles
 ) -> None:
     queue = new_queue(account)
     listener = Listener(account, _pattern(queue, errorCode=[{"exists": True}]))
     called = time.monotonic()
-    error_of(lambda: queue.delete("nonsense"))
+    handle = "nonsense" * 400
+    error_of(lambda: queue.delete(handle))
     (event,) = listener.events(at_least=1)
     assert time.monotonic() - called < 5
     eventually(lambda: files.records(queue, "DeleteMessage"), seconds=5)
     (record,) = files.records(queue, "DeleteMessage")
     assert event["detail"] == record
     assert event["detail-type"] == "AWS API Call via CloudTrail"
+    assert record.keys() == SAMPLE | {"errorCode", "errorMessage"}
     assert record["errorCode"] == "ReceiptHandleIsInvalid"
-    assert record["userIdentity"]["type"] == "Root"
+    assert (record["userIdentity"]["type"], record["responseElements"]) == ("Root", None)
+    assert handle not in json.dumps(record)
 
 
-def test_a_success_is_recorded_too_and_answers_and_records_agree(
+@pytest.mark.account
+def test_a_success_is_recorded_too_and_what_a_message_says_stays_hidden(
     account: LocalAccount, files: TrailFiles
 ) -> None:
     queue = new_queue(account)
-    sent = queue.sqs.send_message(QueueUrl=queue.url, MessageBody="secret words")
-    eventually(lambda: files.records(queue, "SendMessage"))
+    secret = {"k": {"StringValue": "secret words", "DataType": "String"}}
+    message = {"MessageBody": "secret words", "MessageAttributes": secret}
+    sent = queue.sqs.send_message(QueueUrl=queue.url, **message)
+    queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=[{"Id": "1", **message}])
+    queue.attributes()
+    eventually(lambda: files.records(queue, "SendMessageBatch"))
     (record,) = files.records(queue, "SendMessage")
+    assert record.keys() == SAMPLE
     assert record["requestID"] == sent["ResponseMetadata"]["RequestId"]
     assert record["responseElements"]["messageId"] == sent["MessageId"]
-    assert "secret words" not in json.dumps(record)
-    assert "errorCode" not in record
+    assert record["requestParameters"]["queueUrl"].startswith("https://sqs.us-east-1.amazonaws.com")
+    assert "secret words" not in json.dumps([record, *files.records(queue, "SendMessageBatch")])
+    assert (record["eventCategory"], record["readOnly"]) == ("Data", False)
+    eventually(lambda: files.records(queue, "GetQueueAttributes"))
+    read = files.records(queue, "GetQueueAttributes")[0]
+    assert (read["eventCategory"], read["readOnly"]) == ("Data", True)
+    assert read["responseElements"] is None
 
 
+@pytest.mark.account
 def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFiles) -> None:
     queue, iam = new_queue(account), account.client("iam")
-    iam.create_user(UserName="ann")
-    key = iam.create_access_key(UserName="ann")["AccessKey"]
-    ann = account.client(
-        "sqs",
-        aws_access_key_id=key["AccessKeyId"],
-        aws_secret_access_key=key["SecretAccessKey"],
-    )
+    arn, keys = user(account)
     trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
     role = iam.create_role(
         RoleName="worker",
         AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
     )["Role"]
     session = account.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="one")
-    worker = account.client(
-        "sqs",
-        aws_access_key_id=session["Credentials"]["AccessKeyId"],
-        aws_secret_access_key=session["Credentials"]["SecretAccessKey"],
-        aws_session_token=session["Credentials"]["SessionToken"],
-    )
-    for client in (ann, worker):
+    worker = {
+        "aws_access_key_id": session["Credentials"]["AccessKeyId"],
+        "aws_secret_access_key": session["Credentials"]["SecretAccessKey"],
+        "aws_session_token": session["Credentials"]["SessionToken"],
+    }
+    for caller in (keys, worker):
+        client = account.client("sqs", **caller)
         denied = error_of(partial(client.purge_queue, QueueUrl=queue.url))
         assert denied[0].startswith("AccessDenied")
     eventually(lambda: len(files.records(queue, "PurgeQueue")) == 2)
-    by_user, by_role = (each["userIdentity"] for each in files.records(queue, "PurgeQueue"))
-    assert (by_user["type"], by_user["userName"]) == ("IAMUser", "ann")
-    assert by_user["arn"] == "arn:aws:iam::000000000000:user/ann"
-    assert "sessionContext" not in by_user
+    records = files.records(queue, "PurgeQueue")
+    by_user, by_role = (each["userIdentity"] for each in records)
+    assert (by_user["type"], by_user["arn"], "sessionContext" in by_user) == ("IAMUser", arn, False)
     assert by_role["arn"] == "arn:aws:sts::000000000000:assumed-role/worker/one"
-    context = by_role["sessionContext"]
-    assert context["sessionIssuer"]["arn"] == role["Arn"]
-    assert context["attributes"]["creationDate"].endswith("Z")
+    assert by_role["sessionContext"]["sessionIssuer"]["arn"] == role["Arn"]
+    assert by_role["sessionContext"]["attributes"]["creationDate"].endswith("Z")
+    assert {each["requestParameters"] for each in records} == {None}
 
 
+@pytest.mark.account
 def test_an_unsigned_call_is_nobodys(account: LocalAccount, files: TrailFiles) -> None:
     queue = new_queue(account)
     stranger = account.client("sqs", aws_access_key_id="AKIAUNKNOWN", aws_secret_access_key="x")
@@ -101,39 +120,40 @@ def test_an_unsigned_call_is_nobodys(account: LocalAccount, files: TrailFiles) -
     assert files.records(queue, "DeleteMessage") == []
 
 
+@contextmanager
+def _another_trail(account: LocalAccount) -> Iterator[str]:
+    """One of management events beside the deployed one, whose bucket nobody has."""
+    fields = [{"Field": "eventCategory", "Equals": ["Management"]}]
+    cloudtrail = account.client("cloudtrail")
+    cloudtrail.create_trail(Name="second", S3BucketName="nowhere")
+    cloudtrail.put_event_selectors(
+        TrailName="second", AdvancedEventSelectors=[{"FieldSelectors": fields}]
+    )
+    cloudtrail.start_logging(Name="second")
+    yield "second"
+    cloudtrail.delete_trail(Name="second")
+
+
+@pytest.mark.account
 def test_reading_management_events_reach_only_rules_that_ask_for_them(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
     pattern = {"source": ["aws.sqs"], "detail": {"eventName": ["ListMessageMoveTasks", "TagQueue"]}}
     plain, everything = Listener(account, pattern), Listener(account, pattern, READ_ONLY_STATE)
-    trail = account.client("cloudtrail")
-    with _logging(trail, [{"Field": "eventCategory", "Equals": ["Management"]}]):
+    with _another_trail(account) as name:
         queue.sqs.list_message_move_tasks(SourceArn=queue.arn)
         queue.sqs.tag_queue(QueueUrl=queue.url, Tags={"a": "b"})
         assert len(everything.events(at_least=2)) == 2
         (event,) = plain.events(at_least=1)
         assert event["detail"]["eventName"] == "TagQueue"
+        status = partial(account.client("cloudtrail").get_trail_status, Name=name)
+        eventually(lambda: status().get("LatestDeliveryError") == "NoSuchBucket")
+        own = account.client("cloudtrail").get_trail_status(Name="mendq")
+        assert ("LatestDeliveryError" in own, "LatestDeliveryTime" in own) == (False, True)
 
 
-class _logging:  # noqa: N801  reads like a verb
-    """Another trail beside the deployed one, for a while."""
-
-    def __init__(self, cloudtrail: Any, fields: list[dict[str, Any]]) -> None:
-        self._cloudtrail = cloudtrail
-        self._fields = fields
-
-    def __enter__(self) -> None:
-        self._cloudtrail.create_trail(Name="second", S3BucketName="nowhere")
-        self._cloudtrail.put_event_selectors(
-            TrailName="second", AdvancedEventSelectors=[{"FieldSelectors": self._fields}]
-        )
-        self._cloudtrail.start_logging(Name="second")
-
-    def __exit__(self, *_: object) -> None:
-        self._cloudtrail.delete_trail(Name="second")
-
-
+@pytest.mark.account
 def test_what_the_trail_does_not_log_reaches_neither_file_nor_bus(
     account: LocalAccount, files: TrailFiles
 ) -> None:
@@ -150,3 +170,55 @@ def test_what_the_trail_does_not_log_reaches_neither_file_nor_bus(
     assert names == ["DeleteMessage"]
     eventually(lambda: files.records(queue, "DeleteMessage"))
     assert len(files.records(queue, "DeleteMessage")) == 1
+
+
+QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
+DATA = {"Field": "eventCategory", "Equals": ["Data"]}
+
+
+def _record(arn: str = QUEUE, **changed: Any) -> dict[str, Any]:
+    return {
+        "eventCategory": "Data",
+        "managementEvent": False,
+        "eventName": "DeleteMessage",
+        "eventSource": "sqs.amazonaws.com",
+        "eventType": "AwsApiCall",
+        "readOnly": False,
+        "resources": [{"type": "AWS::SQS::Queue", "ARN": arn}],
+        "userIdentity": {"type": "AWSAccount"},
+    } | changed
+
+
+@pytest.mark.parametrize(
+    ("field", "takes", "leaves"),
+    [
+        ({"Equals": ["x", QUEUE]}, QUEUE, QUEUE.upper()),
+        ({"StartsWith": ["arn:aws:sqs:us-east-1:"]}, QUEUE, "arn:aws:sqs:eu-west-1:0:orders"),
+        ({"EndsWith": [":orders"]}, QUEUE, QUEUE + ".fifo"),
+        ({"NotEquals": ["x", QUEUE]}, "y", QUEUE),
+        ({"NotStartsWith": ["arn:aws:sqs:eu-"]}, QUEUE, "arn:aws:sqs:eu-west-1:0:orders"),
+        ({"NotEndsWith": [".fifo", "-dlq"]}, QUEUE, QUEUE + "-dlq"),
+        ({"StartsWith": [QUEUE], "NotEndsWith": ["-dlq"]}, QUEUE + "-2", QUEUE + "-dlq"),
+        ({"StartsWith": ["x"], "EndsWith": ["orders"]}, QUEUE, "y"),
+    ],
+)
+def test_each_operator_of_a_selector(field: dict[str, Any], takes: str, leaves: str) -> None:
+    selectors = [{"FieldSelectors": [DATA, {"Field": "resources.ARN", **field}]}]
+    assert not is_logged(_record(leaves), selectors)
+    assert is_logged(_record(takes), selectors)
+
+
+def test_all_fields_of_one_selector_and_any_selector_of_many() -> None:
+    ours = {"Field": "userIdentity.arn", "NotStartsWith": ["arn:aws:sts::0:assumed-role/mendq-"]}
+    reading = {"FieldSelectors": [DATA, {"Field": "readOnly", "Equals": ["true"]}]}
+    others = {"FieldSelectors": [DATA, ours]}
+    by_us: Any = {"userIdentity": {"arn": "arn:aws:sts::0:assumed-role/mendq-heal-us-east-1/heal"}}
+    management: Any = {"eventCategory": "Management", "managementEvent": True}
+    assert is_logged(_record(), [reading, others])
+    assert not is_logged(_record(**by_us), [reading, others])
+    assert is_logged(_record(readOnly=True, **by_us), [reading, others])
+    assert not is_logged(_record(**management), [others])
+    assert is_logged(_record(**management), [{"ReadWriteType": "All"}])
+    assert not is_logged(_record(**management), [{"IncludeManagementEvents": False}])
+    assert not is_logged(_record(), [{}])
+    assert not is_logged(_record(), [])

@@ -27,10 +27,19 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert f"make demo: the folder {tmp_path / 'build' / 'demo'} cannot be written" in line
 
 
-def test_a_port_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(["--port", "abc"]) == 2
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--port", "abc"), "PORT abc is not a port: give a number from 0 to 65535"),
+        (("--story", "x"), "STORY 'x' is not known: give one of visibility, catalogue, life, "),
+    ],
+)
+def test_a_value_that_is_none_is_one_line(
+    given: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert demo.main(given) == 2
     (line,) = capsys.readouterr().out.splitlines()
-    assert line == "make demo: PORT abc is not a port: give a number from 0 to 65535"
+    assert line.startswith(f"make demo: {said}")
 
 
 @pytest.mark.account

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shlex
 from pathlib import Path
 
@@ -13,21 +12,18 @@ from rich.console import Console, Group, RenderableType
 
 from local_account.demo.mailbox import Mailbox, Message, Notice, write
 from local_account.demo.picture import (
-    NEXT,
     cast,
     decisions,
-    farewell,
     notified,
     standing,
     undo_commands,
 )
-from local_account.demo.steering import FOLLOW_UP, DeployedSchedule, OperatorShell
 from local_account.demo.story import Story, stories_of
 from local_account.demo.watching import Observation, configuration
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, REPOSITORY, SECRET_KEY
+from local_account.where import ACCESS_KEY, SECRET_KEY
 from mendq.model.case import Severity
-from tests.local_account.demo.ended import ended, messages
+from tests.local_account.demo.ended import ended
 
 STORIES = stories_of("all")
 EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
@@ -89,58 +85,6 @@ def test_what_is_urgent_is_shown_and_the_rest_named(columns: int, tmp_path: Path
     write(box.messages, path)
     assert path.read_text().count("line\n") == 20
     assert path.read_text().index("To: urgent") < path.read_text().index("To: info")
-
-
-def test_the_last_lines_name_what_is_there_and_what_to_do_next(tmp_path: Path) -> None:
-    (tmp_path / "a").touch()
-    files = [(tmp_path / name, f"says {name}") for name in ("a", "b")]
-    claim, left, head, *following = _lines(farewell(files, is_as_claimed=True), 120)
-    assert (claim.strip(), head.strip()) == ("It ended as claimed.", "What next")
-    assert left.strip().endswith("says a")
-    assert [each.split("  ")[1] for each in following] == [name for name, _ in NEXT]
-    failed, *_ = _lines(farewell(files, is_as_claimed=False))
-    assert failed.startswith("It did not end as claimed")
-    assert (REPOSITORY / "docs" / "deploy.md").is_file()
-
-
-@pytest.mark.parametrize("text", ["the week's verdict: case: none", "", "case:"])
-def test_what_names_no_case_is_about_none(text: str) -> None:
-    assert Message(Severity.INFO, "Mendq: week 2026-W46", text).case_id is None
-    assert [each.case_id for each in messages(STORIES["visibility"])] == ["case-exports.fifo"]
-
-
-@pytest.mark.parametrize("text", ["", "[]", "7", '{"AlarmName": "x"}', "Mendq applied"])
-def test_what_is_no_alarm_is_a_message(text: str) -> None:
-    assert Notice.read(Severity.INFO, text) is None
-
-
-@pytest.mark.account
-def test_a_mailbox_gets_what_both_topics_are_said(account: LocalAccount) -> None:
-    mailbox = Mailbox.open(account)
-    assert mailbox.look() == []
-    sns = account.client("sns")
-    for arn, severity in mailbox.severities.items():
-        sns.publish(TopicArn=arn, Subject=f"to {severity}", Message="text")
-    alarm = json.dumps({"AlarmName": "mendq-not-healing", "NewStateValue": "ALARM"})
-    urgent = next(arn for arn, each in mailbox.severities.items() if each is Severity.URGENT)
-    sns.publish(TopicArn=urgent, Subject="ALARM", Message=alarm)
-    while len(mailbox.messages) < 2 or not mailbox.notices:
-        mailbox.look(wait_seconds=10)
-    assert {(each.severity, each.subject) for each in mailbox.messages} == {
-        (Severity.URGENT, "to urgent"),
-        (Severity.INFO, "to info"),
-    }
-    assert mailbox.notices == [Notice(Severity.URGENT, "mendq-not-healing", "ALARM")]
-
-
-@pytest.mark.account
-def test_the_shell_and_the_schedules_are_the_deployed_ones(account: LocalAccount) -> None:
-    done = OperatorShell(account, 80).mendq("show", "none-at-all")
-    assert (done.line, done.code) == ("mendq show none-at-all", 4)
-    assert "no case none-at-all in the case store" in done.text
-    follow_up = DeployedSchedule.of(account, FOLLOW_UP)
-    assert "FollowUp" in follow_up.name
-    follow_up.fire()
 
 
 @pytest.mark.account

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from rich.console import Console
 
 from local_account.demo import stage as stages
 from local_account.demo.stage import ScriptFailed, Stage
-from local_account.demo.steering import DeployedSchedule, Done
 from local_account.demo.story import read
 from tests.local_account.demo.ended import AT, case_of, cases_of, ended
 
@@ -28,8 +26,7 @@ def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(stages, "LOOK_EVERY_SECONDS", 0.01)
     monkeypatch.setattr(stages, "FIRE_AGAIN_SECONDS", 0.0)
     times: list[Any] = []
-    schedule = SimpleNamespace(fire=times.append)
-    monkeypatch.setattr(DeployedSchedule, "of", lambda *_: schedule)
+    monkeypatch.setattr(stages, "fire", lambda _account, _output, at: times.append(at))
     return times
 
 
@@ -42,19 +39,11 @@ class StageAfterwards(Stage):
         self.account: Any = None
         self.story, self.bad, self.watch = LIFE, BAD, ended(LIFE, over)
         self.console = Console(file=io.StringIO(), width=200)
-        self.happened: list[str] = []
         self.clock_put_forward, self._at, self._begun = [], None, AT
-        running: Any = {
-            name: SimpleNamespace(
-                **{
-                    done: lambda name=name, done=done: self.happened.append(f"{done} {name}")
-                    for done in ("start", "put_down", "stop")
-                }
-            )
-            for name in BAD
-        }
-        shell: Any = SimpleNamespace(mendq=lambda *words: Done(" ".join(words), code, "as it is"))
-        self.running, self.shell, self._reader = running, shell, reader
+        self._code, self._reader = code, reader
+
+    def _run(self, _words: list[str]) -> tuple[int, str]:
+        return self._code, "as it is"
 
     def look(self) -> None:
         self._reader()
@@ -69,15 +58,6 @@ def test_what_does_not_come_is_named() -> None:
     stage = StageAfterwards(refunds={"cases": cases_of(BAD["refunds"])[:1]})
     with pytest.raises(ScriptFailed, match=r"^rolled_back of refunds did not come within"):
         stage.until_in("rolled_back", "refunds")
-
-
-def test_it_reads_until_all_are_there() -> None:
-    stage = StageAfterwards(
-        reader=lambda: stage.watch.cases.append(case_of(BAD["refunds"], 2)),
-        refunds={"cases": cases_of(BAD["refunds"])[:1]},
-    )
-    stage.until_in("rolled_back", "refunds", "refunds")
-    assert stage.states("refunds") == ["applied", "rolled_back"]
 
 
 def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None:
@@ -98,18 +78,10 @@ def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None
 
 def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -> None:
     stage = StageAfterwards(code=1)
-    failed = r"^rollback case-refunds --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
+    failed = r"^mendq rollback case-refunds --since 2026-11-16T09:00:00Z exited with 1, expected 0$"
     with pytest.raises(ScriptFailed, match=failed):
         stage.mendq("rollback {refunds} --since {begun}", 0)
     assert "exit 1" in stage.printed
-
-
-def test_nobody_calls_any_more_once_calls_are_ended() -> None:
-    stage = StageAfterwards()
-    stage.begin("refunds")
-    stage.end("refunds", "parcels")
-    ends = ["put_down refunds", "put_down parcels", "stop refunds", "stop parcels"]
-    assert stage.happened == ["start refunds", *ends]
 
 
 @pytest.mark.parametrize(("late", "suffices"), [(2, False), (3, True)])
@@ -151,9 +123,3 @@ def test_how_far_the_clock_is_put_forward_is_said() -> None:
     said = [each.split(" by ")[1].split(" instead")[0] for each in stage.clock_put_forward]
     assert said == ["16 min", "48 h"]
     assert all(each in stage.printed for each in stage.clock_put_forward)
-
-
-def test_calls_that_do_not_work_stop_the_script() -> None:
-    stage = StageAfterwards(refunds={"calls_well": 0})
-    with pytest.raises(ScriptFailed, match=r"^calls of refunds and parcels that work"):
-        stage.until_working("refunds", "parcels")

@@ -64,29 +64,18 @@ def test_the_claimed_end_has_no_fault(name: str) -> None:
     ("of", "over", "about"),
     [
         ("visibility invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
-        ("visibility mails", {"attributes": {"VisibilityTimeout": "3"}}, "changed"),
         ("visibility exports", {"now": {"VisibilityTimeout": "2"}}, "changed"),
         ("visibility invoices", {"cases": TWICE}, "visibility_timeout_too_short refused"),
-        (
-            "visibility invoices",
-            {"cases": [case_of(INVOICES, symptom="x")]},
-            "its cases are x applied",
-        ),
+        ("visibility invoices", {"cases": [case_of(INVOICES, symptom="x")]}, "are x applied"),
         ("visibility exports", {"cases": []}, "its cases are none"),
         ("visibility invoices", {"calls_well": 0}, "0 deletes in time"),
         ("visibility mails", {"failures_at": []}, "0 calls failed"),
         ("scan thumbnails", {"failures_at": [AT]}, "1 calls failed"),
         ("catalogue parcels", {"calls_well": 2}, "2 sends accepted, expected 3"),
-        ("catalogue scans", {"attributes": {"MaximumMessageSize": "1048576"}}, "changed"),
         ("catalogue orders", {"cases": OTHER_STEPS}, f"its cases are .* {KEY_REUSE}"),
-        ("catalogue refunds", {"attributes": {"Policy": "{}"}}, "changed"),
         ("life refunds", {"attributes": {KEY_REUSE: "300"}}, "refunds: changed"),
-        ("life parcels", {"attributes": {KEY_REUSE: "300"}}, "parcels: changed"),
         ("life invoices", {"cases": cases_of(BAD["life invoices"])[:-1]}, "its cases are"),
-        ("life reports", {"cases": cases_of(BAD["life reports"])[:1]}, "ineffective .*, .* esc"),
         ("life refunds", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
-        ("life tickets", {"calls_well": 0}, "0 sends accepted"),
-        ("redrive orders-dlq", {"cases": []}, "its cases are none"),
     ],
 )
 def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], about: str) -> None:
@@ -96,9 +85,8 @@ def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], a
     assert all("the nightly job found" in each for each in others)
 
 
-@pytest.mark.parametrize("fixes", [0, 2])
-def test_fixes_that_were_not_claimed_are_a_fault(fixes: int) -> None:
-    (fault,) = _faults(VISIBILITY, fixes=fixes)
+def test_fixes_that_were_not_claimed_are_a_fault() -> None:
+    (fault,) = _faults(VISIBILITY, fixes=2)
     assert "AutoFixes" in fault
 
 
@@ -124,28 +112,16 @@ def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str)
     assert _faults(CATALOGUE, sent=sent) == [about]
 
 
+def _rows(**over: dict[str, Any]) -> list[dict[str, Any]]:
+    return incidents(VISIBILITY, **over)
+
+
 @pytest.mark.parametrize(
     ("found", "about"),
     [
-        (
-            incidents(VISIBILITY, invoices={"outcome": "observed"}),
-            "invoices.fifo: the nightly job found",
-        ),
-        (incidents(VISIBILITY, mails={"failed_calls": 4}), "mails.fifo: the nightly job found"),
-        (incidents(VISIBILITY, mails={"notified": True}), "mails.fifo: the nightly job found"),
-        (
-            incidents(VISIBILITY, exports={"symptom": "unknown:Teapot"}),
-            "exports.fifo: the nightly job",
-        ),
-        (
-            incidents(VISIBILITY, exports={"queue_arn": f"{SCOPE}other.fifo"}),
-            "nobody saw: .*other.fifo",
-        ),
-        (
-            [*incidents(VISIBILITY), incidents(VISIBILITY)[0]],
-            "invoices.fifo: the nightly job found",
-        ),
-        (incidents(VISIBILITY)[1:], r"invoices.fifo: the nightly job found \[\]"),
+        (_rows(invoices={"outcome": "observed"}), "invoices.fifo: the nightly job found"),
+        (_rows(exports={"queue_arn": f"{SCOPE}other.fifo"}), "nobody saw: .*other.fifo"),
+        (_rows()[1:], r"invoices.fifo: the nightly job found \[\]"),
     ],
 )
 def test_incidents_that_nobody_saw_or_found_are_faults(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
-import json
 import os
-import tarfile
 import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,10 @@ import pytest
 
 from local_account.process import LocalAccount
 from tests.local_account.assemblies import write_assembly
+from tests.local_account.callers import policy, user
 from tests.local_account.queues import error_of, eventually
+from tests.local_account.roles import allow
+from tests.local_account.trail import Listener
 
 pytestmark = pytest.mark.account
 BUCKET = "code"
@@ -25,8 +26,6 @@ ROLE = "arn:aws:iam::000000000000:role/job"
 # Long enough that only an end from outside can be why it is gone.
 SLEEPER = "import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(900)\n"
 FORGETFUL = "print('begins', flush=True)\nimport mendq.nightly.jobs\n"
-# What another's session would not be let in with.
-IMPORTING = "import travelled\nprint(travelled.WORD)\n"
 READER = "import os\nprint(os.environ['AWS_ACCESS_KEY_ID'][:4], sorted(os.listdir('.')))\n"
 
 
@@ -54,14 +53,9 @@ def _prepare(account: LocalAccount) -> None:
 
 def _role(account: LocalAccount, name: str, service: str, actions: list[str]) -> None:
     trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-    allowed = {"Effect": "Allow", "Action": actions, "Resource": f"arn:aws:s3:::{BUCKET}/*"}
-    iam = account.client("iam")
-    iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
-    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=_policy(allowed))
-
-
-def _policy(statement: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam, allowed = account.client("iam"), allow(actions, f"arn:aws:s3:::{BUCKET}/*")
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))
+    iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=policy(allowed))
 
 
 def _start(account: LocalAccount, script: str, *arguments: str, **over: Any) -> str:
@@ -92,40 +86,21 @@ def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
 
 
 def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(tiny: LocalAccount) -> None:
-    sqs, events = tiny.client("sqs"), tiny.client("events")
-    queue = sqs.create_queue(QueueName=f"told-{uuid.uuid4()}")["QueueUrl"]
-    attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
-    allowed = {
-        "Effect": "Allow",
-        "Principal": {"Service": "events.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": attributes["QueueArn"],
-    }
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": _policy(allowed)})
-    events.put_rule(Name="failed", EventPattern='{"source": ["aws.emr-serverless"]}')
-    events.put_targets(Rule="failed", Targets=[{"Id": "q", "Arn": attributes["QueueArn"]}])
+    listener = Listener(tiny, {"source": ["aws.emr-serverless"]})
     run = _ended(tiny, run_id := _start(tiny, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
     assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'mendq'")
-    log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
-    assert gzip.decompress(log).startswith(b"begins\nTraceback")
-    announced: list[dict[str, Any]] = []
-    while not announced or announced[-1]["detail"]["state"] != "FAILED":
-        announced += [each for each in _next(sqs, queue) if each["detail"]["jobRunId"] == run_id]
+    assert _log(tiny, run_id).startswith("begins\nTraceback")
+    announced = [e for e in listener.events(at_least=5) if e["detail"]["jobRunId"] == run_id]
     states = [each["detail"]["state"] for each in announced]
     assert states == ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "FAILED"]
     assert {each["detail-type"] for each in announced} == {"EMR Serverless Job Run State Change"}
 
 
-def _stdout(account: LocalAccount, run_id: str) -> str:
-    application = account.outputs["Application"]
-    return f"logs/applications/{application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
-
-
-def _next(sqs: Any, queue: str) -> list[dict[str, Any]]:
-    """What the bus told next, oldest first; something has to come."""
-    answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=20)
-    return [json.loads(each["Body"]) for each in answer["Messages"]]
+def _log(account: LocalAccount, run_id: str) -> str:
+    folder = f"applications/{account.outputs['Application']}/jobs/{run_id}/SPARK_DRIVER"
+    answer = account.client("s3").get_object(Bucket=BUCKET, Key=f"logs/{folder}/stdout.gz")
+    return gzip.decompress(answer["Body"].read()).decode()
 
 
 @pytest.mark.parametrize(
@@ -144,81 +119,26 @@ def test_a_role_that_is_not_enough_fails_the_run(tiny: LocalAccount, role: str, 
 def test_a_run_is_its_roles_session(tiny: LocalAccount) -> None:
     run_id = _start(tiny, "reader")
     assert _ended(tiny, run_id)["state"] == "SUCCESS"
-    log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
-    assert gzip.decompress(log) == b"ASIA ['reader.py', 'stderr', 'stdout']\n"
-
-
-def _with_archive(account: LocalAccount, key: str, content: bytes) -> str:
-    account.client("s3").put_object(Bucket=BUCKET, Key=key, Body=content)
-    given = {
-        "spark.archives": f"s3://{BUCKET}/{key}#compiled",
-        "spark.emr-serverless.driverEnv.PYTHONPATH": "./compiled",
-        "spark.executorEnv.PYTHONPATH": "./compiled",
-    }
-    account.client("s3").put_object(Bucket=BUCKET, Key="importing.py", Body=IMPORTING.encode())
-    driver = {
-        "entryPoint": f"s3://{BUCKET}/importing.py",
-        "sparkSubmitParameters": " ".join(f"--conf {name}={each}" for name, each in given.items()),
-    }
-    return _start(account, "importing", jobDriver={"sparkSubmit": driver})
-
-
-def _archive(**modules: str) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        for name, source in modules.items():
-            member = tarfile.TarInfo(f"{name}.py")
-            member.size = len(source)
-            archive.addfile(member, io.BytesIO(source.encode()))
-    return packed.getvalue()
-
-
-def test_an_archive_is_unpacked_where_the_driver_starts_and_looked_into(tiny: LocalAccount) -> None:
-    for said in ("first", "second"):
-        content = _archive(travelled=f"WORD = '{said}'")
-        run_id = _with_archive(tiny, "compiled.tgz", content)
-        assert _ended(tiny, run_id)["state"] == "SUCCESS"
-        log = tiny.client("s3").get_object(Bucket=BUCKET, Key=_stdout(tiny, run_id))["Body"].read()
-        assert gzip.decompress(log).decode() == f"{said}\n"
+    assert _log(tiny, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
 
 
 def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None:
-    iam = tiny.client("iam")
-    iam.create_user(UserName="starter")
-    made = iam.create_access_key(UserName="starter")["AccessKey"]
-    keys = {
-        "aws_access_key_id": made["AccessKeyId"],
-        "aws_secret_access_key": made["SecretAccessKey"],
-    }
-    client = tiny.client("emr-serverless", **keys)
-    statement = {
-        "Effect": "Allow",
-        "Action": "emr-serverless:StartJobRun",
-        "Resource": tiny.outputs["ApplicationArn"],
-    }
-    assert _refused(tiny, client) == "emr-serverless:StartJobRun"
-    _let(iam, statement)
-    assert _refused(tiny, client) == "iam:PassRole"
-    narrow = {"StringEquals": {"iam:PassedToService": "lambda.amazonaws.com"}}
-    passing = {"Effect": "Allow", "Action": "iam:PassRole", "Resource": ROLE, "Condition": narrow}
-    _let(iam, statement, passing)
-    assert _refused(tiny, client) == "iam:PassRole"
-    narrow["StringEquals"]["iam:PassedToService"] = "emr-serverless.amazonaws.com"
-    _let(iam, statement, passing)
-    assert _start(tiny, "reader", client=client)
+    starting = allow("emr-serverless:StartJobRun", tiny.outputs["ApplicationArn"])
 
+    def passing(service: str) -> dict[str, Any]:
+        only = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
+        return {**allow("iam:PassRole", ROLE), "Condition": only}
 
-def _let(iam: Any, *statements: dict[str, Any]) -> None:
-    document = json.dumps({"Version": "2012-10-17", "Statement": statements})
-    iam.put_user_policy(UserName="starter", PolicyName="all", PolicyDocument=document)
-
-
-def _refused(account: LocalAccount, client: Any) -> str:
-    """The action that a caller lacks, as the refusal names it."""
-    code, message = error_of(lambda: _start(account, "reader", client=client))
-    assert code == "AccessDeniedException"
-    action: str = message.split("not authorized to perform: ")[1].split()[0]
-    return action
+    for lacks, *statements in (
+        ("emr-serverless:StartJobRun",),
+        ("iam:PassRole", starting),
+        ("iam:PassRole", starting, passing("lambda")),
+    ):
+        client = tiny.client("emr-serverless", **user(tiny, *statements)[1])
+        code, message = error_of(partial(_start, tiny, "reader", client=client))
+        assert (code, f"to perform: {lacks} " in message) == ("AccessDeniedException", True)
+    _, keys = user(tiny, starting, passing("emr-serverless"))
+    assert _start(tiny, "reader", client=tiny.client("emr-serverless", **keys))
 
 
 def test_one_token_is_one_run_and_another_request_a_conflict(tiny: LocalAccount) -> None:

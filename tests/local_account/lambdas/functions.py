@@ -10,39 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_account.process import LocalAccount
+from tests.local_account.assemblies import TINY
 from tests.local_account.roles import new_role
-
-# Does what its event says.
-HANDLER = """
-import boto3
-import json
-import time
-
-
-class Odd(Exception):
-    pass
-
-
-def handler(event, context):
-    if "raise" in event:
-        raise Odd(event["raise"])
-    if "sleep" in event:
-        time.sleep(event["sleep"])
-    if "publish" in event:
-        boto3.client("sns").publish(TopicArn=event["publish"], Message="hello")
-    if "invoke" in event:
-        answer = boto3.client("lambda").invoke(
-            FunctionName=event["invoke"],
-            InvocationType=event.get("type", "RequestResponse"),
-            Payload=json.dumps(event["with"]),
-        )
-        return {
-            "status": answer["StatusCode"],
-            "error": answer.get("FunctionError"),
-            "payload": json.loads(answer["Payload"].read() or "null"),
-        }
-    return {"got": event}
-"""
 
 
 @dataclass(frozen=True)
@@ -50,11 +19,7 @@ class Function:
     """A function and how to call it."""
 
     client: Any
-    arn: str
-
-    @property
-    def name(self) -> str:
-        return self.arn.rpartition(":")[2]
+    name: str
 
     def invoke(self, event: object, **options: str) -> tuple[int, str | None, Any]:
         """Its answer: status, FunctionError, payload."""
@@ -67,16 +32,16 @@ class Function:
 
 def new_function(account: LocalAccount, *statements: dict[str, Any], **settings: Any) -> Function:
     """A function that does what its event says, with a role that may do this much."""
-    code = io.BytesIO()
+    code, name = io.BytesIO(), f"test-{uuid.uuid4().hex[:8]}"
     with zipfile.ZipFile(code, "w") as archive:
-        archive.writestr("index.py", HANDLER)
+        archive.write(TINY / "asset_code" / "index.py", "index.py")
     client = account.client("lambda")
-    created = client.create_function(
-        FunctionName=f"test-{uuid.uuid4().hex[:8]}",
+    client.create_function(
+        FunctionName=name,
         Runtime="python3.13",
         Handler="index.handler",
         Role=new_role(account, "lambda.amazonaws.com", *statements),
         Code={"ZipFile": code.getvalue()},
         **{"Timeout": 20, **settings},
     )
-    return Function(client, created["FunctionArn"])
+    return Function(client, name)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from email import message_from_string
 from email.message import EmailMessage
@@ -12,9 +11,9 @@ from email.policy import default
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
+from tests.local_account.queues import eventually
 from tests.report.weeks import DAYS, busy_week
 
 pytestmark = pytest.mark.account
@@ -44,13 +43,6 @@ def _a_week_earlier(text: str) -> str:
     return text
 
 
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def _marked(account: LocalAccount, week: str) -> list[str]:
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/week={week}/delivered/")
@@ -71,7 +63,7 @@ def test_a_summary_is_mailed_to_each_reader_once(mailing: LocalAccount) -> None:
     before = len(mailing.mails)
     for _ in range(2):
         _put(mailing, "2026-W46", json.dumps(busy_week()))
-    _until(lambda: _marked(mailing, "2026-W46") == ["sent"] * 3)
+    eventually(lambda: _marked(mailing, "2026-W46") == ["sent"] * 3, PATIENCE_SECONDS)
     mails = mailing.mails[before:]
     assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
     for each in mails:
@@ -86,60 +78,10 @@ def test_a_sender_that_is_not_verified_is_said_and_nothing_is_mailed(mailing: Lo
     ses.delete_email_identity(EmailIdentity=SENDER)
     try:
         _put(mailing, "2026-W45", _a_week_earlier(json.dumps(busy_week())))
-        _until(lambda: sorted(_marked(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"])
+        eventually(
+            lambda: sorted(_marked(mailing, "2026-W45")) == ["failed", "failed", "sent", "sent"],
+            PATIENCE_SECONDS,
+        )
         assert len(mailing.mails) == before
     finally:
         ses.create_email_identity(EmailIdentity=SENDER)
-
-
-@pytest.fixture
-def nobodys_role(mailing: LocalAccount) -> Iterator[Any]:
-    """A client under a role that may send from one address, and not raw."""
-    iam, name = mailing.client("iam"), "mails"
-    trust = {"Effect": "Allow", "Principal": {"AWS": "000000000000"}, "Action": "sts:AssumeRole"}
-    iam.create_role(RoleName=name, AssumeRolePolicyDocument=_policy(trust))
-    grant = {
-        "Effect": "Allow",
-        "Action": "ses:SendEmail",
-        "Resource": f"arn:aws:ses:us-east-1:000000000000:identity/{SENDER}",
-        "Condition": {"StringEquals": {"ses:FromAddress": SENDER}},
-    }
-    iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=_policy(grant))
-    arn = f"arn:aws:iam::000000000000:role/{name}"
-    held = mailing.client("sts").assume_role(RoleArn=arn, RoleSessionName=name)["Credentials"]
-    yield mailing.client(
-        "sesv2",
-        aws_access_key_id=held["AccessKeyId"],
-        aws_secret_access_key=held["SecretAccessKey"],
-        aws_session_token=held["SessionToken"],
-    )
-    iam.delete_role_policy(RoleName=name, PolicyName=name)
-    iam.delete_role(RoleName=name)
-
-
-def _policy(statement: dict[str, Any]) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-
-
-def _send(client: Any, sender: str, content: dict[str, Any]) -> None:
-    client.send_email(
-        FromEmailAddress=sender, Destination={"ToAddresses": READERS[:1]}, Content=content
-    )
-
-
-def test_permissions_are_judged_by_sender_and_by_how_it_is_sent(
-    mailing: LocalAccount, nobodys_role: Any
-) -> None:
-    text = {"Subject": {"Data": "s"}, "Body": {"Text": {"Data": "t"}}}
-    raw = {"Raw": {"Data": b"Subject: s\r\n\r\nt"}}
-    mailing.client("sesv2").create_email_identity(EmailIdentity="ceo@example.com")
-    before = len(mailing.mails)
-    for sender, content, action in (
-        ("ceo@example.com", {"Simple": text}, "ses:SendEmail"),
-        (SENDER, raw, "ses:SendRawEmail"),
-    ):
-        with pytest.raises(ClientError, match=action):
-            _send(nobodys_role, sender, content)
-    assert len(mailing.mails) == before
-    _send(nobodys_role, SENDER, {"Simple": text})
-    assert [each["subject"] for each in mailing.mails[before:]] == ["s"]

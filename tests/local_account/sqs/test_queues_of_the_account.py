@@ -1,52 +1,45 @@
-"""Attributes and redrive policies as boto3 sees them refused: and nothing changed."""
+"""Attributes, names and DLQs as boto3 sees them: what is refused changes nothing."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from functools import partial
+from typing import Any
 
 import pytest
 
+from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
-from tests.local_account.queues import error_of, new_queue
+from tests.local_account.callers import user
+from tests.local_account.queues import Queue, error_of, new_queue
+from tests.local_account.roles import allow
 
 pytestmark = pytest.mark.account
+INVALID_NAME, INVALID_VALUE = "InvalidAttributeName", "InvalidAttributeValue"
 
 
 @pytest.mark.parametrize(
     ("attributes", "code", "message"),
     [
-        ({"Nonsense": "1"}, "InvalidAttributeName", "Unknown Attribute Nonsense."),
-        ({"QueueArn": "arn:x"}, "InvalidAttributeName", "Unknown Attribute QueueArn."),
-        (
-            {"VisibilityTimeout": "43201"},
-            "InvalidAttributeValue",
-            (
-                "Invalid value for the parameter VisibilityTimeout. "
-                "Value must be between 0 and 43200."
-            ),
-        ),
+        ({"Nonsense": "1"}, INVALID_NAME, "Unknown Attribute Nonsense."),
+        ({"QueueArn": "arn:x"}, INVALID_NAME, "Unknown Attribute QueueArn."),
+        ({"FifoQueue": "false"}, INVALID_NAME, "Unknown Attribute FifoQueue."),
+        ({"VisibilityTimeout": "43201"}, INVALID_VALUE, "Value must be between 0 and 43200."),
+        ({"SqsManagedSseEnabled": "yes"}, INVALID_VALUE, "parameter SqsManagedSseEnabled."),
+        ({"Policy": "[]"}, INVALID_VALUE, "Invalid value for the parameter Policy."),
         (
             {"RedriveAllowPolicy": '{"redrivePermission": "byQueue"}'},
             "InvalidParameterValue",
-            (
-                'Value {"redrivePermission": "byQueue"} for parameter RedriveAllowPolicy is '
-                "invalid. Reason: sourceQueueArns goes with byQueue, and only with it."
-            ),
+            "is invalid. Reason: sourceQueueArns goes with byQueue, and only with it.",
         ),
-        (
-            {"ContentBasedDeduplication": "true"},
-            "InvalidAttributeName",
-            "Unknown Attribute ContentBasedDeduplication.",
-        ),
+        ({"RedriveAllowPolicy": '{"a": 1}'}, "InvalidParameterValue", "denyAll or byQueue."),
+        ({"ContentBasedDeduplication": "true"}, INVALID_NAME, "Unknown Attribute Content"),
+        ({"DeduplicationScope": "queue"}, INVALID_NAME, "only when FifoQueue is set to true."),
         (
             {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "true"},
-            "InvalidAttributeName",
-            (
-                "You can use one type of server-side encryption (SSE) at one time. "
-                "You can either enable KMS SSE or SQS SSE."
-            ),
+            INVALID_NAME,
+            "You can either enable KMS SSE or SQS SSE.",
         ),
     ],
 )
@@ -55,45 +48,62 @@ def test_refused_attributes(
 ) -> None:
     queue = new_queue(account)
     before = queue.attributes()
-    good_beside_bad = {"DelaySeconds": "7", **attributes}
-    assert error_of(lambda: queue.set(**good_beside_bad)) == (code, message)
+    refused = error_of(partial(queue.set, **{"DelaySeconds": "7", **attributes}))
+    assert (refused[0], message in refused[1]) == (code, True)
     assert queue.attributes() == before
     name = f"test-{uuid.uuid4()}"
     create = {"QueueName": name, "Attributes": attributes}
-    assert error_of(lambda: queue.sqs.create_queue(**create)) == (code, message)
+    assert error_of(lambda: queue.sqs.create_queue(**create))[0] == code
     assert error_of(lambda: queue.sqs.get_queue_url(QueueName=name))[0].endswith("NonExistentQueue")
 
 
-def test_what_is_allowed_is_set(account: LocalAccount) -> None:
+def test_throughput_per_group_needs_deduplication_per_group(account: LocalAccount) -> None:
     queue = new_queue(account, fifo=True)
     pair = {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}
     queue.set(VisibilityTimeout="43200", **pair)
     assert pair.items() <= queue.attributes().items()
-    assert error_of(lambda: queue.set(DeduplicationScope="queue"))[0] == "InvalidAttributeValue"
+    assert error_of(lambda: queue.set(DeduplicationScope="queue"))[0] == INVALID_VALUE
+    assert error_of(lambda: queue.set(FifoQueue="false"))[0] == INVALID_VALUE
 
 
-def test_one_encryption_ends_the_other(account: LocalAccount) -> None:
-    queue = new_queue(account, SqsManagedSseEnabled="true")
+def test_one_kind_of_encryption_ends_the_other_and_sqs_s_own_is_there_at_first(
+    account: LocalAccount,
+) -> None:
+    by_sqs = "SqsManagedSseEnabled"
+    first: list[tuple[dict[str, Any], str]] = [
+        ({}, "true"),
+        ({by_sqs: "false"}, "false"),
+        ({"KmsMasterKeyId": "alias/orders"}, "false"),
+    ]
+    for asked, stands in first:
+        assert new_queue(account, **asked).attributes()[by_sqs] == stands
+    queue = new_queue(account)
     queue.set(KmsMasterKeyId="alias/aws/sqs")
-    assert queue.attributes()["SqsManagedSseEnabled"] == "false"
+    assert queue.attributes()[by_sqs] == "false"
     queue.set(SqsManagedSseEnabled="true")
     assert "KmsMasterKeyId" not in queue.attributes()
+
+
+def _to(arn: str) -> str:
+    return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
 
 
 def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
     source, standard = new_queue(account, fifo=True), new_queue(account)
     fitting = new_queue(account, fifo=True)
-
-    def redrive_to(arn: str) -> None:
-        source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5}))
-
-    for arn in (standard.arn, fitting.arn + "-gone"):
-        assert error_of(partial(redrive_to, arn))[0] == "InvalidParameterValue"
-    fitting.set(RedriveAllowPolicy='{"redrivePermission": "denyAll"}')
-    assert error_of(lambda: redrive_to(fitting.arn))[0] == "InvalidParameterValue"
+    by_others = {"redrivePermission": "byQueue", "sourceQueueArns": [standard.arn]}
+    for arn, allowed in (
+        (standard.arn, None),
+        (fitting.arn + "-gone", None),
+        (fitting.arn, {"redrivePermission": "denyAll"}),
+        (fitting.arn, by_others),
+    ):
+        fitting.set(RedriveAllowPolicy=json.dumps(allowed) if allowed else "")
+        assert error_of(partial(source.set, RedrivePolicy=_to(arn)))[0] == "InvalidParameterValue"
     assert "RedrivePolicy" not in source.attributes()
-    fitting.set(RedriveAllowPolicy='{"redrivePermission": "allowAll"}')
-    redrive_to(fitting.arn)
+    by_others["sourceQueueArns"] = [source.arn]
+    fitting.set(RedriveAllowPolicy=json.dumps(by_others))
+    source.set(RedrivePolicy=_to(fitting.arn))
     assert fitting.arn in source.attributes()["RedrivePolicy"]
 
 
@@ -109,10 +119,52 @@ def test_names_that_no_queue_can_have(
     assert code == "InvalidParameterValue"
 
 
-def test_a_changed_queue_leaves_visibilities_that_run_alone(account: LocalAccount) -> None:
-    queue = new_queue(account, VisibilityTimeout="600")
-    queue.send()
-    queue.receive()
-    queue.set(VisibilityTimeout="0")
-    assert queue.count() == 0
-    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
+def test_a_deleted_name_is_not_free_at_once(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    name = queue.url.rpartition("/")[2]
+    queue.sqs.delete_queue(QueueUrl=queue.url)
+    code, _ = error_of(partial(queue.sqs.create_queue, QueueName=name))
+    assert code == "AWS.SimpleQueueService.QueueDeletedRecently"
+    queue.sqs.create_queue(QueueName=f"{name}-{uuid.uuid4().hex[:6]}")
+
+
+def test_exactly_the_sources_of_a_dlq_are_listed(account: LocalAccount) -> None:
+    dead, other = new_queue(account), new_queue(account)
+    sources = [new_queue(account, RedrivePolicy=_to(dead.arn)) for _ in range(3)]
+    new_queue(account, RedrivePolicy=_to(other.arn))
+    pages = dead.sqs.get_paginator("list_dead_letter_source_queues").paginate(
+        QueueUrl=dead.url, PaginationConfig={"PageSize": 2}
+    )
+    listed = [page["queueUrls"] for page in pages]
+    assert [len(each) for each in listed] == [2, 1]
+    assert {url for page in listed for url in page} == {each.url for each in sources}
+    sources[0].set(RedrivePolicy="")
+    at_once = dead.sqs.list_dead_letter_source_queues(QueueUrl=dead.url)
+    assert set(at_once["queueUrls"]) == {each.url for each in sources[1:]}
+
+
+def _tasks(queue: Queue) -> list[str]:
+    answer = queue.sqs.list_message_move_tasks(SourceArn=queue.arn, MaxResults=10)
+    return [each["Status"] for each in answer["Results"]]
+
+
+def test_a_task_of_somebody_else_is_listed_until_it_ends(account: LocalAccount) -> None:
+    dead, other = new_queue(account), new_queue(account)
+    dead.send()
+    account.put_move_task(dead.arn)
+    (task,) = dead.sqs.list_message_move_tasks(SourceArn=dead.arn)["Results"]
+    assert (task["Status"], task["SourceArn"]) == ("RUNNING", dead.arn)
+    assert (task["ApproximateNumberOfMessagesToMove"], bool(task["TaskHandle"])) == (1, True)
+    account.put_move_task(dead.arn, "COMPLETED")
+    assert _tasks(dead) == ["COMPLETED"]
+    account.put_move_task(dead.arn)
+    assert (_tasks(dead), _tasks(other)) == (["RUNNING", "COMPLETED"], [])
+    with pytest.raises(SwitchRefused):
+        account.put_move_task(f"{dead.arn}-gone")
+    gone = partial(dead.sqs.list_message_move_tasks, SourceArn=f"{dead.arn}-gone")
+    assert error_of(gone)[0] == "ResourceNotFoundException"
+    _, identity = user(account, allow("sqs:ListMessageMoveTasks", dead.arn))
+    listed = account.client("sqs", **identity).list_message_move_tasks
+    listed(SourceArn=dead.arn)
+    code, message = error_of(partial(listed, SourceArn=other.arn))
+    assert (code.startswith("AccessDenied"), other.arn in message) == (True, True)

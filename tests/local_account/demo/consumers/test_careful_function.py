@@ -81,14 +81,9 @@ def test_only_what_failed_comes_again_and_what_was_done_is_not_done_again() -> N
     assert failed(handler(event(order("a"), order("b"), order("c")), CONTEXT)) == ["message-1"]
     broken.clear()
     assert failed(handler(event(order("b"), order("a"), order("b")), CONTEXT)) == []
+    unknown = event({"amount": 7}, order("a"))
+    assert failed(handler(unknown, CONTEXT)) == ["message-0"], "it could not be known again"
     assert done == {"a": 1, "b": 1, "c": 1}
-
-
-def test_an_order_that_could_not_be_known_again_is_not_done() -> None:
-    done: list[object] = []
-    answer = handler_of(done.append)(event({"amount": 7}, order("a")), CONTEXT)
-    assert failed(answer) == ["message-0"]
-    assert done == [order("a")]
 
 
 def test_behind_a_failure_of_a_group_nothing_is_done() -> None:

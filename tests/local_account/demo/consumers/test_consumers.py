@@ -114,22 +114,10 @@ def test_ten_slow_orders_outlast_the_visibility_and_only_one_consumer_minds(
     assert max(careless.made.values()) > 1
 
 
-def test_an_order_that_comes_twice_is_done_once_and_both_messages_go(
-    account: LocalAccount,
-) -> None:
-    shop, charges = Shop(account), Charges(seconds=0)
-    shop.send(*ORDERS[:5], *ORDERS[:5])
-    shop.consume(
-        Careful(shop.sqs, shop.url, shop.once, charges.charge, LEASE_SECONDS).consume,
-        shop.is_empty,
-    )
-    assert charges.made == Counter(ORDERS[:5])
-
-
 def test_a_poison_order_takes_no_neighbour_along(account: LocalAccount) -> None:
     poison = frozenset(ORDERS[3:4])
     shop, charges = Shop(account), Charges(poison, seconds=0)
-    shop.send(*ORDERS[:8])
+    shop.send(*ORDERS[:8], ORDERS[0])  # one of them twice
     shop.consume(
         Careful(shop.sqs, shop.url, shop.once, charges.charge, LEASE_SECONDS).consume,
         lambda: shop.left() <= 1,
@@ -151,10 +139,9 @@ def test_what_stands_behind_a_failed_order_of_its_group_does_not_overtake_it(
     assert set(charges.made) == {ORDERS[0], "other"}
 
 
-@pytest.mark.parametrize("body", ["no JSON", "[]", "{}", '{"order_id": 7}'])
-def test_an_order_that_cannot_be_read_stays(account: LocalAccount, body: str) -> None:
+def test_an_order_that_cannot_be_read_stays(account: LocalAccount) -> None:
     shop, charges = Shop(account), Charges(seconds=0)
-    shop.sqs.send_message(QueueUrl=shop.url, MessageBody=body)
+    for body in ("no JSON", "[]", "{}", '{"order_id": 7}'):
+        shop.sqs.send_message(QueueUrl=shop.url, MessageBody=body)
     Careful(shop.sqs, shop.url, shop.once, charges.charge, LEASE_SECONDS).consume()
-    assert shop.left() == 1
-    assert not charges.made
+    assert (shop.left(), charges.made.total()) == (4, 0)

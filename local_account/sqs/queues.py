@@ -1,0 +1,292 @@
+"""Queues: which attributes and names SQS refuses where MiniStack takes them, and who names a DLQ.
+
+Texts marked (recorded) were seen from the real SQS; the others follow its habit, their codes are
+documented: SetQueueAttributes and CreateQueue in the API reference. Message movement tasks are
+listed when somebody put them here (POST /_mendq/move-task); none is started, none moves anything.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from ministack.core import iam_actions
+from ministack.core.responses import get_account_id, get_region
+from ministack.services import sqs
+
+from local_account.account_page import SwitchRefused
+from local_account.hooks import around
+
+Parameters = Mapping[str, Any]
+Queue = dict[str, Any]
+Task = dict[str, Any]
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "ContentBasedDeduplication": ("true", "false"),
+    "DeduplicationScope": ("messageGroup", "queue"),
+    "FifoQueue": ("true", "false"),
+    "FifoThroughputLimit": ("perQueue", "perMessageGroupId"),
+    "SqsManagedSseEnabled": ("true", "false"),
+}
+DOCUMENTS = ("Policy", "RedriveAllowPolicy", "RedrivePolicy")
+SETTABLE = {
+    *("DelaySeconds", "KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "MaximumMessageSize"),
+    *("MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout"),
+    *DOCUMENTS,
+    *CHOICES,
+}
+STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
+REUSE_AFTER_SECONDS = 60.0
+MOST_ALLOWED_SOURCES, MOST_LISTED_SOURCES, MOST_LISTED_TASKS = 10, 1_000, 10
+STATUSES = ("RUNNING", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED")
+_TASKS = "local_account_move_tasks"
+
+
+def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
+    """InvalidParameterValue, whose text repeats the caller's value."""
+    said = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    error: Exception = sqs._Err("InvalidParameterValueException", said)
+    return error
+
+
+def install() -> None:
+    """Hook the actions on queues; once per process."""
+    deleted_at: dict[str, float] = {}
+    _install_dlqs()
+
+    @around(sqs._HANDLERS, "CreateQueue")
+    def create_queue(inner: Any, data: Parameters, url: str) -> Any:
+        name, attributes = str(data.get("QueueName") or ""), data.get("Attributes") or {}
+        is_fifo = attributes.get("FifoQueue") == "true"
+        if not is_fifo and name and not STANDARD_NAME.fullmatch(name):
+            only = "Can only include alphanumeric characters, hyphens, or underscores."
+            raise sqs._Err("InvalidParameterValueException", f"{only} 1 to 80 in length")
+        arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
+        _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
+        is_new = sqs._queue_by_arn(arn) is None
+        if is_new and time.monotonic() - deleted_at.get(arn, -math.inf) < REUSE_AFTER_SECONDS:
+            raise sqs._Err(
+                "QueueDeletedRecently",
+                f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before "
+                "you can create another with the same name.",
+            )
+        answer = inner(data, url)
+        if is_new:  # SQS's own keys encrypt what nobody said anything about
+            made = sqs._get_q(answer["QueueUrl"])["attributes"]
+            by_sqs = "false" if made.get("KmsMasterKeyId") else "true"
+            made.setdefault("SqsManagedSseEnabled", by_sqs)
+        return answer
+
+    @around(sqs._HANDLERS, "DeleteQueue")
+    def delete_queue(inner: Any, data: Parameters, url: str) -> Any:
+        arn = sqs._get_q(data.get("QueueUrl") or url)["attributes"]["QueueArn"]
+        answer = inner(data, url)
+        deleted_at[arn] = time.monotonic()
+        return answer
+
+    @around(sqs._HANDLERS, "SetQueueAttributes")
+    def set_queue_attributes(inner: Any, data: Parameters, url: str) -> Any:
+        queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:SetQueueAttributes")
+        current, asked = queue["attributes"], data.get("Attributes") or {}
+        _refuse_attributes(data, current["QueueArn"], is_fifo=queue["is_fifo"], current=current)
+        answer = inner(data, url)
+        if asked.get("SqsManagedSseEnabled") == "true":  # one kind of encryption ends the other
+            current.pop("KmsMasterKeyId", None)
+        elif asked.get("KmsMasterKeyId"):
+            current["SqsManagedSseEnabled"] = "false"
+        return answer
+
+
+def _install_dlqs() -> None:
+    sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
+    sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
+
+    @around(sqs, "_dlq_sweep")
+    def move_dead(inner: Any, queue: Queue) -> None:
+        """A FIFO queue's DLQ message gets its own id as its deduplication id, and a new time."""
+        dead = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
+        before = len(dead["messages"]) if dead else 0
+        inner(queue)
+        for message in dead["messages"][before:] if dead and dead["is_fifo"] else ():
+            dead["fifo_seq"] += 1
+            message["seq"] = str(dead["fifo_seq"]).zfill(20)
+            message["dedup_id"] = message["id"]
+            message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
+
+    @around(iam_actions, "extract_resource_arn")
+    def extract(inner: Any, service: str, *rest: Any) -> Any:
+        """Name the queue of a move task to IAM by the ARN."""
+        _method, _path, _headers, body, *_ = rest
+        source = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
+        return source or inner(service, *rest)
+
+
+def _refuse_attributes(
+    data: Parameters, arn: str, *, is_fifo: bool, current: Mapping[str, str] | None = None
+) -> None:
+    """Refuse attributes as a whole, and change nothing; no `current` is a queue to be created."""
+    asked = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
+    for name, value in asked.items():
+        _refuse_name(name, value, is_fifo=is_fifo, is_new=current is None)
+        if value not in CHOICES.get(name, (value,)):
+            raise _invalid_attribute(name)
+        if name in DOCUMENTS and value and not _object(value):
+            raise _invalid_attribute(name)
+    if asked.get("SqsManagedSseEnabled") == "true" and asked.get("KmsMasterKeyId"):
+        raise sqs._Err(
+            "InvalidAttributeName",
+            "You can use one type of server-side encryption (SSE) at one time. "
+            "You can either enable KMS SSE or SQS SSE.",
+        )
+    after = {**(current or {}), **asked}
+    per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
+    if per_group and after.get("DeduplicationScope") != "messageGroup":
+        reason = (
+            " Reason: perMessageGroupId is allowed only when the value for DeduplicationScope is "
+            "messageGroup."
+        )
+        raise _invalid_attribute("FifoThroughputLimit", reason)
+    if (policy := asked.get("RedrivePolicy")) and (reason := _misfit(policy, arn, is_fifo)):
+        raise invalid_parameter(policy, "RedrivePolicy", reason)
+    if (policy := asked.get("RedriveAllowPolicy")) and (reason := _contradiction(policy)):
+        raise invalid_parameter(policy, "RedriveAllowPolicy", reason)
+
+
+def _refuse_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
+    unknown = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")  # (recorded)
+    if name not in SETTABLE:
+        raise unknown
+    if name == "FifoQueue":
+        if value != "true" or not (is_fifo or is_new):
+            change = _invalid_attribute(name, " Reason: Modifying queue type is not supported.")
+            raise change if is_fifo else unknown  # (both recorded)
+    elif name == "ContentBasedDeduplication" and not is_fifo:
+        raise unknown
+    elif name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:
+        message = f"You can specify the {name} only when FifoQueue is set to true."  # (recorded)
+        raise sqs._Err("InvalidAttributeName", message)
+
+
+def _invalid_attribute(name: str, reason: str = "") -> Exception:
+    said = f"Invalid value for the parameter {name}.{reason}"
+    error: Exception = sqs._Err("InvalidAttributeValue", said)
+    return error
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    """The JSON object of a policy, an empty one for any other text.
+
+    CloudFormation leaves an object where the API leaves its text.
+    """
+    if isinstance(value, Mapping):
+        return value
+    try:
+        content = json.loads(str(value or ""))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def dlq_arn(policy: object) -> str:
+    """The queue that a RedrivePolicy names, or empty text."""
+    return str(_object(policy).get("deadLetterTargetArn", ""))
+
+
+def _misfit(policy: str, source_arn: str, is_fifo: bool) -> str:
+    """Tell why a source may not name this DLQ; MiniStack itself refuses a wrong shape.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+    """
+    if not (arn := dlq_arn(policy)):
+        return ""
+    if (dead := sqs._queue_by_arn(arn)) is None:
+        return "DLQ message target does not exist."
+    if dead["is_fifo"] != is_fifo:
+        return "DLQ message target must be of the same type, FIFO or standard, as the source."
+    allows = _object(dead["attributes"].get("RedriveAllowPolicy"))
+    permission = allows.get("redrivePermission", "allowAll")
+    named = permission == "byQueue" and source_arn in allows.get("sourceQueueArns", ())
+    if permission == "allowAll" or named:
+        return ""
+    return "DLQ message target does not allow the source queue in its redrive allow policy."
+
+
+def _contradiction(policy: str) -> str:
+    content = _object(policy)
+    permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
+    if permission not in ("allowAll", "denyAll", "byQueue"):
+        return "redrivePermission is allowAll, denyAll or byQueue."
+    if (permission == "byQueue") != bool(sources):
+        return "sourceQueueArns goes with byQueue, and only with it."
+    if sources and not (isinstance(sources, list) and len(sources) <= MOST_ALLOWED_SOURCES):
+        return f"Amazon SQS allows up to {MOST_ALLOWED_SOURCES} source queues."
+    return ""
+
+
+def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
+    """ListDeadLetterSourceQueues; pages only where MaxResults is given, as on AWS.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
+    """
+    queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
+    begin, most = int(data.get("NextToken") or 0), data.get("MaxResults")
+    arn = queue["attributes"]["QueueArn"]
+    sources = sorted(
+        url
+        for url, each in list(sqs._queues.items())
+        if dlq_arn(each["attributes"].get("RedrivePolicy")) == arn
+    )
+    end = begin + int(most or MOST_LISTED_SOURCES)
+    more = {"NextToken": str(end)} if most and end < len(sources) else {}
+    return {"queueUrls": [sqs._externalize_url(each) for each in sources[begin:end]], **more}
+
+
+def tasks_of(queue: Queue) -> list[Task]:
+    """The tasks out of a queue, oldest first; they are gone when the queue is."""
+    tasks: list[Task] = queue.setdefault(_TASKS, [])
+    return tasks
+
+
+def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
+    """ListMessageMoveTasks: the newest first, one of them unless more are asked for.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
+    """
+    queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
+    if queue is None:  # (recorded)
+        said = "The resource that you specified for the SourceArn parameter doesn't exist."
+        raise sqs._Err("ResourceNotFoundException", said, 404)
+    sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")
+    most = min(int(data.get("MaxResults") or 1), MOST_LISTED_TASKS)
+    return {"Results": [dict(each) for each in tasks_of(queue)[::-1][:most]]}
+
+
+def put_move_task(asked: object) -> Mapping[str, Any]:
+    """Put a task out of a queue there, or change the newest one's status; raise SwitchRefused."""
+    given = asked if isinstance(asked, Mapping) else {}
+    queue = sqs._queue_by_arn(str(given.get("queue_arn", "")))
+    if queue is None or given.get("status") not in STATUSES:
+        raise SwitchRefused(f'send {{"queue_arn": .., "status": one of {", ".join(STATUSES)}}}')
+    tasks, waiting = tasks_of(queue), "ApproximateNumberOfMessages"
+    if not tasks or tasks[-1]["Status"] not in ("RUNNING", "CANCELLING"):
+        sqs._refresh_counts(queue)
+        tasks.append(
+            {
+                "TaskHandle": str(uuid.uuid4()),
+                "SourceArn": queue["attributes"]["QueueArn"],
+                "ApproximateNumberOfMessagesMoved": 0,
+                "ApproximateNumberOfMessagesToMove": int(queue["attributes"][waiting]),
+                "StartedTimestamp": int(time.time() * 1000),
+            }
+        )
+    tasks[-1]["Status"] = given["status"]
+    if destination := given.get("destination_arn"):
+        tasks[-1]["DestinationArn"] = destination
+    if given["status"] != "RUNNING":
+        tasks[-1].pop("TaskHandle", None)
+    return tasks[-1]

@@ -1,0 +1,30 @@
+"""Does what its event says, counts its records in its log, and tells what it sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from importlib.util import find_spec
+from typing import Any
+
+import boto3
+
+
+class Odd(Exception):
+    """What is raised when asked to."""
+
+
+def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    if "raise" in event:
+        raise Odd(event["raise"])
+    if "publish" in event:
+        boto3.client("sns").publish(TopicArn=event["publish"], Message="hello")
+    time.sleep(event.get("sleep_seconds", 0))
+    metrics = [{"Name": "Handled", "Unit": "Count"}]
+    directive = {"Namespace": "Test", "Dimensions": [["who"], []], "Metrics": metrics}
+    aws = {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [directive]}
+    count = len(event.get("Records", []))
+    print(json.dumps({"_aws": aws, "who": "test", "Handled": count}))  # noqa: T201
+    has_powertools = bool(find_spec("aws_lambda_powertools"))
+    return {"variables": dict(os.environ), "aws_lambda_powertools": has_powertools}
