@@ -42,7 +42,9 @@ class Weekly:
         path = f"summary/week={week}/summary.json"
         self.tables.out.put(path, as_json(document))
         incidents = _counted(document["totals"]["incidents"], "incident")
-        self.tables.say(f"{path}: {incidents} from {_counted(len(seen.nightly_runs), 'nightly run')}")
+        self.tables.say(
+            f"{path}: {incidents} from {_counted(len(seen.nightly_runs), 'nightly run')}"
+        )
         if not document["not_seen"]["week_is_over"]:
             self.tables.say(f"{week} is not over: its page will be made, and nothing sent")
         return len(seen.nightly_runs)

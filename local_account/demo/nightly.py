@@ -94,7 +94,7 @@ class NightlyRuns:
         # A nightly run is its own day and the day before: a story that went on over a midnight is
         # in it.
         for job, at in (
-            ("nightly", day_after_night(max(failed_at))),
+            ("nightly", next_day(max(failed_at))),
             ("week", monday_after(min(failed_at))),
         ):
             self.stage.console.print(picture.job_ended(*self._run(job, at)))
@@ -174,7 +174,7 @@ def end(stage: Stage, folder: Path) -> Ending:
     return ending
 
 
-def day_after_night(moment: datetime, hour_utc: int = 2) -> datetime:
+def next_day(moment: datetime, hour_utc: int = 2) -> datetime:
     """When the schedule fires for the day of `moment`: its own day is in the nightly job then."""
     return _midnight(moment) + timedelta(days=1, hours=hour_utc)
 

@@ -1,6 +1,6 @@
 """Gathers what is true of a queue, no more than is needed; reads only.
 
-`Looks` asks about one queue as heal does; a scan, which asks about all of them, keeps what it was
+`FactsReader` asks about one queue as heal does; a scan, which asks about all of them, keeps what it was
 answered in a kind of its own.
 """
 
@@ -21,7 +21,7 @@ from mendq.aws.consumers import (
     mappings_of,
     timeout_seconds_of,
 )
-from mendq.aws.dead_letter_queues import dlq_arn_here, moved_lately_to, source_arns_of
+from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.metrics import measure, messages_deleted
 from mendq.aws.queue import attributes_of, tags_of

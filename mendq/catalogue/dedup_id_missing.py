@@ -34,7 +34,7 @@ _TEXT = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
 )
-_ONLY_LETTERS = (
+_ALPHABET = (
     "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
     "1 to 128 in length."
 )
@@ -63,11 +63,11 @@ DEDUP_ID_MISSING = Fixed(
         ),
         NotMatched(
             "an id that SQS does not take",
-            refused_value("SendMessage", "MessageDeduplicationId", _ONLY_LETTERS, "group 123"),
+            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, "group 123"),
         ),
         NotMatched(
             "a caller who writes SQS's sentence into the id",
-            refused_value("SendMessage", "MessageDeduplicationId", _ONLY_LETTERS, _TEXT),
+            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, _TEXT),
         ),
         NotMatched(
             "a group id that is missing is another matter",

@@ -61,8 +61,8 @@ def _refused(facts: Facts) -> tuple[str, ...]:
     allowed = _allowed(facts)
     if allowed is None:
         return ()
-    kept_out = (arn for arn in sorted(facts.source_arns) if not allowed.allows(arn))
-    return tuple(arn for arn in kept_out if not why_unfit_as_dlq(arn, facts.queue_arn))
+    refused = (arn for arn in sorted(facts.source_arns) if not allowed.allows(arn))
+    return tuple(arn for arn in refused if not why_unfit_as_dlq(arn, facts.queue_arn))
 
 
 def _queue(allowed: str, *source_arns: str) -> Facts:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.dead_letter_queues import misfit
+from mendq.aws.dlqs import misfit
 from mendq.aws.errors import StepFailed, is_passing
 from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
 from mendq.cases.context import WritingContext
@@ -156,8 +156,8 @@ def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcom
             return Outcome(case=done)
         return carry_out(decide_refused(situation, plan, done), situation, run)
     if isinstance(verdict, Record):
-        case, told = verdict.case, verdict.notification
-        recorded = record_transition(case, situation.view, told, run, run.owner)
+        case, notification = verdict.case, verdict.notification
+        recorded = record_transition(case, situation.view, notification, run, run.owner)
         return Outcome(case=recorded, refusal=verdict.refusal)
     if isinstance(verdict, Wait):
         return _wait(verdict, situation, run)

@@ -177,8 +177,8 @@ def _once(
         if refusal is None:
             because, actor = move.because, request.actor
             moved = case.moved(move.into, because, context.now, actor=actor)
-            told = Notification(None, Facts(case.queue_arn, {}, {}))
-            case = record_transition(moved, view, told, context, context.owner)
+            notification = Notification(None, Facts(case.queue_arn, {}, {}))
+            case = record_transition(moved, view, notification, context, context.owner)
     if refusal is not None:
         return refusal
     return _carried_out(case, context, functions) if word == "approve" else _of(case)

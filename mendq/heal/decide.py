@@ -163,12 +163,14 @@ def _decline(
         steps = situation.records.last_written(steps)
     case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
     severity = severity_of(case, situation.mode, of_the_plan=of_the_plan)
-    told = _notification(situation, None if quiet else severity, refusal.next_command)
+    notification = _notification(situation, None if quiet else severity, refusal.next_command)
     if case.state is State.OVERRIDDEN:
-        told = replace(told, changes=situation.records.overridden(case, situation.now))
-    elif case.code == "overridden" and told.severity is not None:
-        told = replace(told, changes=situation.records.says_the_silence(case))
-    return SayNo(refusal) if _is_repeat(situation, case) else Record(case, told, refusal)
+        notification = replace(
+            notification, changes=situation.records.overridden(case, situation.now)
+        )
+    elif case.code == "overridden" and notification.severity is not None:
+        notification = replace(notification, changes=situation.records.says_the_silence(case))
+    return SayNo(refusal) if _is_repeat(situation, case) else Record(case, notification, refusal)
 
 
 def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
@@ -183,8 +185,8 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
     severity = severity_of(case, situation.mode, of_the_plan=True)
-    told = _notification(situation, severity, refusal.next_command)
-    return Record(case, replace(told, news=",".join(situation.evidence.principals())))
+    notification = _notification(situation, severity, refusal.next_command)
+    return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
@@ -206,8 +208,10 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
     case = _opened(situation, state, reason, plan.steps)
     if _is_repeat(situation, case):
         return SayNo(Ignore("said_already", case.reason))
-    told = _notification(situation, severity_of(case, mode, of_the_plan=True))
-    return Record(case, replace(told, first=plan.first, beyond=tuple(map(str, plan.proposal))))
+    notification = _notification(situation, severity_of(case, mode, of_the_plan=True))
+    return Record(
+        case, replace(notification, first=plan.first, beyond=tuple(map(str, plan.proposal)))
+    )
 
 
 def _notification(
@@ -323,7 +327,9 @@ def _move(situation: Situation, state: State, refusal: Refusal) -> No:
         state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
     )
     severity = severity_of(case, Mode.HEAL, of_the_plan=True)
-    told = _notification(situation, severity, refusal.next_command)
+    notification = _notification(situation, severity, refusal.next_command)
     if state is State.OVERRIDDEN:
-        told = replace(told, changes=situation.records.overridden(case, situation.now))
-    return Record(case, told, refusal)
+        notification = replace(
+            notification, changes=situation.records.overridden(case, situation.now)
+        )
+    return Record(case, notification, refusal)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of, looking
 from mendq.aws.metrics import messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
@@ -76,13 +76,13 @@ class Queues:
 
 
 @dataclass
-class Looks:
-    """Why looks failed: what a queue's own policy forbids, else the first that may pass."""
+class ReadErrors:
+    """Why reading failed: what a queue's own policy forbids, else the first that may pass."""
 
     blocked: Blocked = NOT_BLOCKED
 
     @contextmanager
-    def met(self) -> Iterator[None]:
+    def noted(self) -> Iterator[None]:
         try:
             yield
         except QueueRefusesUs as error:
@@ -108,10 +108,10 @@ def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
 
 def queues_of(progress: RedriveProgress, run: RedriveRun) -> Queues:
     """Never raises for what SQS answers."""
-    looks, dlq, source = Looks(), progress.dlq_arn, progress.source_arn
-    with looks.met():
+    errors, dlq, source = ReadErrors(), progress.dlq_arn, progress.source_arn
+    with errors.noted():
         return Queues(_facts(dlq, run.clients), _facts(source, run.clients))
-    return Queues(Facts(dlq, {}, {}), Facts(source, {}, {}), looks.blocked)
+    return Queues(Facts(dlq, {}, {}), Facts(source, {}, {}), errors.blocked)
 
 
 def with_makings(progress: RedriveProgress, queues: Queues) -> RedriveProgress:
@@ -127,12 +127,12 @@ def situation_of(
     progress: RedriveProgress, queues: Queues, frozen: str | None, run: RedriveRun
 ) -> RedriveSituation:
     """What is seen of it; `frozen` as the case store says. Raises the case store's errors."""
-    looks, task_runs = Looks(queues.blocked), False
-    with looks.met():
+    errors, task_runs = ReadErrors(queues.blocked), False
+    with errors.noted():
         task_runs = move_task_runs(run.clients, progress.dlq_arn)
     if not queues.blocked.because:
-        with looks.met():
-            looks.blocked |= _for_good(_misfit(progress, queues, run))
+        with errors.noted():
+            errors.blocked |= _for_good(_misfit(progress, queues, run))
     return RedriveSituation(
         progress,
         run.now,
@@ -142,7 +142,7 @@ def situation_of(
         is_fifo=queues.source.is_fifo,
         has_foreign_task=task_runs,
         frozen=frozen or run.closed_calendars or "",
-        blocked=looks.blocked | _for_good(_cause_is_back(progress, run)),
+        blocked=errors.blocked | _for_good(_cause_is_back(progress, run)),
     )
 
 
@@ -192,7 +192,7 @@ def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | N
 
 
 def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
-    """Why messages may not go from the one to the other any more; raises as looks do."""
+    """Why messages may not go from the one to the other any more; raises as reading does."""
     dlq, source = queues.dlq, queues.source
     known = progress.queues
     for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):

@@ -31,7 +31,14 @@ from mendq.redrive.machine import Blocked, End, Put, Tick
 from mendq.redrive.messages import Message, hopped, marked_quarantined
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
-from mendq.redrive.reads import Looks, Queues, RedriveRun, queues_of, situation_of, with_makings
+from mendq.redrive.reads import (
+    Queues,
+    ReadErrors,
+    RedriveRun,
+    queues_of,
+    situation_of,
+    with_makings,
+)
 from mendq.redrive.send_batches import UNANSWERED, Destination, MoveResult
 from mendq.redrive.store import Claimed
 
@@ -59,9 +66,9 @@ class RedriveEffects:
 
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Sample as many messages as bounds, memory and time allow; all of them stay held."""
-        looks, messages, is_whole = Looks(), list[Message](), False
+        errors, messages, is_whole = ReadErrors(), list[Message](), False
         most, weight = self.run.settings.bounds.census, 0
-        with looks.met():
+        with errors.noted():
             while len(messages) < most and weight < MOST_BYTES_HELD and self._has_time(half=True):
                 asked = min(TAKEN_AT_ONCE, most - len(messages))
                 taken = self.mover.take(asked)
@@ -69,8 +76,8 @@ class RedriveEffects:
                 weight += sum(each.size_bytes for each in taken)
                 if is_whole := len(taken) < asked:
                     break
-        if looks.blocked.because:
-            return looks.blocked
+        if errors.blocked.because:
+            return errors.blocked
         source, most_bytes = self.queues.source, self.queues.most_bytes
         return sample_of(
             messages, progress, is_fifo=source.is_fifo, most_bytes=most_bytes, is_whole=is_whole
@@ -78,10 +85,10 @@ class RedriveEffects:
 
     def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
         """Make the quarantine where there is none yet."""
-        looks, source_arn, case_id = Looks(), progress.source_arn, progress.case_id
+        errors, source_arn, case_id = ReadErrors(), progress.source_arn, progress.case_id
         if not messages:
             return Put()
-        with looks.met():
+        with errors.noted():
             queue_arn = quarantine_of(self.run.clients, self.queues.source)
             if isinstance(queue_arn, Refusal):
                 return Put(refused=Blocked(queue_arn.reason, for_good=True))
@@ -89,7 +96,7 @@ class RedriveEffects:
                 marked_quarantined, why=WHY, at=self.run.now, source_arn=source_arn, case_id=case_id
             )
             return self._put(messages, self._destination(queue_arn, case_id, mark))
-        return Put(refused=looks.blocked)
+        return Put(refused=errors.blocked)
 
     def fingerprints(
         self, progress: RedriveProgress, messages: tuple[Message, ...]

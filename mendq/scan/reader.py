@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
-from mendq.aws.dead_letter_queues import SOURCES, dlq_arn_here
+from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts import FactsReader, function_names
 from mendq.cases.open_cases import OpenCase

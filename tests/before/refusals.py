@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from mendq import catalogue
-from mendq.cases.view import AttributeRecord, CaseStoreView, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import examples
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal import guardrails
-from mendq.heal.guardrails import Home, Proposal, Situation
+from mendq.heal.guardrails import Home, Situation
 from mendq.model.case import State, opened
-from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
-from mendq.model.limits import Limits, Timing
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
 from mendq.model.plan import Plan
-from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetVisibilityTimeout
+from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetVisibilityTimeout
 from tests.before.answers import refusal_of
 from tests.before.further_refusals import BETWEEN, approved_after, by_facts
 from tests.before.operator_accounts import scrubbed
@@ -135,17 +136,27 @@ PLAN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _on_case(**over: Any) -> Any:
-    view = CaseStoreView(**{name: over.pop(name) for name in _VIEW if name in over})
+def _situation(view: CaseStoreView, **over: Any) -> Situation:
     usual: dict[str, Any] = {
-        "fresh_calls": 3,
+        "symptom": VISIBILITY_TIMEOUT_TOO_SHORT,
+        "facts": examples.queue(),
+        "mode": Mode.OBSERVE,
         "evidence": _evidence(1, 2, 3),
-        "evidence_needed": EvidenceNeeded(),
         "owner": "me",
+        "whose": Owner.HEAL,
         "now": NOW,
+        "limits": Limits(),
         "timing": Timing(),
     }
-    return guardrails.first_refusal(guardrails.ON_CASE, Situation(view=view, **{**usual, **over}))
+    return Situation(view=view, **{**usual, **over})
+
+
+def _on_case(**over: Any) -> Any:
+    view = CaseStoreView(**{name: over.pop(name) for name in _VIEW if name in over})
+    fresh = _evidence(*range(1, over.pop("fresh_calls", 3) + 1)).sightings
+    mode = Mode.HEAL if view.frozen else Mode.OBSERVE
+    situation = _situation(view, fresh=fresh, mode=mode, **over)
+    return guardrails.first_refusal(guardrails.ON_CASE, situation)
 
 
 def _on_plan(**over: Any) -> Any:
@@ -156,8 +167,12 @@ def _on_plan(**over: Any) -> Any:
         at = NOW - timedelta(hours=hours_ago)
         record = replace(record, writes=(Write(at, HELD, str(step.after)),))
     view = CaseStoreView(attributes={step.attribute: record})
-    given = Proposal(Plan((step,), "because"), view, Limits(), Timing(), NOW, 60)
-    return guardrails.first_refusal(guardrails.ON_PLAN, replace(given, **over))
+    arns = frozenset(f"q{n}" for n in range(over.pop("queues_with_symptom", 0)))
+    reach = Reach(arns, over.pop("managed_queues", 0))
+    tags = {DRILL_TAG: "1"} if over.pop("is_drill", False) else {}
+    facts = examples.queue(tags)
+    situation = _situation(view, reach=reach, facts=facts, **{"remaining_seconds": 60, **over})
+    return guardrails.first_refusal(guardrails.ON_PLAN, situation, Plan((step,), "because"))
 
 
 def _guardrails() -> dict[str, Any]:
@@ -175,7 +190,6 @@ def _guardrails() -> dict[str, Any]:
             name: refusal_of(guardrails.first_refusal_of_call(replace(call, **over), HOME))
             for name, over in calls.items()
         },
-        "not managed": refusal_of(guardrails.not_managed(None)),
         "case": {name: refusal_of(_on_case(**over)) for name, over in CASE.items()},
         "plan": {name: refusal_of(_on_plan(**over)) for name, over in PLAN.items()},
         "sound": [refusal_of(_on_case()), refusal_of(_on_plan())],

@@ -97,6 +97,8 @@ def _lambdas(made: Scanning) -> Iterator[None]:
         patch.dict(os.environ, environment),
         patch.object(Clients, "of_this_lambda", lambda: account.clients),
     ):
+        for handler in (heal, follow_up, approve, rollback, scan, probe):
+            handler.handler.forget()
         yield
 
 
@@ -123,12 +125,12 @@ def _junk(made: Scanning) -> Any:
 
 def _said(made: Scanning, word: str, state: str) -> Any:
     event = {"case_id": _newest(made.account, state), "decision": word, "actor": ALICE}
-    return approve.handler(event, Context())  # type: ignore[arg-type]
+    return approve.handler(event, Context())
 
 
 def _taken_back(made: Scanning, **over: Any) -> Any:
     event = {"case_id": _newest(made.account, "applied"), "actor": ALICE, **over}
-    return rollback.handler(event, Context())  # type: ignore[arg-type]
+    return rollback.handler(event, Context())
 
 
 def _scanned(made: Scanning) -> Any:
@@ -137,7 +139,7 @@ def _scanned(made: Scanning) -> Any:
     policy = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": 5})
     made.account.queue("bills", tag=None, RedrivePolicy=policy)
     made.account.later(hours=1)
-    return scan.handler({}, Context())  # type: ignore[arg-type]
+    return scan.handler({}, Context())
 
 
 def _found(made: Scanning) -> Any:

@@ -14,7 +14,7 @@ from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
 from mendq.nightly.jobs import Job, Roots, nightly, spark_parameters, start, week
-from tests.model.test_nightly_jobs import AT
+from tests.nightly.test_jobs import AT
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
 SETTINGS = StartNightlySettings(

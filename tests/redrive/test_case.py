@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.context import request_about

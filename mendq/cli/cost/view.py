@@ -177,7 +177,7 @@ def short(a_week: float | None) -> str:
     if a_week is None:
         return "-"
     number = a_month(a_week)
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
-            return f"{number / size:.3g}{letter}"
+            return f"{number / size:.3g}{unit}"
     return f"{number:.0f}"

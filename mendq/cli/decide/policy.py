@@ -143,8 +143,8 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
     if facts.created_at is None or facts.modified_at is None:
         raise Stopped("SQS does not say when the queue was created and changed: not pinned")
     if now - facts.modified_at < SETTLES:
-        told = "SQS may take a minute to tell"
-        raise Stopped(f"the queue was changed just now, and {told}: pin it after that")
+        reason = "the queue was changed just now, and SQS may take a minute to tell"
+        raise Stopped(f"{reason}: pin it after that")
     return Pin(
         queue_arn=facts.queue_arn,
         policy=policy,

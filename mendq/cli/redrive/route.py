@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botocore.exceptions import ClientError
 
-from mendq.aws.dead_letter_queues import source_arns_of
+from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of
 from mendq.aws.queue import attributes_of, queue_url, tags_of
 from mendq.catalogue._redrive_causes import (
