@@ -1,7 +1,7 @@
 """Gathers what is true of a queue, no more than is needed; reads only.
 
-`FactsReader` asks about one queue as heal does; a scan, which asks about all of them, keeps what it was
-answered in a kind of its own.
+`FactsReader` asks about one queue as heal does; a scan, which asks about all of them, keeps what it
+was answered in a kind of its own.
 """
 
 from __future__ import annotations

@@ -128,7 +128,9 @@ def test_a_quiet_account_refuses_nothing() -> None:
         ({"account": "210987654321"}, None),
     ],
 )
-def test_calls(over: dict[str, Any], expected: str | None) -> None:
+def test_a_call_of_another_partition_region_or_account_is_elsewhere(
+    over: dict[str, Any], expected: str | None
+) -> None:
     assert code(guardrails.first_refusal_of_call(replace(CALL, **over), HOME)) == expected
 
 

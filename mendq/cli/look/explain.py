@@ -78,7 +78,7 @@ def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
             "distinct_events": needed.distinct_events,
             "within_seconds": needed.within_seconds,
         },
-        "facts_needed": sorted(each.value for each in symptom.needs),
+        "facts_needed": sorted(each.name.lower() for each in symptom.needs),
         "steps": [each.attribute for each in symptom.steps],
         "plan": symptom.plan_in_words,
         "runbook": symptom.runbook,

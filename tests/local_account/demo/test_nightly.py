@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from local_account.demo.nightly import day_after_night, monday_after
+from local_account.demo.nightly import next_day, monday_after
 from mendq.nightly.jobs import Roots, nightly, week
 
 ROOTS = Roots("trail", "cases", "out")
@@ -23,5 +23,5 @@ ROOTS = Roots("trail", "cases", "out")
 )
 def test_the_jobs_are_for_the_storys_own_day_and_week(moment: str, day: str, iso_week: str) -> None:
     at = datetime.fromisoformat(moment)
-    assert nightly(day_after_night(at), ROOTS).of == day
+    assert nightly(next_day(at), ROOTS).of == day
     assert week(monday_after(at), ROOTS).of == iso_week
