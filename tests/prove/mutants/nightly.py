@@ -26,7 +26,8 @@ NIGHTLY = (
     ), spark=True),
     Selection(("tests.analytics.test_joined",), (
         Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
-            "_same_symptom", 'sf.col("symptom") == sf.col("symptom")', 'sf.col("symptom") != ""'),
+            "_same_symptom", 'sf.col("symptom") == sf.col("case_symptom")',
+            'sf.col("symptom") != ""'),
         Mutant("an incident is given the outcome of a case from another time", _INCIDENTS,
             "_evidence_overlaps", '& (each["last_at"] >= sf.col("first"))', ""),
         Mutant("an incident of an unmanaged queue is told as an event that was lost", _INCIDENTS,
