@@ -50,15 +50,14 @@ def _symptom(entry: Symptom) -> dict[str, Any]:
         "runbook": entry.runbook,
         "autonomy": entry.autonomy,
         "ships_as": entry.ships_as,
-        "needs": entry.needs,
-        "every_need": entry.every_need,
+        "needs": sorted(need.name.lower() for need in entry.needs),
+        "every_need": sorted(need.name.lower() for need in entry.every_need),
         "evidence": entry.evidence,
         "steps": [each.attribute for each in entry.steps],
         "shows": sorted(entry.shows),
         "gives_way_to": entry.gives_way_to,
         "outlives_a_change": entry.outlives_the_timeout,
         "about_callers": isinstance(entry, Fixed) and entry.notifies_callers,
-        "speaks_of_every_call": entry.speaks.__name__,
         "seen_as": sorted(
             f"{each.error_code} {_events(each.event_names)}" for each in entry.seen_as
         ),
@@ -66,7 +65,7 @@ def _symptom(entry: Symptom) -> dict[str, Any]:
         "detection": None
         if detection is None
         else {
-            "needs": detection.needs,
+            "needs": sorted(need.name.lower() for need in detection.needs),
             "of_configuration": detection.of_configuration,
             "measured_last": detection.measured_last,
         },

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from mendq.model.limits import Bounds
-from mendq.redrive.machine import RedriveSituation, SourceState, decide
+from mendq.redrive.machine import Blocked, RedriveSituation, SourceState, decide
 from mendq.redrive.messages import Message
 from mendq.redrive.progress import (
     DlqSample,
@@ -50,10 +50,10 @@ SITUATIONS: Mapping[str, Case] = {
     "as it should be": _of(),
     "not counted yet": (_NONE, _NONE, _NONE, None),
     "frozen": _of(seen={"frozen": "an incident"}),
-    "forbidden": _of(seen={"blocked": "the cause is back"}),
-    "blocked_for_now": _of(seen={"blocked_for_now": "SQS does not answer"}),
+    "forbidden": _of(seen={"blocked": Blocked("the cause is back", for_good=True)}),
+    "blocked_for_now": _of(seen={"blocked": Blocked("SQS does not answer")}),
     "blocked_for_now for long": _of(
-        {"blocked_since": LONG_AGO}, {"blocked_for_now": "SQS does not answer"}
+        {"blocked_since": LONG_AGO}, {"blocked": Blocked("SQS does not answer")}
     ),
     "too old": _of({"began_at": NOW - timedelta(days=15)}),
     "a few are back": _counted(returned=4, waiting=46, quarantined=4),
