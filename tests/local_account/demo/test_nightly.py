@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from local_account.demo.nightly import next_day, monday_after
+from local_account.demo.nightly import monday_after, next_day
 from mendq.nightly.jobs import Roots, nightly, week
 
 ROOTS = Roots("trail", "cases", "out")
