@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
-from functions.telemetry import answered
 from mendq.cases.context import WritingContext
 from mendq.heal.apply import write
+from mendq.heal.approve import answered
 from mendq.heal.rollback import rollback
 from mendq.model.settings import RollbackSettings
 
@@ -15,9 +15,8 @@ def handler(event: Event, call: Call[RollbackSettings]) -> Event:
     """`{"case_id", "actor", "dry_run"}` in; each attribute's outcome, or `{"error", "reason"}`."""
     context, owners = call.writing(WritingContext, write=write), call.settings.owners
     dry_run = event.get("dry_run") is not False
-    return answered(
-        call,
-        event,
-        "asked to roll back",
-        lambda request: rollback(request, context, dry_run=dry_run, functions=owners),
+    answer = answered(
+        event, lambda request: rollback(request, context, dry_run=dry_run, functions=owners)
     )
+    call.log.info("asked to roll back", request=event, answer=answer)
+    return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -17,13 +17,11 @@ from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, QueueRefuses
 from mendq.model.case import Case, State
 from mendq.model.limits import Limits
 from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
-from mendq.model.plan import Refusal
 
 # A Lambda loads its own rooms, and not those of the others.
 if TYPE_CHECKING:
     from mendq.cases.finding import Scanned
     from mendq.follow_up.follow_up import Followed
-    from mendq.heal.approve import OperatorRequest
     from mendq.heal.batch import Intake
     from mendq.heal.context import Group, Outcome
     from mendq.nightly.deliver import Delivery
@@ -60,21 +58,6 @@ def tell_nightly(call: Call[Any], seen: Watched | WeekEnded) -> dict[str, str]:
         nightly=seen.nightly.document() if seen.nightly else None,
     )
     return {"day": str(seen.day), "verdict": seen.verdict}
-
-
-def answered(
-    call: Call[Any],
-    event: Event,
-    word: str,
-    act: Callable[[OperatorRequest], dict[str, Any] | Refusal],
-) -> Event:
-    """What the operator gets whose request the event is, in the log as well."""
-    from mendq.heal.approve import OperatorRequest, answer  # noqa: PLC0415 - see above
-
-    request = OperatorRequest.of(event)
-    said = answer(lambda: request if isinstance(request, Refusal) else act(request))
-    call.log.info(word, request=event, answer=said)
-    return said
 
 
 def tell_taken_up(call: Call[Any], event: Event, outcome: Outcome) -> Event:

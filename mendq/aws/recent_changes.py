@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
-from mendq.notifications.queue_lines import Change
+from mendq.notifications.configuration import Change
 
 # An account gets two requests a second: so many answers, and no more are asked for.
 MOST_PAGES_OF_LAST_CHANGE = 2

@@ -12,8 +12,8 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Transition, Write
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
-from mendq.notifications.notification import NotificationRecord
-from mendq.notifications.queue_lines import Configuration, Known
+from mendq.notifications.configuration import Configuration, Known
+from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
 # The transitions, of this case and of those before it, that may not lie in the case bucket yet.

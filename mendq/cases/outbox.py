@@ -15,7 +15,7 @@ from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity
-from mendq.notifications.notification import NotificationRecord, NotificationText
+from mendq.notifications.sent import NotificationRecord, NotificationText
 
 # A page about the account whose news has changed is told again no sooner than this.
 AGAIN_AFTER = timedelta(hours=1)

@@ -20,7 +20,7 @@ from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG
 from mendq.model.steps import stays
 from mendq.notifications import notification
-from mendq.notifications.notification import NotificationRecord
+from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import moment
 
 if TYPE_CHECKING:

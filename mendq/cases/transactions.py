@@ -25,8 +25,8 @@ from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.plan import Refusal, Retry
 from mendq.model.steps import AttributeStep
-from mendq.notifications.notification import NotificationRecord
-from mendq.notifications.queue_lines import Configuration
+from mendq.notifications.configuration import Configuration
+from mendq.notifications.sent import NotificationRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
-from mendq.model.plan import Escalate, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 
 if TYPE_CHECKING:
     from mendq.model.facts import Facts
-    from mendq.notifications.notification import NotificationRecord
-    from mendq.notifications.queue_lines import Configuration
+    from mendq.notifications.configuration import Configuration
+    from mendq.notifications.sent import NotificationRecord
 
 WINDOW = timedelta(hours=1)
 SLOT = timedelta(minutes=10)
@@ -88,28 +87,11 @@ class Reach:
 
 
 CHANGES_REMEMBERED = timedelta(days=1)
-# More often than a queue is deployed; each time calls had failed just before.
-MOST_CHANGES = 6
 
 
 def outdated(changed_at: Iterable[datetime], now: datetime) -> list[datetime]:
     """The changes that count no more."""
     return [each for each in changed_at if now - each >= CHANGES_REMEMBERED]
-
-
-def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | None:
-    """A refusal that pages, where so many changes of a day have each excused failed calls.
-
-    Whether the queue fails is not known, so nobody is woken where Mendq only watches.
-    """
-    lately = {each for each in changed_at if now - each < CHANGES_REMEMBERED}
-    if len(lately) < MOST_CHANGES:
-        return None
-    reason = (
-        f"the queue was changed {len(lately)} times within 24 hours, each time just after calls "
-        "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
-    )
-    return Escalate("keeps_changing", reason, silent_in_observe=True)
 
 
 # Budgets look back a day; the last write is kept however old it is.

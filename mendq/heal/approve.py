@@ -134,6 +134,14 @@ def answer(act: Callable[[], Document | Refusal]) -> Document:
     return said(done) if isinstance(done, Refusal) else done
 
 
+def answered(
+    event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
+) -> Document:
+    """What the operator gets whose request the event is."""
+    request = OperatorRequest.of(event)
+    return answer(lambda: request if isinstance(request, Refusal) else act(request))
+
+
 _UNAVAILABLE = (
     *(BotoCoreError, ClientError, FactsUnavailable),
     *(CaseStoreUnavailable, NotificationNotSent, StepFailed),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mendq.cases.record import Notification
-from mendq.cases.view import keeps_changing
 from mendq.heal import guardrails
 from mendq.heal.guardrails import Situation
 from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
@@ -116,7 +115,7 @@ def _plan(situation: Situation) -> Plan | Refusal:
 
 def _recently_changed(situation: Situation, heard: Situation) -> Verdict | None:
     """Nothing is done; of a queue that is changed again and again people are told."""
-    refusal = keeps_changing(situation.changes, situation.now)
+    refusal = guardrails.keeps_changing(situation.changes, situation.now)
     if refusal is None:
         reason = "most failed calls are from before the queue was last changed"
         return _decline(heard, Ignore("before_last_change", reason))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 
-from mendq.cases.view import CaseStoreView, Reach
+from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case, State
 from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
@@ -258,6 +258,25 @@ def _more_than_its_own_bound(situation: Situation, plan: Plan) -> Refusal | None
             reason = f"{step.attribute} may be written {times} in 24 hours, and was"
             return Refuse("too_often", reason)
     return None
+
+
+# More often than a queue is deployed; each time calls had failed just before.
+MOST_CHANGES = 6
+
+
+def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | None:
+    """A refusal that pages, where so many changes of a day have each excused failed calls.
+
+    Whether the queue fails is not known, so nobody is woken where Mendq only watches.
+    """
+    lately = {each for each in changed_at if now - each < CHANGES_REMEMBERED}
+    if len(lately) < MOST_CHANGES:
+        return None
+    reason = (
+        f"the queue was changed {len(lately)} times within 24 hours, each time just after calls "
+        "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
+    )
+    return Escalate("keeps_changing", reason, silent_in_observe=True)
 
 
 def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:

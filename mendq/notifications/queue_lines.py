@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, configured, differences
+from mendq.notifications.configuration import NOT_SET, Change, Known, configured, differences
 from mendq.notifications.text import first_of, moment, plain, value
 
 _MOST_LINES = 20
@@ -23,24 +22,6 @@ _FACTS = (
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible",
 )
-
-
-@dataclass(frozen=True)
-class Change:
-    """Who changed the queue last, as CloudTrail's LookupEvents tells; the attributes it set."""
-
-    at: datetime
-    event_name: str
-    principal_arn: str
-    attributes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Known:
-    """The last known configuration of a queue."""
-
-    at: datetime
-    attributes: Mapping[str, str]
 
 
 def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> tuple[str, ...]:
@@ -119,45 +100,3 @@ def _read_moment(text: object) -> str:
         return moment(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
         return value(text, 40)
-
-
-# So long a change is still the first thing to look at.
-CHANGED_LATELY = timedelta(days=7)
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """How a queue stood when a case was last written down, and how it had stood before it changed.
-
-    `since` is when it was first seen as it stands.
-    """
-
-    at: datetime
-    attributes: Mapping[str, str]
-    since: datetime
-    earlier: Known | None = None
-
-    def to_compare(self, attributes: Mapping[str, str], now: datetime) -> Known:
-        """What to hold against the queue's attributes now.
-
-        A case about something else may have noted a change already: then it is what stood before.
-        """
-        changed_lately = now - self.since < CHANGED_LATELY
-        if self.stands_as(attributes) and self.earlier is not None and changed_lately:
-            return self.earlier
-        return Known(self.at, self.attributes)
-
-    def stands_as(self, attributes: Mapping[str, str]) -> bool:
-        """Whether the queue is configured so; counters and times are no configuration."""
-        return configured(self.attributes) == configured(attributes)
-
-    @classmethod
-    def after(
-        cls, last: Configuration | None, attributes: Mapping[str, str], now: datetime
-    ) -> Configuration:
-        """What is to be remembered from now on."""
-        if last is None:
-            return cls(now, attributes, now)
-        if last.stands_as(attributes):
-            return cls(now, attributes, last.since, last.earlier)
-        return cls(now, attributes, now, Known(last.at, last.attributes))

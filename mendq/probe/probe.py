@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from mendq.model.failed_call import FailedCall
 from mendq.model.queue import partition_of
-from mendq.notifications.notification import MOST_BYTES, NotificationText
+from mendq.notifications.sent import MOST_BYTES, NotificationText
 from mendq.notifications.text import Section, body, moment, plain, value
 
 QUEUE_NAME = "mendq-probe.fifo"

@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from mendq.aws.recent_changes import last_change
-from mendq.notifications.queue_lines import Change
+from mendq.notifications.configuration import Change
 from tests.heal.answers import answer_instead
 from tests.heal.conftest import ACCOUNT, REGION, Account
 

@@ -15,7 +15,7 @@ from mendq.cases.context import CaseContext
 from mendq.cases.outbox import NotificationItems
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
-from mendq.notifications.notification import NotificationRecord, NotificationText
+from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import Account
 from tests.heal.faults import Fault
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mendq.notifications.notification import NotificationRecord, NotificationText
+from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import moto_account
 from tests.heal.operators import context_of
 from tests.infra.aws_calls import Recorded

@@ -12,8 +12,9 @@ from mendq.model.case import Case, State
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
-from mendq.notifications.notification import Again, MassSymptom, NotificationText
-from mendq.notifications.queue_lines import Change, Known
+from mendq.notifications.configuration import Change, Known
+from mendq.notifications.notification import Again, MassSymptom
+from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}

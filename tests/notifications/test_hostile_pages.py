@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mendq.model.case import State
-from mendq.notifications import notification
-from mendq.notifications.notification import NotificationText
-from mendq.notifications.queue_lines import Change, Known
+from mendq.notifications import notification, sent
+from mendq.notifications.configuration import Change, Known
+from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
@@ -77,7 +77,7 @@ BESIDE = st.fixed_dictionaries(
 
 def assert_fit_for_sns(one: NotificationText) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", one.subject)
-    assert len(one.body.encode()) <= notification.MOST_BYTES
+    assert len(one.body.encode()) <= sent.MOST_BYTES
     assert one.body.isascii()
     assert all(line.isprintable() for line in one.body.split("\n"))
     assert len(one.body.split("\n")) <= MOST_LINES
@@ -127,7 +127,7 @@ def test_what_is_cut_is_counted_and_the_end_stays() -> None:
         reason="x" * 900,
         evidence={**CASE.evidence, "principals": ["p" * 900] * 10},
     )
-    assert len(long.body) > notification.MOST_BYTES - 500
+    assert len(long.body) > sent.MOST_BYTES - 500
     assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
     assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body
 

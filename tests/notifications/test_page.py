@@ -14,7 +14,7 @@ from infra.synthesis import STACK_NAME
 from mendq.catalogue import CATALOGUE
 from mendq.cli.__main__ import COMMANDS
 from mendq.model.case import State
-from mendq.notifications import notification
+from mendq.notifications import notification, sent
 from mendq.notifications.notification import Again, not_mailed
 from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import AGAIN, CASE, NOW, every_page, notified, section
@@ -52,7 +52,7 @@ def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> 
     assert short.subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
     assert long.subject.startswith(f"Mendq {state}: visibility timeout too short on qqq")
     assert long.subject.endswith("qqq.fifo")
-    assert len(long.subject) == notification.MOST_SUBJECT
+    assert len(long.subject) == sent.MOST_SUBJECT
 
 
 def test_a_long_policy_is_cut_and_a_reason_is_read_to_its_end() -> None:
@@ -110,7 +110,7 @@ def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
     assert page.body.replace("\n", "").isprintable()
     assert not {"\x1b", "://evil"} & {each for each in ("\x1b", "://evil") if each in page.body}
     assert "and 30 more" in page.body
-    assert len(page.body.encode()) <= notification.MOST_BYTES + 2_000
+    assert len(page.body.encode()) <= sent.MOST_BYTES + 2_000
 
 
 def test_a_page_about_the_hour_names_its_day_by_utc() -> None:

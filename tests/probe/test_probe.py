@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.failed_call import FailedCall, read
-from mendq.notifications.notification import MOST_SUBJECT
+from mendq.notifications.sent import MOST_SUBJECT
 from mendq.probe.probe import (
     SEEN_WITHIN,
     SKEW,

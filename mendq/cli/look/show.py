@@ -39,7 +39,7 @@ from mendq.model.plan import owner_of_case
 from mendq.model.steps import Owner
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
-from mendq.notifications.notification import NotificationRecord
+from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.progress import RedriveProgress
 

@@ -11,7 +11,7 @@ _VIEW = "mendq.cases.view"
 _CASE = "mendq.model.case"
 _PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
-_RECENTLY_CHANGED = "mendq.cases.view"
+_RECENTLY_CHANGED = _GUARDRAILS
 _SPREAD = "mendq.cases.view"
 
 GUARDRAILS = (
@@ -124,7 +124,7 @@ GUARDRAILS = (
         Mutant("a bare star manages every queue of an account", _MANAGED, "_fits",
             'prefix not in ("", pattern)', "prefix != pattern"),
     )),
-    Selection(("tests.cases.test_recently_changed",), (
+    Selection(("tests.heal.test_recently_changed",), (
         Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED,
             "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
     )),

@@ -7,7 +7,7 @@ from tests.prove.mutants.mutant import Mutant, Selection
 _ADVANCE = "mendq.model.lifecycle"
 _SIGNS = "mendq.model.lifecycle"
 _PAGING = "mendq.model.case"
-_RECORD = "mendq.notifications.notification"
+_RECORD = "mendq.notifications.sent"
 _PAGES = "mendq.cases.outbox"
 _NOTIFICATION = "mendq.cases.record"
 _PACE = "mendq.heal.repeats"

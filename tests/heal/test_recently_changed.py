@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mendq.cases.view import MOST_CHANGES, keeps_changing, outdated
+from mendq.cases.view import outdated
+from mendq.heal.guardrails import MOST_CHANGES, keeps_changing
 from mendq.model.case import State
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
