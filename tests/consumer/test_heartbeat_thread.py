@@ -63,9 +63,10 @@ def test_work_that_fails_stops_the_heart_and_deletes_nothing() -> None:
 
 def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
     sqs = Beating()
-    with holding(sqs, 1) as held:
-        more = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(29)]
-        held.add(*more, received_at=monotonic())
+    held = holding(sqs, 1)
+    more = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(29)]
+    held.add(*more, received_at=monotonic())
+    with held:
         assert sqs.asked.wait(PATIENCE)
 
         def answer_once_left() -> None:
