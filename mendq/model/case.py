@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from mendq.model.evidence import Evidence, to_text
 from mendq.model.limits import Mode, Timing
@@ -181,6 +181,14 @@ class Case:
         return f"{self.state}:{self.code}"
 
 
+class Said(TypedDict):
+    """What a transition says of itself: why, by whom, and the code of the refusal, if one."""
+
+    reason: str
+    actor: str
+    code: NotRequired[str]
+
+
 def opened(  # noqa: PLR0913 - each is one column of the transition
     state: State,
     *,
@@ -190,12 +198,11 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     steps: tuple[AttributeStep, ...],
     now: datetime,
     previous: Case | None = None,
-    **over: Any,
+    **said: Unpack[Said],
 ) -> Case:
     """The first transition of a new case, named after the case before it.
 
     So two runs that open one at once, or one that died and its second delivery, name the same case.
-    `over` are `reason`, `actor` and `code`.
     """
     after = previous.case_id if previous else ""
     digest = sha256(f"{queue_arn} {symptom} {after} {now:%Y-%m-%d}".encode()).hexdigest()
@@ -210,7 +217,7 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
         evidence=evidence.document(),
         steps=tuple(step.document() for step in steps),
         opened_at=now,
-        **over,
+        **said,
     )
 
 
