@@ -298,7 +298,7 @@ class RedriveStage(Stage):
                 if time.monotonic() > deadline:
                     raise ScriptFailed(f"the redrive did not end in {REDRIVE_SECONDS:.0f} s")
                 self._tick()
-        self._look_at_course()
+        self._look_at_progress()
 
     def _has_ended(self) -> bool:
         return bool({State.VERIFIED, State.ESCALATED} & {*self.states(DEAD)})
@@ -310,14 +310,14 @@ class RedriveStage(Stage):
 
         def look_until(deadline: float, seen: Callable[[], bool]) -> None:
             while time.monotonic() < deadline and not seen() and not self._has_ended():
-                self._look_at_course()
+                self._look_at_progress()
 
         now = time.monotonic
         look_until(now() + TICK_SECONDS, lambda: (self.progress.n if self.progress else 0) > before)
         look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
         look_until(now() + seconds_left(self.progress), lambda: False)
 
-    def _look_at_course(self) -> None:
+    def _look_at_progress(self) -> None:
         """Look, and say each stage once; and once that the shipped bounds would end it here."""
         time.sleep(LOOK_EVERY_SECONDS)
         self.progress = progress = self.case_store.newest(self.seen(DEAD).queue_arn)

@@ -48,6 +48,10 @@ class Refusal:
     # Whether the same events come once more.
     again: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if type(self) is Refusal:
+            raise TypeError("say which kind of refusal it is, such as Refuse or Ignore")
+
     def heard_in(self, mode: Mode) -> bool:
         """Whether it is anything to tell people, as far as the mode decides."""
         return mode is not Mode.OBSERVE or not self.silent_in_observe

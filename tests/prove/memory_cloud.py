@@ -17,10 +17,10 @@ import boto3
 
 from mendq.aws.clients import Clients
 from tests.heal.conftest import REGION, Account, moto_account
-from tests.prove.course_table import ConditionFailed, CourseTable
 from tests.prove.memory_sqs import MemorySqs, Refuses
 from tests.prove.proof import BEGINS_AT
 from tests.prove.quick_case_store import quick_case_store
+from tests.prove.redrive_table import ConditionFailed, RedriveTable
 from tests.prove.struck_calls import StruckCalls
 
 
@@ -29,7 +29,7 @@ class Cloud:
     """The account that one world after another stands in."""
 
     account: Account
-    courses: CourseTable
+    courses: RedriveTable
     calls: StruckCalls
     sqs: MemorySqs = field(default_factory=lambda: MemorySqs(random.Random(0), 0.0))  # noqa: S311
     deletes_per_second: float = 0.0
@@ -72,7 +72,7 @@ def cloud() -> Iterator[Cloud]:
     nobody = patch("botocore.useragent.UserAgentString.to_string", lambda _: "nobody")
     with moto_account(clients) as account, quick_case_store(), nobody:
         account.now = BEGINS_AT
-        made = Cloud(account, CourseTable(), StruckCalls(lambda *_: None))
+        made = Cloud(account, RedriveTable(), StruckCalls(lambda *_: None))
         made.calls.answers = made.answer
         made.calls.listen(account.clients)
         yield made

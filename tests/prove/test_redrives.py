@@ -19,7 +19,6 @@ from mendq.redrive.reads import situation_of
 from mendq.redrive.send_batches import Destination, FifoOrder, MoveResult
 from mendq.redrive.store import RedriveStore
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
-from tests.prove.course_table import CourseTable, condition_of
 from tests.prove.memory_cloud import Cloud
 from tests.prove.memory_queue import MemoryQueue
 from tests.prove.memory_queue import Message as Stored
@@ -28,6 +27,7 @@ from tests.prove.redrive_faults import SCENES as SCENES_TO_STRIKE
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
 from tests.prove.redrive_stops import stopped
+from tests.prove.redrive_table import RedriveTable, condition_of
 from tests.prove.struck_calls import StruckCalls
 
 DEAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
@@ -84,7 +84,7 @@ def account() -> Iterator[Account]:
 def test_the_course_is_retained_as_dynamodb_keeps_it(account: Account) -> None:
     """The same writes, answered by both: the same are refused, the same is left."""
     said: list[list[object]] = []
-    for quick in (None, CourseTable()):
+    for quick in (None, RedriveTable()):
         if quick is not None:
             _answered_by(quick, account)
         said.append(list(_lived(account)))
@@ -102,7 +102,7 @@ def _key() -> dict[str, dict[str, str]]:
     return {"pk": {"S": DEAD}, "sk": {"S": "redrive"}}
 
 
-def _answered_by(quick: CourseTable, account: Account) -> None:
+def _answered_by(quick: RedriveTable, account: Account) -> None:
     calls = StruckCalls(lambda *_: None)
     calls.answers = Cloud(account, quick, calls).answer
     calls.listen(account.clients)

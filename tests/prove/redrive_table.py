@@ -30,7 +30,7 @@ class ConditionFailed(Exception):
 
 
 @dataclass
-class CourseTable:
+class RedriveTable:
     """Answers what it can by operation; None where moto is to answer."""
 
     items: dict[str, Item] = field(default_factory=dict)
