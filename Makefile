@@ -16,7 +16,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-ur
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check before prove bench docs cdk synth lock clean
+.PHONY: help setup demo account test check prove bench docs cdk synth lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,9 +53,6 @@ check: .venv/.ready ## lint, types, the floors between rooms, the size of the ho
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
 	@$(RUN) -m tests.architecture.ceilings
 	@$(RUN) -m docs.derive --check
-
-before: .venv/.ready ## what differs from the record of the product in tests/before (ONLY="stack report" for some)
-	@$(RUN) -m tests.before compare $(ONLY)
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \

@@ -32,7 +32,7 @@ class Ceiling:
 CEILINGS = (
     Ceiling("code lines of the product", "product", "code_lines", 25_440, 22_000),
     Ceiling("code lines beside it", "beside", "code_lines", 5_662, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 40_065, 28_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 37_800, 28_000),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),
