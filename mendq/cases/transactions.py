@@ -354,7 +354,7 @@ def _hold(claim: Claim, step: AttributeStep) -> Part:
         now=now,
         until=claim.until,
         intent=json.dumps(claim.intent.document()),
-        seen=items.writes_text(claim.seen.record_of(step.attribute).writes),
+        seen=items.as_json(claim.seen.record_of(step.attribute).writes),
     )
 
 

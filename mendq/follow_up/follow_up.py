@@ -22,8 +22,8 @@ from mendq.aws.errors import (
 from mendq.aws.metrics import messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
-from mendq.cases.open_cases import OpenCase
 from mendq.cases.record import Notification, file_owed, hold_back, notify_held_up, record_transition
+from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, Outcome, call_owner

@@ -103,6 +103,11 @@ class Situation:
             self.facts.settled_at(propagation, after_the_timeout=after_the_timeout)
         )
 
+    @property
+    def is_borne(self) -> bool:
+        """True where enough speaks about the queue as it is now."""
+        return self.suffices(self.since_last_change)
+
     def suffices(self, evidence: Evidence) -> bool:
         return evidence.suffices(self.symptom.evidence)
 

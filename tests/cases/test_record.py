@@ -267,5 +267,5 @@ def test_a_queue_that_was_made_anew_is_not_missing(account: Account) -> None:
 def test_what_is_only_counted_is_not_even_looked_at(account: Account) -> None:
     over = {"eventName": "SendMessageBatch", "errorCode": "EmptyBatchRequest", "errorMessage": ""}
     healed = account.heal(account.late_deletes(account.queue(), "1", "2", "3", **over))
-    assert (healed.fixed, healed.intake.failed_calls) == ({}, 3)
+    assert (healed.fixed, healed.failed_calls) == ({}, 3)
     assert account.case_store_items() == {}

@@ -95,7 +95,7 @@ def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
-    assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
+    assert [each.code for each in healed.refusals] == ["own_call"] * 3
 
 
 def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
+from mendq.heal.decide import is_repeat, is_repeat_of_a_scan
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing

@@ -15,7 +15,6 @@ from mendq.heal.undo import (
     NEVER_PUT_BACK,
     Outcome,
     Undo,
-    records_after,
     steps_of,
     stopped_by,
     undos,
@@ -191,7 +190,7 @@ def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_wee
     undone = case(SetVisibilityTimeout(45, 30), n=2, state=State.ROLLED_BACK)
     known = AttributeRecord(queue_created_at=NOW).after_writing("30", "45", NOW)
     view = CaseStoreView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
-    assert records_after(undone, view, NOW) == {
+    assert view.records_after(undone, NOW) == {
         "VisibilityTimeout": AttributeRecord(
             overridden_until=undone.at + timedelta(days=7),
             queue_created_at=NOW,
@@ -204,7 +203,7 @@ def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
     undone = case(SetVisibilityTimeout(68, 45), n=2, state=State.ROLLED_BACK)
     older = AttributeRecord().after_writing("30", "45", NOW)
     view = CaseStoreView(attributes={"VisibilityTimeout": older.after_writing("45", "68", NOW)})
-    record = records_after(undone, view, None)["VisibilityTimeout"]
+    record = view.records_after(undone, None)["VisibilityTimeout"]
     assert (record.writes, record.person_value) == (older.writes, "30")
     assert record.overridden_until is not None
 

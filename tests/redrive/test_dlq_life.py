@@ -92,7 +92,7 @@ def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
 ) -> None:
     queue = approved(scanned)
     monkeypatch.setattr(
-        "mendq.cases.open_cases.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
+        "mendq.cases.table.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
     )
     taken_up(account)
     assert states(account)[-1] == "expired"
