@@ -26,8 +26,8 @@ from mendq.cases.record import Notification, file_owed, hold_back, notify_held_u
 from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, Outcome, call_owner
-from mendq.heal.recover import look_at, settle_whosever, standing, symptom_known_as
+from mendq.heal.context import Functions, Outcome, call_owner, look_at
+from mendq.heal.recover import settle_whosever, standing, symptom_known_as
 from mendq.model.case import FINAL, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import (

@@ -25,10 +25,9 @@ from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue._attach_dlq import POLICIES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.context import FixContext, Outcome, look_at
 from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refused
 from mendq.heal.guardrails import Situation
-from mendq.heal.recover import look_at
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting

@@ -15,10 +15,10 @@ from mendq.cases.pins import with_pin
 from mendq.cases.record import try_to_file_owed
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Group, Outcome, Run, declined
+from mendq.heal.context import FixContext, Group, Outcome, Run, declined, look_at
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
 from mendq.heal.guardrails import Situation, is_fresh
-from mendq.heal.recover import look_at, settle
+from mendq.heal.recover import settle
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Mode

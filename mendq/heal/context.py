@@ -13,9 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients, closed_calendars
 from mendq.aws.errors import OwnerUnavailable
 from mendq.aws.queue import managed_queues
-from mendq.cases.context import WritingContext
+from mendq.cases.context import StoreContext, WritingContext
 from mendq.cases.finding import Shared
-from mendq.cases.view import Reach
+from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import FEW_QUEUES, Home
 from mendq.model.case import Case
@@ -113,6 +113,14 @@ class Outcome:
 def declined(code: str, reason: str) -> Outcome:
     """An outcome that nothing is written down for."""
     return Outcome(refusal=Ignore(code, reason))
+
+
+def look_at(
+    queue_arn: str, name: str, symptom: Symptom | None, context: StoreContext
+) -> CaseStoreView:
+    """With every attribute that may be claimed for such a case, as far as that is known."""
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    return context.case_store.look(queue_arn, name, attributes)
 
 
 Functions = Mapping[Owner, str]

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
 from mendq.aws.queue import attributes_of, tags_of
-from mendq.cases.context import CaseContext, StoreContext
+from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome
+from mendq.heal.context import Outcome, look_at
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
@@ -91,14 +91,6 @@ def settle_whosever(
 def symptom_known_as(name: str) -> Symptom | None:
     """The symptom, None where this Mendq knows none of that name."""
     return next((each for each in CATALOGUE if each.name == name), None)
-
-
-def look_at(
-    queue_arn: str, name: str, symptom: Symptom | None, context: StoreContext
-) -> CaseStoreView:
-    """With every attribute that may be claimed for such a case, as far as that is known."""
-    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
-    return context.case_store.look(queue_arn, name, attributes)
 
 
 def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:

@@ -16,9 +16,9 @@ from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import autonomy_of, decided, gather, recover, situation_of
-from mendq.heal.context import FixContext, Outcome, declined
+from mendq.heal.context import FixContext, Outcome, declined, look_at
 from mendq.heal.decide import decide_unlooked, is_approved_by_person
-from mendq.heal.recover import look_at, symptom_known_as
+from mendq.heal.recover import symptom_known_as
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import pytest
 
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.heal.recover import look_at
+from mendq.heal.context import look_at
 from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
+from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, move, say, states, undo
 
 

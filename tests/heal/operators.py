@@ -24,7 +24,7 @@ from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveStart
-from tests.heal.answers import answered
+from tests.account.answers import answered
 from tests.heal.conftest import Account
 
 OWNERS = {owner: str(owner) for owner in Owner}

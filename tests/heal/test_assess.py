@@ -71,15 +71,6 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     assert attribute["person_value"] == {"S": "30"}
 
 
-def test_an_open_case_is_left_alone(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.later(minutes=31)
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 45
-    assert len(account.transitions()) == 1
-
-
 def test_the_same_observation_is_reported_once_in_a_while(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="2")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -107,24 +98,6 @@ def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
     (case,) = account.transitions()
     assert case["to"] == "refused"
     assert "Black Friday" in case["reason"]
-
-
-def test_a_calendar_that_cannot_be_read_freezes(account: Account) -> None:
-    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
-    queue = account.queue(VisibilityTimeout="2")
-    with Stubber(account.clients.ssm) as ssm:
-        ssm.add_client_error("get_calendar_state", "AccessDeniedException")
-        account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    assert "cannot be read" in account.transitions()[0]["reason"]
-
-
-def test_autonomy_lowered_by_settings_proposes(account: Account) -> None:
-    account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
-    queue = account.queue(VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    assert account.transitions()[0]["to"] == "proposed"
 
 
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
@@ -178,22 +151,6 @@ def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) ->
     assert account.visibility(queues[4]) == 15
 
 
-def test_four_of_eighty_managed_queues_are_none(account: Account) -> None:
-    account.settings = settings(tag_may_raise_to=Mode.HEAL, queues=("idle-*", "q0.fifo"))
-    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
-    for n in range(76):
-        account.queue(f"idle-{n}", tag=None)
-    account.heal(all_fail(account, queues))
-    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 15]
-
-
-def test_too_little_time_left_changes_nothing_and_comes_again(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="10")
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"), remaining_seconds=5)
-    assert account.visibility(queue) == 10
-    assert len(healed.errors) == 3
-
-
 def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
     account.settings = replace(account.settings, case_table="gone")
     queue = account.queue(VisibilityTimeout="10")
@@ -209,26 +166,6 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
     assert healed.errors == {}
     assert account.transitions() == []
-
-
-def test_a_heal_goes_no_further_than_its_plan_lets_it(account: Account) -> None:
-    """A DLQ that takes less has to be raised first, by a person."""
-    account.settings = settings(autonomy={"message_too_long": Mode.HEAL})
-    dead = account.queue("orders-dlq", tag=None, MaximumMessageSize="1024")
-    redrive = f'{{"deadLetterTargetArn":"{dead}","maxReceiveCount":"5"}}'
-    small = account.queue("orders", MaximumMessageSize="1024", RedrivePolicy=redrive)
-    alone = account.queue("mails", MaximumMessageSize="1024")
-    over = {
-        "eventName": "SendMessage",
-        "errorMessage": "One or more parameters are invalid. Reason: "
-        "Message must be shorter than 1024 bytes.",
-    }
-    account.heal(account.late_deletes(small, "1", "2", "3", **over))
-    account.heal(account.late_deletes(alone, "4", "5", "6", **over))
-    assert account.attributes(small)["MaximumMessageSize"] == "1024"
-    assert account.attributes(dead)["MaximumMessageSize"] == "1024"
-    assert account.attributes(alone)["MaximumMessageSize"] == "1048576"
-    assert {each["to"] for each in account.transitions()} == {"proposed", "applied"}
 
 
 def test_calls_that_say_nothing_are_no_evidence(account: Account) -> None:

@@ -70,13 +70,3 @@ def test_a_case_that_is_open_costs_two_reads(account: Account) -> None:
     with calls_of(account) as made:
         account.heal(bodies)
     assert made == ["ListQueueTags", "TransactGetItems"]
-
-
-def test_queues_that_show_it_together_are_noted_together(account: Account) -> None:
-    batch: dict[str, str] = {}
-    for name in ("a", "b", "c"):
-        batch |= failing(account, name)[1]
-    with calls_of(account) as made:
-        account.heal(batch)
-    assert made.count("SetQueueAttributes") == 3
-    assert made[:8] == ["ListQueueTags", "TransactGetItems"] * 3 + ["GetItem", "UpdateItem"]

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from mendq.model.limits import Mode
-from tests.heal.conftest import Account, settings
-from tests.heal.faults import (
+from tests.account.faults import (
     DELIVERIES,
     KINDS,
     REDELIVERED_AFTER_MINUTES,
@@ -22,12 +21,15 @@ from tests.heal.faults import (
     Fault,
     Killed,
 )
+from tests.heal.conftest import Account, settings
 from tests.heal.operators import Heal, case_of, context_of, fail, outcomes, say, states, undo
 
 WRITE = 7
 
 
 def _queue(account: Account, tag: str = "heal") -> str:
+    """Just before midnight, so that what is tried again comes on another day."""
+    account.now = account.now.replace(hour=23, minute=50, second=0)
     queue = account.queue(tag=tag, VisibilityTimeout="30")
     account.later(minutes=5)
     return queue
@@ -84,6 +86,8 @@ def _acted_with(account: Account, scene: Scene, kind: str, strike_at: int) -> in
     assert states(account) == list(scene.states)
     retained = context_of(account).open_cases.transitions(case.case_id)
     assert [each.document() for each in retained] == account.transitions()
+    listed = account.clients.s3.list_objects_v2(Bucket="cases")["Contents"]
+    assert sorted(each["Key"] for each in listed) == sorted(each.key() for each in retained)
     stored = items[case.queue_arn, "case#visibility_timeout_too_short"]
     assert (stored["state"], "open" in stored) == ({"S": case.state}, scene is not ROLLBACK)
     (snapshot,) = (item for (_, sk), item in items.items() if sk.startswith("snapshot#"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from mendq.cases.outbox import NotificationItems
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, NotificationText
+from tests.account.faults import Fault
 from tests.heal.conftest import Account
-from tests.heal.faults import Fault
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
 
 PAGE = NotificationText("Mendq: something", "is the matter\n")
@@ -138,18 +137,3 @@ def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Accou
                 notifier.send("a queue", "kms_denied", record)
     assert notifier.send("a queue", "kms_denied", record)
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
-
-
-def test_each_approval_that_comes_to_nothing_is_reported(account: Account) -> None:
-    """A day holds two of them: both people believe that it is done."""
-    at_the_start_of_an_hour(account)
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    heal = Heal(account)
-    for word, seconds in (("a", 31), ("b", 32)):
-        fail(account, queue, word)
-        heal.before = partial(account.set_visibility, queue, seconds)
-        say(account, "approve", case_of(account).case_id)
-        assert states(account)[-1] == "expired"
-        account.later(hours=1)
-    subjects = [subject.partition(":")[0] for subject, _ in account.pages("info")]
-    assert subjects.count("Mendq expired") == 2

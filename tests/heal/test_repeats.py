@@ -31,11 +31,6 @@ def _case(state: State, after: int = 1_209_600) -> Case:
 PROPOSED = _case(State.PROPOSED)
 
 
-def test_the_first_is_no_repeat() -> None:
-    assert not is_repeat(PROPOSED, None, NOW, Timing())
-    assert not is_repeat_of_a_scan(PROPOSED, None, NOW)
-
-
 def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> None:
     observed = _case(State.OBSERVED)
     for age, calls, scan in (

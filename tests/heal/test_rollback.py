@@ -10,8 +10,8 @@ import pytest
 from botocore.stub import Stubber
 
 from mendq.model.limits import Limits
+from tests.account.faults import Fault, Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Fault, Killed
 from tests.heal.operators import ALICE, case_of, fail, move, outcomes, states, undo
 
 WEEK_SECONDS = 7 * 24 * 3600
@@ -189,15 +189,6 @@ def test_a_dry_run_after_a_death_settles_nothing(account: Account, fixed: str, a
     dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
     assert dry["error"] == "claimed"
     assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "undone"}
-
-
-def test_heal_finishes_what_a_dead_rollback_wrote(account: Account, fixed: str) -> None:
-    _die(account, case_of(account).case_id, WRITE)
-    account.later(minutes=7)
-    account.heal(account.late_deletes(fixed, "z1"))
-    assert states(account) == ["applied", "rolled_back"]
-    assert account.attribute_item(fixed)["writes"] == {"S": "[]"}
-    assert "claim_owner" not in account.attribute_item(fixed)
 
 
 def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed: str) -> None:

@@ -30,9 +30,8 @@ from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
 from mendq.heal.assess import as_found, decided, managed_situation, with_facts
-from mendq.heal.context import FixContext, Group, Outcome
+from mendq.heal.context import FixContext, Group, Outcome, look_at
 from mendq.heal.decide import Healthy, Record, Verdict, Write, decide_unlooked
-from mendq.heal.recover import look_at
 from mendq.heal.repeats import NEW_FAULTS_A_DAY, silent_for, spoken_for
 from mendq.model.case import State
 from mendq.model.facts import Facts, Need

@@ -11,7 +11,6 @@ _VIEW = "mendq.cases.view"
 _CASE = "mendq.model.case"
 _PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
-_RECENTLY_CHANGED = _GUARDRAILS
 _SPREAD = "mendq.cases.view"
 
 GUARDRAILS = (
@@ -93,6 +92,8 @@ GUARDRAILS = (
         Mutant("a follow-up that is down keeps a queue from being fixed for ever", _CASE,
             "Case.is_open", "now < self.at + patience + GRACE",
             "now < self.at + patience * 2 + GRACE"),
+        Mutant("a queue that is changed all day is never told of", _GUARDRAILS,
+            "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
         Mutant("an escalated case ends by time alone, before a person saw it", _CASE,
             "Case.is_open", "patience is None or", "patience is not None and"),
     )),
@@ -123,10 +124,6 @@ GUARDRAILS = (
             "if is_quarantine(queue_name) and MODE_TAG not in tags:"),
         Mutant("a bare star manages every queue of an account", _MANAGED, "_fits",
             'prefix not in ("", pattern)', "prefix != pattern"),
-    )),
-    Selection(("tests.heal.test_recently_changed",), (
-        Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED,
-            "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
     )),
     Selection(("tests.cases.test_spread",), (
         Mutant("queues of the hour before last count as a mass symptom", _SPREAD,
