@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 from mendq.heal.batch import Healed
 from mendq.heal.guardrails import MOST_DRILLS
 from mendq.model.limits import DRILL_TAG, Limits, Mode
-from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 
 def codes(healed: Healed) -> list[str]:
@@ -69,16 +69,6 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     attribute = items[queue, "attribute#VisibilityTimeout"]
     assert "claim_owner" not in attribute
     assert attribute["person_value"] == {"S": "30"}
-
-
-def test_the_same_observation_is_reported_once_in_a_while(account: Account) -> None:
-    queue = account.queue(tag="observe", VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert len(account.transitions()) == 1
-    account.later(minutes=31)
-    account.heal(account.late_deletes(queue, "7", "8", "9"))
-    assert len(account.transitions()) == 2
 
 
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
@@ -166,28 +156,6 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
     assert healed.errors == {}
     assert account.transitions() == []
-
-
-def test_calls_that_say_nothing_are_no_evidence(account: Account) -> None:
-    """A session's first minute is STS on its way: label it, and wait."""
-    queue = account.queue("orders")
-    began = account.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    over = {
-        "eventName": "SendMessage",
-        "errorCode": "AccessDenied",
-        "errorMessage": "",
-        "userIdentity": {
-            "sessionContext": {
-                "sessionIssuer": {"arn": WORKER},
-                "attributes": {"creationDate": began},
-            }
-        },
-    }
-    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
-    assert account.transitions() == []
-    account.later(seconds=61)
-    account.heal(account.late_deletes(queue, "4", "5", "6", **over))
-    assert [each["to"] for each in account.transitions()] == ["escalated"]
 
 
 def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:

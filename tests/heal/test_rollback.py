@@ -56,20 +56,9 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
 ) -> None:
     case_id = case_of(account).case_id
     dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
-    assert dry == {
-        "case_id": case_id,
-        "state": "applied",
-        "attributes": [
-            {
-                "attribute": "VisibilityTimeout",
-                "outcome": "undone",
-                "before": "30",
-                "after": "45",
-                "now": "45",
-                "command": "",
-            }
-        ],
-    }
+    assert (dry["case_id"], dry["state"]) == (case_id, "applied")
+    values = {"before": "30", "after": "45", "now": "45", "command": ""}
+    assert dry["attributes"] == [{"attribute": "VisibilityTimeout", "outcome": "undone", **values}]
     assert outcomes(undo(account, case_id)) == outcomes(dry)
 
 
@@ -179,16 +168,6 @@ def _die(account: Account, case_id: str, at: int) -> None:
     with pytest.raises(Killed):
         undo(account, case_id)
     fault.strike_at = -1
-
-
-@pytest.mark.parametrize("at", [CLAIM, WRITE])
-def test_a_dry_run_after_a_death_settles_nothing(account: Account, fixed: str, at: int) -> None:
-    case_id = case_of(account).case_id
-    _die(account, case_id, at)
-    account.later(minutes=2)
-    dry = _unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
-    assert dry["error"] == "claimed"
-    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "undone"}
 
 
 def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed: str) -> None:
