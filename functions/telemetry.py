@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.entry import Call, Event
 from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, QueueRefusesUs
-from mendq.model.case import Case, State
+from mendq.model.case import State
 from mendq.model.limits import Limits
 from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
 
@@ -153,16 +153,19 @@ def emit_follow_up(metrics: Metrics, followed: Followed, now: datetime, limits: 
     }
     for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
-    came_back = sum(_came_back(each) for each in followed.moved)
-    errors = len(followed.errors)
-    counts = {OwnMetric.RECURRENCES: came_back, OwnMetric.FOLLOW_UP_ERRORS: errors}
-    add_counts(metrics, {COUNTED_AS_ZERO: 0, **counts})
+    came_back = [
+        each
+        for each in followed.moved
+        if each.state is State.INEFFECTIVE and each.came_from is State.WATCHING
+    ]
+    counts = {COUNTED_AS_ZERO: 0, OwnMetric.RECURRENCES: len(came_back)}
+    add_counts(metrics, {**counts, OwnMetric.FOLLOW_UP_ERRORS: len(followed.errors)})
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
-    for case in followed.moved:
-        if case.state is State.VERIFIED:
-            seconds = _seconds_to_heal(case)
-            metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
+    for case in (each for each in followed.moved if each.state is State.VERIFIED):
+        healing = case.at - datetime.fromisoformat(case.evidence["first_at"])
+        seconds = max(0.0, healing.total_seconds())
+        metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
 
 
 def log_follow_up(logger: Logger, followed: Followed) -> None:
@@ -181,15 +184,6 @@ def log_follow_up(logger: Logger, followed: Followed) -> None:
         logger.error("a case could not be followed", case_id=case_id, exc_info=error)
 
 
-def _came_back(case: Case) -> bool:
-    return case.state is State.INEFFECTIVE and case.came_from is State.WATCHING
-
-
-def _seconds_to_heal(case: Case) -> float:
-    first_at = datetime.fromisoformat(case.evidence["first_at"])
-    return max(0.0, (case.at - first_at).total_seconds())
-
-
 # Where everything fails it fails alike; what was found stands in the case bucket whole.
 MOST_ERRORS = 20
 MOST_FINDINGS = 100
@@ -197,14 +191,14 @@ MOST_FINDINGS = 100
 
 def emit_scan(scanned: Scanned) -> None:
     """Queues that it came to, left out for the budget or failed at, and findings by symptom."""
-    for name, value in (
-        (OwnMetric.SCANNED_QUEUES, scanned.queues),
-        (OwnMetric.SCAN_SKIPPED, scanned.skipped),
-        (OwnMetric.SCAN_ERRORS, _faults(scanned)),
-    ):
-        if value:
-            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
-                pass  # it is sent on leaving
+    counts = {
+        OwnMetric.SCANNED_QUEUES: scanned.queues,
+        OwnMetric.SCAN_SKIPPED: scanned.skipped,
+        OwnMetric.SCAN_ERRORS: _faults(scanned),
+    }
+    for name in filter(counts.get, counts):
+        with single_metric(name, MetricUnit.Count, counts[name], namespace=NAMESPACE):
+            pass  # it is sent on leaving
     _by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
 
 
@@ -229,14 +223,10 @@ def log_scan(logger: Logger, scanned: Scanned) -> None:
 
 def totals(scanned: Scanned) -> dict[str, int]:
     """What the Lambda answers."""
+    counts = ("queues", "gone", "unseen", "suspects", "measured", "metrics")
     return {
-        "queues": scanned.queues,
-        "gone": scanned.gone,
-        "unseen": scanned.unseen,
-        "suspects": scanned.suspects,
-        "measured": scanned.measured,
+        **{name: getattr(scanned, name) for name in counts},
         "skipped_for_budget": scanned.skipped,
-        "metrics": scanned.metrics,
         "findings": len(scanned.findings),
         "errors": len(scanned.failed),
     }

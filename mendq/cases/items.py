@@ -230,7 +230,7 @@ def _known_of(item: Item) -> Configuration | None:
     earlier = _json_in(item, "earlier")
     known = Known(datetime.fromisoformat(earlier[0]), earlier[1]) if earlier else None
     at, since = moment_of(item["at"]), moment_of(item["since"])
-    return Configuration(at, _json_in(item, "attributes"), since, known)
+    return Configuration(at, json.loads(item["attributes"]["S"]), since, known)
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:

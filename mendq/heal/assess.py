@@ -176,6 +176,7 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
     except QueueRefusesUs:
         if not symptom.notifies_anyway:
             raise
+        facts = situation.facts
     facts = situation.view.with_what_calls_said(facts, situation.in_question)
     situation = replace(situation, facts=facts)
     return situation if situation.is_borne else _with_changes(situation, run)

@@ -179,8 +179,7 @@ class _Batch:
             outcome = self._try(group, partial(self._fix, situation, spread))
             if outcome is not None:
                 self.healed.note(group, outcome)
-        is_drill = any(DRILL_TAG in each.facts.tags for each in alike.values())
-        if not is_drill and any(self._stopped_as_one_of_many(*each) for each in alike.items()):
+        if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
             try:
                 _notify_mass_symptom(symptom, spread, queue_arns, self.run)
             except Exception as error:  # noqa: BLE001 - the events come again for the one page
@@ -199,12 +198,12 @@ class _Batch:
             return declined("queue_refuses_us", str(refused))
         return carry_out(decided(situation, self.run, lambda: spread), situation, self.run)
 
-    def _stopped_as_one_of_many(self, group: Group, situation: Situation) -> bool:
-        """True where people are to hear of it."""
-        outcome = self.healed.fixed.get(group)
-        refusal = outcome.refusal if outcome else None
-        is_mass = refusal is not None and refusal.code == "mass_symptom"
-        return is_mass and refusal is not None and refusal.heard_in(situation.mode)
+    def _is_news_as_one_of_many(self, group: Group, situation: Situation) -> bool:
+        """True where people are to hear of it; a drill is nobody's news."""
+        refusal = self.healed.fixed.get(group, Outcome()).refusal
+        if refusal is None or refusal.code != "mass_symptom":
+            return False
+        return refusal.heard_in(situation.mode) and DRILL_TAG not in situation.facts.tags
 
     def _try(
         self, group: Group, act: Callable[[], Done], reserve_seconds: float = 0

@@ -20,7 +20,7 @@ from mendq.heal import recover
 from mendq.heal.batch import heal_batch
 from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
-from tests.heal.conftest import Account, settings
+from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
 
 GET = "before-call.cloudwatch.GetMetricData"
@@ -332,24 +332,6 @@ def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
         world.fails_on(queue, 0)
     world.minutes(3)
     assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
-
-
-def test_a_closed_change_calendar_takes_no_further_step(world: World) -> None:
-    queue = world.fixed()
-    world.fails_on(queue)
-    state = {"State": "CLOSED"}
-    world.account.settings = settings(freeze_calendars=("Peak",))
-    calendars: Any = world.account.clients.ssm.meta.events
-    calendars.register(
-        "before-call.ssm.GetCalendarState", lambda **_: (SimpleNamespace(status_code=200), state)
-    )
-    world.minutes(10)
-    assert world.called
-    assert world.account.visibility(queue) == 45
-    assert world.states() == ["applied", "ineffective"]
-    state["State"] = "OPEN"
-    world.minutes(10)
-    assert world.account.visibility(queue) == 68
 
 
 @pytest.mark.parametrize("state", ["ineffective", "approved"])

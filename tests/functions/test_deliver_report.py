@@ -211,18 +211,6 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
 
 
-def test_a_mail_is_asked_for_once_and_the_verdict_too(made: Lambda) -> None:
-    """What may have been taken is not sent again within a call."""
-    clients = ((made.clients.mail, len(READERS)), (made.clients.sns_once, 1))
-    for client, expected in clients:
-        fault = Fault(made.account, "answer_lost", 1, [client])
-        _forget(made)
-        with pytest.raises(ReportNotDelivered):
-            made.run(f"of {expected}")
-        fault.leave()
-        assert fault.calls == expected
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_dead_at_any_call_the_retries_deliver_it_all(made: Lambda, kind: str) -> None:
     """Twice only where it may have been sent and nobody could note it: what is lost is worse."""

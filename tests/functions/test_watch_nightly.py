@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
-from mendq.nightly.verdict import NATIVE, NIGHTLY_RUNS, NightlyRead, nightly_key
+from mendq.nightly.verdict import NATIVE, NightlyRead, nightly_key
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.nightly.test_nightly_watch import ID, event
@@ -133,22 +133,6 @@ def test_the_same_event_twice_is_the_same_datum_twice(watching: Lambda) -> None:
     assert first == second
     ended_at = watching.created_at + timedelta(minutes=5)
     assert first["_aws"]["Timestamp"] == ended_at.timestamp() * 1000
-
-
-def test_what_is_no_nightly_in_the_bucket_is_none(watching: Lambda) -> None:
-    watching.before(2)
-    watching.put(nightly_key(DAY - timedelta(days=3)), b'{"schema": 1, "records": 10000}')
-    watching.put(nightly_key(DAY - timedelta(days=4)), b" " * 20_000)
-    watching.put(f"{NIGHTLY_RUNS}/dt=2026-11-10/other.json", b"{}")
-    watching.put(f"{NIGHTLY_RUNS}/dt=x/nightly.json", b"{}")
-    another_day = NightlyRead(DAY, watching.created_at, NATIVE, "", records=10_000)
-    lies = json.dumps(another_day.document()).encode()
-    watching.put(nightly_key(DAY - timedelta(days=5)), lies)
-    watching.nightly(DAY, 10, failed_calls=1)
-    assert watching.end("SUCCESS")["verdict"] == "read", (
-        "two nightly runs tell nothing of what is usual"
-    )
-    assert watching.said["usual_records"] is None
 
 
 @pytest.mark.parametrize(

@@ -186,13 +186,6 @@ def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account
     assert {each["to"] for each in account.transitions()} == {"applied"}
 
 
-def test_an_observed_queue_is_observed_in_a_freeze_too(account: Account) -> None:
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
-    account.heal(account.late_deletes(account.queue(tag="observe"), "1", "2", "3"))
-    assert account.transitions()[0]["to"] == "observed"
-
-
 def _fixed(account: Account) -> str:
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)

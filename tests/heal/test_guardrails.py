@@ -97,6 +97,8 @@ def code(refusal: Refusal | None) -> str | None:
 def test_a_quiet_account_refuses_nothing() -> None:
     assert guardrails.first_refusal_of_call(CALL, HOME) is None
     assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
+    observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
+    assert guardrails.frozen(observed) is None
     assert on_plan(proposal()) is None
 
 

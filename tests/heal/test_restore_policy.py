@@ -11,7 +11,7 @@ from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.policy import SETTLED_AFTER
 from tests.account.answers import answer_instead
-from tests.heal.conftest import WORKER, Account
+from tests.heal.conftest import Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS, identity_of
 from tests.heal.restoring import (
@@ -56,16 +56,6 @@ def _expired_without_a_write(account: Account, queue: str, because: str) -> None
     assert outcome.case is not None
     assert outcome.case.state is State.EXPIRED
     assert because in outcome.case.reason
-
-
-def test_it_is_proposed_with_what_goes_and_what_comes(account: Account) -> None:
-    queue = _proposed(account)
-    assert policy_of(account, queue) == EMPTIED
-    ((subject, body),) = account.pages()
-    assert subject.startswith("Mendq proposed: access denied on orders")
-    assert "Policy statement Senders changed, Principal AWS" in body
-    assert WORKER in body
-    assert "CloudFormation overwrote it" in body
 
 
 def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analyzer) -> None:

@@ -75,12 +75,6 @@ def visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
 
 
-def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
-    step = SetVisibilityTimeout(30, 45)
-    others = [state for state in State if state is not State.APPLIED]
-    assert written_by([case(step, n=n, state=state) for n, state in enumerate(others)]) == ()
-
-
 @pytest.mark.parametrize("now", ["44", "46", "31", "0"])
 def test_what_a_person_wrote_since_is_retained(now: str) -> None:
     undone = found([case(SetVisibilityTimeout(30, 45))], visibility(now))

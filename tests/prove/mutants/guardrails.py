@@ -16,14 +16,16 @@ _SPREAD = "mendq.cases.view"
 GUARDRAILS = (
     Selection(("tests.heal.test_guardrails",), (
         Mutant("Mendq acts on its own failing calls, and so on itself", _GUARDRAILS,
-            "own_call", "call.principal_arn in home.own_roles",
+            "first_refusal_of_call", "call.principal_arn in home.own_roles",
             "call.principal_arn in home.own_roles[1:]"),
         Mutant("whoever has a role whose name begins as ours is never helped", _GUARDRAILS,
-            "own_call", "call.principal_arn in home.own_roles",
+            "first_refusal_of_call", "call.principal_arn in home.own_roles",
             "call.principal_arn.startswith(home.own_roles)"),
-        Mutant("a queue of another account is changed", _GUARDRAILS, "elsewhere",
+        Mutant("a queue of another account is changed", _GUARDRAILS,
+            "first_refusal_of_call",
             "queue[:3] != here", "queue[:2] != here[:2]"),
-        Mutant("a queue of another region is changed", _GUARDRAILS, "elsewhere",
+        Mutant("a queue of another region is changed", _GUARDRAILS,
+            "first_refusal_of_call",
             "queue[:3] != here", "queue[2] != here[2]"),
         Mutant("a freeze is asked after what would page: a frozen account is told of old "
             "calls", _GUARDRAILS, "ON_CASE", "frozen, stale_or_future",

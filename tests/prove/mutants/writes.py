@@ -56,7 +56,7 @@ WRITES = (
             _CLAIMS, "_spend_a_write", "writes < :most", "writes <= :most"),
         Mutant("a write is made without a snapshot to go back to", _CLAIMS,
             "claim_parts",
-            '(_keep_snapshot(claim, snapshot), _held("its snapshot is being written")),',
+            '(_keep_snapshot(claim, snapshot), Retry("claimed", "its snapshot is being written")),',
             ""),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode if self._names(queue_name) else None", "self.mode"),
