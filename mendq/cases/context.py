@@ -25,7 +25,7 @@ from mendq.model.steps import AttributeStep
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
+# Takes steps of the queue as it was seen, or says why none was taken; see `apply.write`.
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 

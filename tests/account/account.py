@@ -144,6 +144,11 @@ class Account:
     def tag(self, queue_arn: str, **tags: str) -> None:
         self.clients.sqs.tag_queue(QueueUrl=self.url(queue_arn), Tags=tags)
 
+    def freeze(self) -> None:
+        """As `mendq freeze` does."""
+        item = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
+        self.clients.dynamodb.put_item(TableName="case_store", Item=item)
+
     def attribute_item(self, queue_arn: str) -> dict[str, Any]:
         """What the case store holds about the queue's visibility timeout."""
         return self.case_store_items().get((queue_arn, "attribute#VisibilityTimeout"), {})

@@ -208,8 +208,7 @@ def test_a_page_says_what_has_changed_since_the_last_case_and_by_whom(proposing:
 def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     account: Account, tag: str
 ) -> None:
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     queue = account.queue(tag=tag, KmsMasterKeyId="alias/orders")
     before = account.attributes(queue)
     fail(account, queue, **DENIED)

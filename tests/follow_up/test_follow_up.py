@@ -340,8 +340,7 @@ def test_what_waits_an_hour_to_be_written_is_reported_once(world: World, state: 
     account = world.account
     queue = world.fixed(tag="heal" if state == "ineffective" else "propose")
     announced = len(account.pages("info"))
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     account.later(minutes=40)
     if state == "ineffective":
         world.fails_on(queue, 0)

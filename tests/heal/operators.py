@@ -135,3 +135,11 @@ def move(account: Account, case: Case, to: str) -> None:
     record_transition(
         moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context, context.owner
     )
+
+
+def unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+    """What it answers, having changed nothing."""
+    before = account.attributes(queue), account.case_store_items(), account.transitions()
+    answered = act()
+    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
+    return answered

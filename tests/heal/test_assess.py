@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.stub import Stubber
 
 from mendq.heal.batch import Healed
 from mendq.heal.guardrails import MOST_DRILLS
@@ -81,8 +80,7 @@ def test_our_own_failing_calls_change_nothing(account: Account) -> None:
 
 def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 2
     (case,) = account.transitions()
@@ -110,10 +108,7 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
 ) -> None:
     account.settings = settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    bodies: dict[str, str] = {}
-    for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
-    healed = account.heal(bodies)
+    healed = account.heal(all_fail(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
     assert codes(healed) == ["account_budget"]
     assert len(healed.errors) == 3
@@ -122,10 +117,10 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def all_fail(account: Account, queues: list[str]) -> dict[str, str]:
+def all_fail(account: Account, queues: list[str], **over: Any) -> dict[str, str]:
     bodies: dict[str, str] = {}
     for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c", **over)
     return bodies
 
 
@@ -174,16 +169,6 @@ def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 30
     assert codes(healed) == ["changed_meanwhile"]
-
-
-def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account) -> None:
-    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
-    with Stubber(account.clients.ssm) as ssm:
-        ssm.add_response("get_calendar_state", {"State": "OPEN"})
-        bodies = all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
-        account.heal(bodies)
-        ssm.assert_no_pending_responses()
-    assert {each["to"] for each in account.transitions()} == {"applied"}
 
 
 def _fixed(account: Account) -> str:

@@ -10,8 +10,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import NotificationNotSent
-from mendq.cases.context import CaseContext
-from mendq.cases.outbox import NotificationItems
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, NotificationText
@@ -22,21 +20,11 @@ from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, s
 PAGE = NotificationText("Mendq: something", "is the matter\n")
 
 
-def _pages_of(context: CaseContext) -> NotificationItems:
-    return NotificationItems(context.clients.dynamodb, context.settings.case_table)
-
-
-def _left_unsent(account: Account) -> NotificationRecord:
-    """By a run that died before it could send it."""
-    pages = _pages_of(context_of(account))
-    record = pages.due_for_account("probe", "lost", PAGE, account.now)
-    assert record is not None
-    account.later(minutes=2)
-    return record
-
-
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
-    record = _left_unsent(account)
+    """Left unsent by a run that died before it could send it."""
+    pages = context_of(account).notifier.pages
+    record = pages.due_for_account("probe", "lost", PAGE, account.now)
+    account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
     assert context_of(account).notifier.send_left_unsent("account", "probe", record, None)
     assert fault.call == "dynamodb.UpdateItem"
