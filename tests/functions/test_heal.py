@@ -145,9 +145,8 @@ def test_one_failed_call_comes_to_few_files(account: Account) -> None:
     bodies = account.late_deletes(queue, "1", "2", "3")
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        name = os.path.relpath(frame.f_code.co_filename, ROOT)
-        if event == "call" and name.startswith(("functions/", "mendq/")):
-            entered.add(name)
+        if event == "call":
+            entered.add(frame.f_code.co_filename)
 
     deliver({})
     sys.setprofile(note)
@@ -156,4 +155,5 @@ def test_one_failed_call_comes_to_few_files(account: Account) -> None:
     finally:
         sys.setprofile(None)
     assert account.visibility(queue) == 45
-    assert len(entered) <= MOST_FILES, sorted(entered)
+    rooms = (f"{ROOT}/functions/", f"{ROOT}/mendq/")
+    assert 20 < sum(each.startswith(rooms) for each in entered) <= MOST_FILES
