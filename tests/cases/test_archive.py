@@ -11,7 +11,7 @@ from mendq.cases import view
 from mendq.follow_up.follow_up import follow_up
 from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
+from tests.heal.operators import OWNERS, case_of, context_of, fail, states
 
 # Beyond the last call of a fix, so that every one is struck.
 
@@ -54,22 +54,6 @@ def test_what_has_ended_and_was_not_filed_is_filed_by_the_follow_up(account: Acc
     _as_in_the_case_store(account)
     item = account.case_store_items()[queue, "case#visibility_timeout_too_short"]
     assert not {"unfiled", view.PARTITION, view.SORT} & item.keys()
-
-
-def test_the_next_transition_keeps_the_one_before_owed(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    _dies_before_it_is_filed(account, queue)
-    (applied,) = (
-        each for each in context_of(account).open_cases.listed() if each.queue_arn == queue
-    )
-    newest = context_of(account).open_cases.transitions(applied.case_id)[-1]
-    account.later(days=1)
-    move(account, newest, "verified")
-    assert states(account) == ["verified"]
-    account.later(minutes=2)
-    _followed(account)
-    assert states(account) == ["applied", "verified", "watching"]
-    _as_in_the_case_store(account)
 
 
 @contextmanager

@@ -160,17 +160,6 @@ def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
     assert world.hold_up(queue) is None, "it has moved"
 
 
-def test_with_heal_down_a_case_waits_and_is_reported_within_a_day(world: World) -> None:
-    queue = world.fixed()
-    world.heal_is_up = False
-    world.fails_on(queue)
-    world.minutes(3)
-    assert world.states() == ["applied", "ineffective"]
-    world.hours(24)
-    assert world.states()[-1] == "escalated"
-    assert len(world.account.pages("urgent")) == 1
-
-
 def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
     queue = world.fixed()
     world.account.set_visibility(queue, 40)
