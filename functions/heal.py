@@ -23,6 +23,6 @@ def handler(event: Event, call: Call[HealSettings]) -> Event:
         return tell_taken_up(call, event, take_up(event, run))
     messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
     healed = heal_findings(event, run) if "found" in event else heal_batch(messages, run)
-    emit_heal(call.metrics, healed.intake, healed.fixed, healed.errors.values())
-    log_heal(call.log, healed.intake, healed.fixed, healed.errors.values())
+    emit_heal(call.metrics, healed)
+    log_heal(call.log, healed)
     return healed.answer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.entry import Call, Event
 from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, QueueRefusesUs
-from mendq.model.case import Case, State
+from mendq.model.case import State
 from mendq.model.limits import Limits
 from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
 
@@ -22,12 +22,10 @@ from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
 if TYPE_CHECKING:
     from mendq.cases.finding import Scanned
     from mendq.follow_up.follow_up import Followed
-    from mendq.heal.batch import Intake
-    from mendq.heal.context import Group, Outcome
+    from mendq.heal.batch import Healed
+    from mendq.heal.context import Outcome
     from mendq.nightly.deliver import Delivery
     from mendq.nightly.outcome import Watched, WeekEnded
-
-    Fixed = Mapping[Group, Outcome]
 
 
 def tell_nightly(call: Call[Any], seen: Watched | WeekEnded) -> dict[str, str]:
@@ -76,19 +74,18 @@ COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
-def emit_heal(
-    metrics: Metrics, intake: Intake, fixed: Fixed, errors: Iterable[Exception] = ()
-) -> None:
+def emit_heal(metrics: Metrics, healed: Healed) -> None:
     """What is not zero, the fixes always; fixes and refusals per symptom as well."""
-    fixes = Counter(group.symptom.name for group, each in fixed.items() if _is_fix(each))
-    refusals = Counter(group.symptom.name for group, each in fixed.items() if each.refusal)
+    fixed = healed.fixed.items()
+    fixes = Counter(group.symptom.name for group, each in fixed if _is_fix(each))
+    refusals = Counter(group.symptom.name for group, each in fixed if each.refusal)
     totals = {
-        OwnMetric.FAILED_CALLS_SEEN: intake.failed_calls,
-        OwnMetric.UNKNOWN_ERROR_CODES: len(intake.unknown_codes),
-        OwnMetric.UNREADABLE_EVENTS: len(intake.unreadable),
-        OwnMetric.HEAL_ERRORS: len(_heal_faults(errors)),
+        OwnMetric.FAILED_CALLS_SEEN: healed.failed_calls,
+        OwnMetric.UNKNOWN_ERROR_CODES: len(healed.unknown_codes),
+        OwnMetric.UNREADABLE_EVENTS: len(healed.unreadable),
+        OwnMetric.HEAL_ERRORS: len(_heal_faults(healed)),
         OwnMetric.AUTO_FIXES: fixes.total(),
-        OwnMetric.REFUSALS: refusals.total() + len(intake.refusals),
+        OwnMetric.REFUSALS: refusals.total() + len(healed.refusals),
     }
     add_counts(metrics, totals)
     _by_symptom(OwnMetric.AUTO_FIXES, fixes)
@@ -108,13 +105,11 @@ def add_counts(metrics: Metrics, counts: Mapping[OwnMetric, int]) -> None:
             metrics.add_metric(name, MetricUnit.Count, value)
 
 
-def log_heal(
-    logger: Logger, intake: Intake, fixed: Fixed, errors: Iterable[Exception] = ()
-) -> None:
+def log_heal(logger: Logger, healed: Healed) -> None:
     """One line a case, refusal or error, and one for what could not be read."""
-    for error in _heal_faults(errors):
+    for error in _heal_faults(healed):
         logger.error("a queue could not be fixed; its events come again", exc_info=error)
-    for group, outcome in fixed.items():
+    for group, outcome in healed.fixed.items():
         case = outcome.case.document() if outcome.case else None
         refusal = outcome.refusal
         logger.info(
@@ -125,13 +120,13 @@ def log_heal(
             refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
             case=case,
         )
-    for call in intake.probes.values():
+    for call in healed.probes.values():
         logger.info("saw the probe", made_at=call.event_time, spelled=call.raw_error_code)
-    if intake.unknown_codes:
-        codes = sorted(set(intake.unknown_codes))
+    if healed.unknown_codes:
+        codes = sorted(set(healed.unknown_codes))
         logger.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
-    if intake.unreadable:
-        reasons = Counter(each.reason for each in intake.unreadable.values())
+    if healed.unreadable:
+        reasons = Counter(each.reason for each in healed.unreadable.values())
         logger.warning("events that cannot be read, on their way to parking", reasons=reasons)
 
 
@@ -139,13 +134,13 @@ def _is_fix(outcome: Outcome) -> bool:
     return outcome.case is not None and outcome.case.state is State.APPLIED
 
 
-def _heal_faults(errors: Iterable[Exception]) -> list[Exception]:
+def _heal_faults(healed: Healed) -> list[Exception]:
     """Each once, however many messages it failed.
 
     To wait or to be unreadable is none; nor is it that another run was faster, as runs are that
     read one burst.
     """
-    once = {id(each): each for each in errors}.values()
+    once = {id(each): each for each in healed.errors.values()}.values()
     return [each for each in once if not isinstance(each, NO_FAULTS)]
 
 
@@ -158,16 +153,19 @@ def emit_follow_up(metrics: Metrics, followed: Followed, now: datetime, limits: 
     }
     for name, value in gauges.items():
         metrics.add_metric(name, MetricUnit.Count, value)
-    came_back = sum(_came_back(each) for each in followed.moved)
-    errors = len(followed.errors)
-    counts = {OwnMetric.RECURRENCES: came_back, OwnMetric.FOLLOW_UP_ERRORS: errors}
-    add_counts(metrics, {COUNTED_AS_ZERO: 0, **counts})
+    came_back = [
+        each
+        for each in followed.moved
+        if each.state is State.INEFFECTIVE and each.came_from is State.WATCHING
+    ]
+    counts = {COUNTED_AS_ZERO: 0, OwnMetric.RECURRENCES: len(came_back)}
+    add_counts(metrics, {**counts, OwnMetric.FOLLOW_UP_ERRORS: len(followed.errors)})
     age_seconds = followed.oldest_age_seconds(now)
     metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, max(0, age_seconds))
-    for case in followed.moved:
-        if case.state is State.VERIFIED:
-            seconds = _seconds_to_heal(case)
-            metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
+    for case in (each for each in followed.moved if each.state is State.VERIFIED):
+        healing = case.at - datetime.fromisoformat(case.evidence["first_at"])
+        seconds = max(0.0, healing.total_seconds())
+        metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
 
 
 def log_follow_up(logger: Logger, followed: Followed) -> None:
@@ -186,15 +184,6 @@ def log_follow_up(logger: Logger, followed: Followed) -> None:
         logger.error("a case could not be followed", case_id=case_id, exc_info=error)
 
 
-def _came_back(case: Case) -> bool:
-    return case.state is State.INEFFECTIVE and case.came_from is State.WATCHING
-
-
-def _seconds_to_heal(case: Case) -> float:
-    first_at = datetime.fromisoformat(case.evidence["first_at"])
-    return max(0.0, (case.at - first_at).total_seconds())
-
-
 # Where everything fails it fails alike; what was found stands in the case bucket whole.
 MOST_ERRORS = 20
 MOST_FINDINGS = 100
@@ -202,14 +191,14 @@ MOST_FINDINGS = 100
 
 def emit_scan(scanned: Scanned) -> None:
     """Queues that it came to, left out for the budget or failed at, and findings by symptom."""
-    for name, value in (
-        (OwnMetric.SCANNED_QUEUES, scanned.queues),
-        (OwnMetric.SCAN_SKIPPED, scanned.skipped),
-        (OwnMetric.SCAN_ERRORS, _faults(scanned)),
-    ):
-        if value:
-            with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE):
-                pass  # it is sent on leaving
+    counts = {
+        OwnMetric.SCANNED_QUEUES: scanned.queues,
+        OwnMetric.SCAN_SKIPPED: scanned.skipped,
+        OwnMetric.SCAN_ERRORS: _faults(scanned),
+    }
+    for name in filter(counts.get, counts):
+        with single_metric(name, MetricUnit.Count, counts[name], namespace=NAMESPACE):
+            pass  # it is sent on leaving
     _by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
 
 
@@ -234,14 +223,10 @@ def log_scan(logger: Logger, scanned: Scanned) -> None:
 
 def totals(scanned: Scanned) -> dict[str, int]:
     """What the Lambda answers."""
+    counts = ("queues", "gone", "unseen", "suspects", "measured", "metrics")
     return {
-        "queues": scanned.queues,
-        "gone": scanned.gone,
-        "unseen": scanned.unseen,
-        "suspects": scanned.suspects,
-        "measured": scanned.measured,
+        **{name: getattr(scanned, name) for name in counts},
         "skipped_for_budget": scanned.skipped,
-        "metrics": scanned.metrics,
         "findings": len(scanned.findings),
         "errors": len(scanned.failed),
     }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.cases import items
-from mendq.cases.archive import CaseBucket
-from mendq.cases.finding import round_of
-from mendq.cases.open_cases import OpenCases
+from mendq.cases.finding import findings_key, round_of
 from mendq.cases.outbox import NotificationItems, Notifier
-from mendq.cases.table import CaseStore
+from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.transactions import Table
-from mendq.model.case import Severity
+from mendq.model.case import Case, Severity
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
@@ -22,8 +22,38 @@ from mendq.model.queue import parts_of
 from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings
 from mendq.model.steps import AttributeStep
 
-# Takes steps of the queue as it was seen, or says why none was taken; see `write_steps.write`.
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+# Takes steps of the queue as it was seen, or says why none was taken; see `apply.write`.
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
+
+
+@dataclass(frozen=True)
+class CaseBucket:
+    """Transitions, and the findings of each round, one object each: writing twice leaves one.
+
+    All methods raise botocore's errors as they come.
+    """
+
+    client: S3Client
+    name: str
+
+    def put(self, case: Case) -> None:
+        self._put(case.key(), case.document())
+
+    def put_findings(self, hour: datetime, document: Mapping[str, Any]) -> None:
+        self._put(findings_key(hour), document)
+
+    def findings(self, hour: datetime) -> dict[str, Any]:
+        """What was put there before."""
+        answer = self.client.get_object(Bucket=self.name, Key=findings_key(hour))
+        document: dict[str, Any] = json.loads(answer["Body"].read())
+        return document
+
+    def _put(self, key: str, document: Mapping[str, Any]) -> None:
+        body, kind = json.dumps(document, sort_keys=True).encode(), "application/json"
+        self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
 
 @dataclass(frozen=True)

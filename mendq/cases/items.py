@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields as fields_of
 from datetime import UTC, datetime
 from typing import Any
 
@@ -97,6 +98,19 @@ def fields(**values: Any) -> dict[str, Any]:
     return {name: stored(value) for name, value in values.items() if value is not None}
 
 
+def as_json(value: Any) -> str:
+    """A value of ours in one attribute: a record as the list of its fields."""
+    return json.dumps(value, default=_plain, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return to_text(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [getattr(value, each.name) for each in fields_of(value)]
+
+
 def moment_of(number: Mapping[str, str]) -> datetime:
     return datetime.fromtimestamp(int(number["N"]), UTC)
 
@@ -111,6 +125,10 @@ def text_in(item: Item, name: str, otherwise: str = "") -> str:
 
 def texts_in(item: Item, name: str) -> list[str]:
     return list(item.get(name, {}).get("SS", []))
+
+
+def _json_in(item: Item, name: str, otherwise: str = "null") -> Any:
+    return json.loads(text_in(item, name, otherwise))
 
 
 def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
@@ -131,9 +149,9 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        unfiled=_unfiled_of(case),
+        unfiled=frozenset(map(_transition_of, texts_in(case, UNFILED))),
         hold_up=_hold_up_of(case),
-        failures=Evidence.of(map(Sighting.from_text, json.loads(text_in(case, "failures", "[]")))),
+        failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", "[]"))),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
@@ -162,43 +180,38 @@ def marked(transitions: Iterable[Transition]) -> list[str]:
     return [f"{case_id}#{n:06}" for case_id, n in transitions]
 
 
-def _unfiled_of(item: Item) -> frozenset[Transition]:
-    parted = (each.rpartition("#") for each in texts_in(item, UNFILED))
-    return frozenset((case_id, int(n)) for case_id, _, n in parted)
+def _transition_of(mark: str) -> Transition:
+    case_id, _, n = mark.rpartition("#")
+    return case_id, int(n)
 
 
 def failures_text(failures: Evidence) -> str:
     return json.dumps([each.to_text() for each in failures.sightings])
 
 
-def hold_up_text(hold_up: HoldUp) -> str:
-    return json.dumps([to_text(hold_up.since), hold_up.code, hold_up.reason])
-
-
 def _hold_up_of(item: Item) -> HoldUp | None:
     if "held_up" not in item:
         return None
-    since, code, reason = json.loads(item["held_up"]["S"])
+    since, code, reason = _json_in(item, "held_up")
     return HoldUp(datetime.fromisoformat(since), str(code), str(reason))
 
 
 def page_fields(page: NotificationRecord) -> dict[str, Any]:
     """A page's item without its key."""
-    announced = {news: to_text(when) for news, when in page.announced.items()}
     texts = {each: getattr(page, each) for each in PAGE_TEXTS} if page.body else {}
     since = (page.since or page.at) if page.body else None
-    said = json.dumps(announced)
+    said = as_json(page.announced)
     return fields(at=page.at, urgent=page.urgent, announced=said, since=since, **texts)
 
 
 def page_of(item: Item) -> NotificationRecord | None:
     if not item:
         return None
-    announced = json.loads(item["announced"]["S"])
+    announced = _json_in(item, "announced").items()
     return NotificationRecord(
         at=moment_of(item["at"]),
         urgent=item["urgent"]["BOOL"],
-        announced={str(news): datetime.fromisoformat(when) for news, when in announced.items()},
+        announced={str(news): datetime.fromisoformat(when) for news, when in announced},
         since=moment_in(item, "since"),
         **{each: text_in(item, each) for each in PAGE_TEXTS},
     )
@@ -206,36 +219,24 @@ def page_of(item: Item) -> NotificationRecord | None:
 
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
     """A configuration's item without its key."""
-    earlier = now.earlier and [to_text(now.earlier.at), dict(now.earlier.attributes)]
-    return fields(
-        at=now.at,
-        since=now.since,
-        attributes=json.dumps(dict(now.attributes), sort_keys=True),
-        earlier=json.dumps(earlier, sort_keys=True) if earlier else None,
-        expires_at=known_until,
-    )
+    attributes, earlier = as_json(now.attributes), as_json(now.earlier) if now.earlier else None
+    kept = {"at": now.at, "since": now.since, "expires_at": known_until}
+    return fields(**kept, attributes=attributes, earlier=earlier)
 
 
 def _known_of(item: Item) -> Configuration | None:
     if not item:
         return None
-    earlier = json.loads(text_in(item, "earlier", "null"))
-    return Configuration(
-        at=moment_of(item["at"]),
-        attributes=json.loads(item["attributes"]["S"]),
-        since=moment_of(item["since"]),
-        earlier=Known(datetime.fromisoformat(earlier[0]), earlier[1]) if earlier else None,
-    )
-
-
-def writes_text(writes: tuple[Write, ...]) -> str:
-    return json.dumps([[to_text(each.at), each.before, each.after] for each in writes])
+    earlier = _json_in(item, "earlier")
+    known = Known(datetime.fromisoformat(earlier[0]), earlier[1]) if earlier else None
+    at, since = moment_of(item["at"]), moment_of(item["since"])
+    return Configuration(at, json.loads(item["attributes"]["S"]), since, known)
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:
     """An attribute's item without its key; the claim on it has ended."""
     return fields(
-        writes=writes_text(record.writes),
+        writes=as_json(record.writes),
         person_value=record.person_value,
         owes_a_notification=record.owes_a_notification or None,
         overridden_until=record.overridden_until,
@@ -243,16 +244,16 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
     )
 
 
+_MOMENTS = ("overridden_until", "claim_until", "intent_modified_at", "queue_created_at")
+
+
 def _attribute_of(item: Item) -> AttributeRecord:
+    writes = _json_in(item, "writes", "[]")
     texts = {each: item.get(each, {}).get("S") for each in ("person_value", "claim_owner")}
-    names = ("overridden_until", "claim_until", "intent_modified_at", "queue_created_at")
     return AttributeRecord(
-        writes=tuple(
-            Write(datetime.fromisoformat(at), str(before), str(after))
-            for at, before, after in json.loads(text_in(item, "writes", "[]"))
-        ),
+        writes=tuple(Write(datetime.fromisoformat(at), str(b), str(a)) for at, b, a in writes),
         owes_a_notification="owes_a_notification" in item,
         intent=case_of({"document": item["intent"]}) if "intent" in item else None,
         **texts,
-        **{each: moment_in(item, each) for each in names},  # type: ignore[arg-type]
+        **{each: moment_in(item, each) for each in _MOMENTS},  # type: ignore[arg-type]
     )

@@ -8,17 +8,20 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWrite
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from mendq.aws.errors import CaseMoved
+from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items, view
 from mendq.cases import transactions as writes
-from mendq.cases.transactions import Claim, Entry, Table, case_store_errors, unconflicted
-from mendq.cases.view import CaseStoreView
-from mendq.model.case import Case
+from mendq.cases.items import UNFILED, Item
+from mendq.cases.transactions import Claim, Entry, Table, asked, case_store_errors, unconflicted
+from mendq.cases.view import PARTITION, SORT, CaseStoreView, HoldUp
+from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.model.plan import Refusal
 
@@ -117,3 +120,169 @@ class CaseStore(Table):
         """
         if self.transact(writes.record_parts(entry)) is not None:
             raise CaseMoved(f"another run has moved case {entry.case.case_id}")
+
+
+def cases_in(found: Iterable[Item]) -> Iterator[Case]:
+    """Those among items of the case store; raises CaseStoreUnreadable at one that is none."""
+    for item in found:
+        with items.reading(f"a transition in {item.get('pk')}"):
+            case = items.case_of(item)
+        if case is not None:
+            yield case
+
+
+@dataclass(frozen=True)
+class OpenCase:
+    """What the index says of an open case, whose item has this `key`; it may lag by a moment."""
+
+    key: items.Key
+    case_id: str
+    queue_arn: str
+    symptom: str
+    state: State
+    opened_at: datetime
+    due_at: datetime
+
+
+@dataclass(frozen=True)
+class OpenCases(Table):
+    """All methods raise CaseStoreUnavailable."""
+
+    def transitions(self, case_id: str) -> tuple[Case, ...]:
+        """A case's transitions in order, those of the last 400 days; CaseStoreUnreadable."""
+        of_case = asked(
+            {"case": items.transition_key(case_id, 0)["pk"]}, KeyConditionExpression="pk = :case"
+        )
+        return tuple(cases_in(self.found("query", {**of_case, "ConsistentRead": True})))
+
+    def transition(self, case_id: str, n: int) -> Case | None:
+        """One of a case's transitions, or None where it is kept no more; CaseStoreUnreadable."""
+        return next(cases_in([self.get(items.transition_key(case_id, n))]), None)
+
+    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
+        """The queue's attributes from before this transition wrote; None where none were kept."""
+        found = self.get(items.snapshot_key(case))
+        if not found:
+            return None
+        with items.reading(f"the snapshot of {case.case_id}"):
+            attributes: Mapping[str, str] = json.loads(found["configuration"]["S"])["attributes"]
+        return attributes
+
+    def all_transitions(self) -> Iterator[Case]:
+        """Every transition that the case store keeps, in no order: it reads the whole table."""
+        of_cases = asked({"case": "case#"}, FilterExpression="begins_with(pk, :case)")
+        return cases_in(self.found("scan", of_cases))
+
+    def by_due(self) -> list[OpenCase]:
+        """Every open case, the one that is due first at the front."""
+        return [each for each in self.listed() if each.state not in FINAL]
+
+    def listed(self) -> list[OpenCase]:
+        """As `by_due`, with those that have just ended and may not be filed or told yet."""
+        every = asked({"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every")
+        found = map(_open_case_of, self.found("query", {**every, "IndexName": view.OPEN_CASES}))
+        return [each for each in found if each is not None]
+
+    def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
+        """The symptoms whose cases are open about any of these queues."""
+        is_open = f"attribute_exists(#{PARTITION})"
+        return frozenset(
+            item["symptom"]["S"] for each in queue_arns for item in self._about(each, is_open)
+        )
+
+    def newest_about(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:
+        """The newest case of each symptom about any of these queues, over or not.
+
+        Raises CaseStoreUnreadable where one of them is none of ours: it might be the one that
+        counts.
+        """
+        return tuple(case for each in queue_arns for case in cases_in(self._about(each)))
+
+    def _about(self, queue_arn: str, only: str = "") -> Iterator[Item]:
+        about = items.case_key(queue_arn, "")
+        request = asked(
+            {"queue": about["pk"], "case": about["sk"]},
+            KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
+            FilterExpression=only,
+        )
+        return self.found("query", {**request, "ConsistentRead": True})
+
+    def note_failures(
+        self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
+    ) -> bool:
+        """Keep newer failed calls beside an open case; with `due_at` it is looked at then.
+
+        False, and nothing happens, where the case has moved or another run has noted some.
+        """
+        values: dict[str, Any] = {"now_known": items.failures_text(now_known)}
+        change = "SET failures = :now_known"
+        if due_at is not None:
+            values["due"] = due_at
+            change += f", {SORT} = :due"
+        unchanged = "(attribute_not_exists(failures) OR failures = :known)"
+        return self._move(case, change, unchanged, **values, known=items.failures_text(known))
+
+    def hold_up(self, case: Case, hold_up: HoldUp) -> None:
+        """Keep beside it why it waits; nothing happens where the case has moved."""
+        self._move(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
+
+    def postpone(self, case: Case, until: datetime) -> None:
+        """Look at it again then; nothing happens where it has moved, or is claimed until before."""
+        unclaimed = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
+        self._move(case, f"SET {SORT} = :due", unclaimed, due=until)
+
+    def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
+        """As `postpone`, of a case that cannot be read; only while it is due as it was listed."""
+        as_listed = f"{SORT} = :due"
+        self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
+
+    def filed(self, case: Case) -> None:
+        """This transition lies in the case bucket, and others may not."""
+        self._move(case, f"DELETE {UNFILED} :filed", filed=items.marked([(case.case_id, case.n)]))
+
+    def all_filed(
+        self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
+    ) -> None:
+        """Nothing is owed any more; what ended in silence, and nobody claims, leaves the index.
+
+        With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
+        the case has moved, or somebody wants it looked at otherwise by now.
+        """
+        if case.is_final and not case.notified:
+            change = f"REMOVE {UNFILED}, #{PARTITION}, {SORT}"
+            self._move(case, change, "attribute_not_exists(claim_owner)")
+        elif due_at is None or instead_of is None:
+            self._move(case, f"REMOVE {UNFILED}")
+        else:
+            change, as_it_was = f"SET {SORT} = :due REMOVE {UNFILED}", f"{SORT} = :instead_of"
+            self._move(case, change, as_it_was, due=due_at, instead_of=instead_of)
+
+    def announced(self, case: Case, now: datetime) -> None:
+        """What has ended leaves the index once it is filed, told, and claimed by nobody."""
+        over = (
+            f"attribute_not_exists({UNFILED}) "
+            "AND (attribute_not_exists(claim_until) OR claim_until <= :now)"
+        )
+        self._move(case, f"REMOVE #{PARTITION}, {SORT}", over, now=now)
+
+    def _move(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
+        """False where the case has moved, or is not as `condition` wants it."""
+        same = f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION})"
+        condition = f"{same} AND {condition}" if condition else same
+        key = items.case_key(case.queue_arn, case.symptom)
+        return self.change(key, change, condition, **values, case=case.case_id, n=case.n)
+
+
+def _open_case_of(item: Item) -> OpenCase | None:
+    """None for an item that is none of ours: one bad item must not hide the others."""
+    with suppress(CaseStoreUnreadable), items.reading("an open case"):
+        return OpenCase(
+            key=items.key(item["pk"]["S"], item["sk"]["S"]),
+            case_id=item["case_id"]["S"],
+            queue_arn=item["pk"]["S"],
+            symptom=item["symptom"]["S"],
+            state=State(item["state"]["S"]),
+            opened_at=items.moment_of(item["opened_at"]),
+            due_at=items.moment_of(item[SORT]),
+        )
+    return None

@@ -277,18 +277,21 @@ def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
 ) -> list[tuple[Part, Refusal]]:
     """What is claimed, all or none, each with what it means where its condition fails."""
-    parts = [
-        *((_hold(claim, step), _held("another run is at work on it")) for step in claim.steps),
-        (_hold_case(claim), _held("another run has just moved its case")),
+    parts: list[tuple[Part, Refusal]] = [
+        *(
+            (_hold(claim, each), Retry("claimed", "another run is at work on it"))
+            for each in claim.steps
+        ),
+        (_hold_case(claim), Retry("claimed", "another run has just moved its case")),
     ]
     if claim.intent.undoes:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
     return [
         *parts,
-        (_keep_snapshot(claim, snapshot), _held("its snapshot is being written")),
-        (_spend_a_write(claim.intent.at, writes_per_minute), _held(spent, "account_budget")),
-        (_not_frozen(), _held("changes were frozen just now", "frozen")),
+        (_keep_snapshot(claim, snapshot), Retry("claimed", "its snapshot is being written")),
+        (_spend_a_write(claim.intent.at, writes_per_minute), Retry("account_budget", spent)),
+        (_not_frozen(), Retry("frozen", "changes were frozen just now")),
     ]
 
 
@@ -314,10 +317,6 @@ def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
 def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
     changed = asked(values, UpdateExpression=update, ConditionExpression=condition)
     return {"Update": {"Key": key, **changed}}
-
-
-def _held(reason: str, code: str = "claimed") -> Refusal:
-    return Retry(code, reason)
 
 
 def _hold_case(claim: Claim) -> Part:
@@ -354,7 +353,7 @@ def _hold(claim: Claim, step: AttributeStep) -> Part:
         now=now,
         until=claim.until,
         intent=json.dumps(claim.intent.document()),
-        seen=items.writes_text(claim.seen.record_of(step.attribute).writes),
+        seen=items.as_json(claim.seen.record_of(step.attribute).writes),
     )
 
 

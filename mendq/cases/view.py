@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
-from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout, stays
 
 if TYPE_CHECKING:
     from mendq.model.facts import Facts
@@ -262,9 +262,37 @@ class CaseStoreView:
         """The records once people know that it shows again since they rolled it back."""
         return self._records(case, owes_a_notification=False)
 
+    def freed(self, intent: Case) -> CaseStoreView:
+        """Without the claim that was taken for this case."""
+        free = self._records(intent, claim_owner=None, claim_until=None, intent=None)
+        return replace(self, attributes={**self.attributes, **free})
+
     def _records(self, case: Case, **over: Any) -> dict[str, AttributeRecord]:
         names = [step["attribute"] for step in case.steps]
         return {name: replace(self.record_of(name), **over) for name in names}
+
+    def records_after(self, case: Case, created_at: datetime | None) -> dict[str, AttributeRecord]:
+        """The records once the steps of a fix, or of a rollback, stand in that queue.
+
+        A queue that was made stays; who has it attached again does not overrule anybody.
+        """
+        known, records = self.of_queue(created_at), dict[str, AttributeRecord]()
+        if case.undoes:
+            made = {name: each for name, each in known.attributes.items() if stays(name)}
+            records = {name: each.after_going_back_to("") for name, each in made.items()}
+        for step in case.steps:
+            record = known.record_of(step["attribute"])
+            if case.undoes:
+                until = case.at + timedelta(days=SILENT_DAYS)
+                record = replace(
+                    record.after_going_back_to(step["after"]),
+                    overridden_until=until,
+                    owes_a_notification=True,
+                )
+            else:
+                record = record.after_writing(step["before"], step["after"], case.at)
+            records[step["attribute"]] = record
+        return records
 
     @property
     def intent(self) -> Case | None:

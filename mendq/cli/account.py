@@ -20,8 +20,7 @@ from botocore.exceptions import ClientError, ProfileNotFound
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
-from mendq.cases.open_cases import OpenCases
-from mendq.cases.table import CaseStore
+from mendq.cases.table import CaseStore, OpenCases
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.limits import Consent
 from mendq.model.settings import HealSettings, SettingsUnreadable

@@ -22,12 +22,12 @@ from mendq.aws.errors import (
 from mendq.aws.metrics import messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
-from mendq.cases.open_cases import OpenCase
 from mendq.cases.record import Notification, file_owed, hold_back, notify_held_up, record_transition
+from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, Outcome, call_owner
-from mendq.heal.recover import look_at, settle_whosever, standing, symptom_known_as
+from mendq.heal.context import Functions, Outcome, call_owner, look_at
+from mendq.heal.recover import settle_whosever, standing, symptom_known_as
 from mendq.model.case import FINAL, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import (

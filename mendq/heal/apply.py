@@ -25,10 +25,9 @@ from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue._attach_dlq import POLICIES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.context import FixContext, Outcome, look_at
 from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refused
 from mendq.heal.guardrails import Situation
-from mendq.heal.undo import records_after
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
@@ -133,7 +132,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
         return refusal
     # Failed calls speak against a change from when it was made: that a run took long is its own.
     written = replace(case, at=context.just_now)
-    changes = records_after(written, seen, facts.created_at)
+    changes = seen.records_after(written, facts.created_at)
     return record_transition(
         written, seen, Notification(symptom, facts, changes=changes), context, context.owner
     )
@@ -174,10 +173,12 @@ def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
             run.open_cases.hold_up(situation.waits, hold_up)
         return Outcome(refusal=silent)
     if situation.open_case is not None:
-        noted = _note_failures(situation.open_case, situation, run)
-        return Outcome(refusal=silent if noted else silent.as_kind(Retry))
-    enough = situation.suffices(_remember(verdict.evidence, situation, run))
-    return Outcome(refusal=silent, look_again=enough and refusal.code == "too_little_evidence")
+        again = not _note_failures(situation.open_case, situation, run)
+    else:
+        # Other runs may have brought the rest of the evidence while this one looked.
+        enough = situation.suffices(_remember(verdict.evidence, situation, run))
+        again = enough and refusal.code == "too_little_evidence"
+    return Outcome(refusal=silent.as_kind(Retry) if again else silent)
 
 
 def _remember(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
@@ -204,23 +205,19 @@ def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     False where the case has moved meanwhile, or other runs came in between twice: then the
     calls are to come again.
     """
-    if _noted(case, situation.view.failures, situation, run):
-        return True
-    symptom = situation.symptom
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = run.case_store.look(case.queue_arn, symptom.name, attributes)
-    has_moved = view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n)
-    return not has_moved and _noted(case, view.failures, situation, run)
-
-
-def _noted(case: Case, known: Evidence, situation: Situation, run: FixContext) -> bool:
-    needed = situation.symptom.evidence
-    calls = Evidence.of(situation.fresh)
-    now_known = with_failures(case, known, calls, needed, run.settings.timing)
-    if now_known is None:
-        return True
-    due_at = run.now if case.state in WATCHED and now_known.suffices(needed) else None
-    return run.open_cases.note_failures(case, known, now_known, due_at)
+    symptom, view, calls = situation.symptom, situation.view, Evidence.of(situation.fresh)
+    for _ in range(2):
+        known, needed = view.failures, symptom.evidence
+        now_known = with_failures(case, known, calls, needed, run.settings.timing)
+        if now_known is None:
+            return True
+        due_at = run.now if case.state in WATCHED and now_known.suffices(needed) else None
+        if run.open_cases.note_failures(case, known, now_known, due_at):
+            return True
+        view = look_at(case.queue_arn, symptom.name, symptom, run)
+        if view.case is None or view.case.transition != case.transition:
+            return False
+    return False
 
 
 NOTED_EVERY = timedelta(minutes=5)

@@ -42,7 +42,6 @@ NOBODY = "an operator who gave no name"
 DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
     {"approve": lifecycle.APPROVE, "decline": lifecycle.DECLINE, "close": lifecycle.CLOSE}
 )
-_ELSEWHERE = "the queue is in another account or region"
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,9 @@ class OperatorRequest:
         """The refusal of an event that names no case."""
         case_id, actor = event.get("case_id"), event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= LONGEST_CASE_ID:
-            return refused("bad_request", 'give "case_id", the id of a case, as a text')
+            return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
         named = plain(actor) if isinstance(actor, str) else ""
         return cls(case_id, named or NOBODY)
-
-
-def refused(code: str, reason: str, *, again: bool = False) -> Refusal:
-    """A refusal that nothing is written down for."""
-    return (Retry if again else Ignore)(code, reason)
 
 
 @dataclass(frozen=True)
@@ -75,8 +69,8 @@ class AskedCase:
     """
 
     history: Sequence[Case]
-    symptom: Symptom | None
     view: CaseStoreView
+    symptom: Symptom | None
 
     @property
     def newest(self) -> Case:
@@ -86,7 +80,7 @@ class AskedCase:
     def unknown(self) -> Refusal:
         name = plain(self.newest.symptom)
         reason = f"this Mendq knows no symptom {name}: `mendq close` ends its case"
-        return refused("unknown_symptom", reason)
+        return Ignore("unknown_symptom", reason)
 
 
 def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refusal:
@@ -94,15 +88,15 @@ def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refus
     history = context.open_cases.transitions(request.case_id)
     if not history:
         named = plain(request.case_id)
-        return refused("not_found", f"there is no case {named}; `mendq cases` lists")
+        return Ignore("not_found", f"there is no case {named}; `mendq cases` lists")
     newest = history[-1]
     if not context.is_here(newest.queue_arn):
-        return refused("elsewhere", _ELSEWHERE)
+        return Ignore("elsewhere", "the queue is in another account or region")
     symptom = symptom_known_as(newest.symptom)
     attributes = {step["attribute"] for case in history for step in case.steps}
     attributes |= {step.attribute for step in (symptom.steps if symptom else ())}
     view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))
-    return AskedCase(history, symptom, view)
+    return AskedCase(history, view, symptom)
 
 
 def until_unmoved(once: Callable[[], Document | Refusal]) -> Document | Refusal:
@@ -112,40 +106,40 @@ def until_unmoved(once: Callable[[], Document | Refusal]) -> Document | Refusal:
         try:
             done = once()
         except CaseMoved as moved:
-            done = refused("claimed", f"{moved}; ask again", again=True)
+            done = Retry("claimed", f"{moved}; ask again")
         if not isinstance(done, Refusal) or not done.again:
             break
     return done
-
-
-def answer(act: Callable[[], Document | Refusal]) -> Document:
-    """What the operator gets: never an exception for what AWS or a queue's owner says."""
-    try:
-        done = act()
-    except QueueGone as gone:
-        done = refused("queue_gone", f"there is no queue {gone} any more")
-    except QueueRefusesUs as refusing:
-        done = refused("queue_refuses_us", str(refusing))
-    except CaseStoreUnreadable as unreadable:
-        done = refused("case_store_unreadable", str(unreadable))
-    except _UNAVAILABLE as error:
-        reason = f"{error}; ask again in two minutes: what was begun is finished then"
-        done = refused("unavailable", reason)
-    return said(done) if isinstance(done, Refusal) else done
-
-
-def answered(
-    event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
-) -> Document:
-    """What the operator gets whose request the event is."""
-    request = OperatorRequest.of(event)
-    return answer(lambda: request if isinstance(request, Refusal) else act(request))
 
 
 _UNAVAILABLE = (
     *(BotoCoreError, ClientError, FactsUnavailable),
     *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
 )
+
+
+def answered(
+    event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
+) -> Document:
+    """What the operator gets whose request the event is.
+
+    It is never an exception for what AWS or a queue's owner says.
+    """
+    request = OperatorRequest.of(event)
+    if isinstance(request, Refusal):
+        return said(request)
+    try:
+        done = act(request)
+    except QueueGone as gone:
+        done = Ignore("queue_gone", f"there is no queue {gone} any more")
+    except QueueRefusesUs as refusing:
+        done = Ignore("queue_refuses_us", str(refusing))
+    except CaseStoreUnreadable as unreadable:
+        done = Ignore("case_store_unreadable", str(unreadable))
+    except _UNAVAILABLE as error:
+        reason = f"{error}; ask again in two minutes: what was begun is finished then"
+        done = Ignore("unavailable", reason)
+    return said(done) if isinstance(done, Refusal) else done
 
 
 def said(refusal: Refusal) -> Document:
@@ -162,7 +156,7 @@ def decide(
     CaseStoreUnreadable or the bucket's error.
     """
     if not isinstance(word, str) or word not in DECISIONS:
-        return refused("bad_request", f'"decision" is one of {", ".join(DECISIONS)}')
+        return Ignore("bad_request", f'"decision" is one of {", ".join(DECISIONS)}')
     return until_unmoved(lambda: _once(request, word, context, functions))
 
 
@@ -179,30 +173,30 @@ def _once(
     if asked.symptom is None and word == "close":
         # What ends a case of a symptom that nobody knows: nothing of the catalogue is asked.
         move = lifecycle.CLOSE_UNKNOWN
-    refusal = _refusal(case, word, move, context)
-    if refusal is None and case.state is not move.into:
-        refusal = _claimed(case, view, asked.symptom, context)
-        if refusal is None:
-            because, actor = move.because, request.actor
-            moved = case.moved(move.into, because, context.now, actor=actor)
-            notification = Notification(None, Facts(case.queue_arn, {}, {}))
-            case = record_transition(moved, view, notification, context, context.owner)
-    if refusal is not None:
+    if refusal := _refusal(case, word, move, context):
         return refusal
+    if case.state is not move.into:
+        if refusal := _claimed(case, view, asked.symptom, context):
+            return refusal
+        moved = case.moved(move.into, move.because, context.now, actor=request.actor)
+        notification = Notification(None, Facts(case.queue_arn, {}, {}))
+        case = record_transition(moved, view, notification, context, context.owner)
     return _carried_out(case, context, functions) if word == "approve" else _of(case)
 
 
 def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:
     is_again = word == "approve" and case.state is State.APPROVED
     if case.state not in move.out_of and not is_again:
-        states = " or ".join(map(_with_article, move.out_of))
+        states = " or ".join(
+            f"an {each}" if each[0] in "aeiou" else f"a {each}" for each in move.out_of
+        )
         reason = f"case {case.case_id} is {case.state}; only {states} case can be {word}d"
-        return refused("wrong_state", reason)
+        return Ignore("wrong_state", reason)
     longest = longest_in(case.state, context.settings.timing)
     if word == "approve" and longest is not None and context.now >= case.at + longest:
         ended_at = f"{case.at + longest:%Y-%m-%d %H:%M} UTC"
         reason = f"the proposal of case {case.case_id} ran out at {ended_at}"
-        return refused("expired", f"{reason}; Mendq proposes again when it is seen again")
+        return Ignore("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
 
 
@@ -216,9 +210,9 @@ def _claimed(
     unsettled = view.intent is not None and symptom is not None
     if unsettled or view.held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
-        return refused("claimed", reason, again=True)
-    if view.case is None or (view.case.case_id, view.case.n) != (case.case_id, case.n):
-        return refused("claimed", "another run has just moved the case; ask again", again=True)
+        return Retry("claimed", reason)
+    if view.case is None or view.case.transition != case.transition:
+        return Retry("claimed", "another run has just moved the case; ask again")
     return None
 
 
@@ -240,7 +234,3 @@ def _of(case: Case) -> Document:
     steps = [dict(step) for step in case.steps]
     state = str(case.state)
     return {"case_id": case.case_id, "state": state, "reason": case.reason, "steps": steps}
-
-
-def _with_article(state: State) -> str:
-    return f"an {state}" if state[0] in "aeiou" else f"a {state}"

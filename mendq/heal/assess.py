@@ -10,20 +10,23 @@ from typing import Any
 from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefusesUs
 from mendq.aws.facts import FactsReader
 from mendq.aws.queue import tags_of
+from mendq.cases.finding import Shared
 from mendq.cases.pins import with_pin
 from mendq.cases.record import try_to_file_owed
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Group, Outcome, Run, declined
-from mendq.heal.decide import Verdict, decide
+from mendq.heal.context import FixContext, Group, Outcome, Run, declined, look_at
+from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
 from mendq.heal.guardrails import Situation, is_fresh
 from mendq.heal.recover import settle
-from mendq.heal.repeats import asks_for, needs_no_look, was_noted_lately, with_others
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import parts_of
+from mendq.notifications.text import counted
+
+Needs = Collection[Need]
 
 
 def situation_of(
@@ -50,9 +53,6 @@ def gather(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Need
 def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
     facts = _reader(run).with_more(facts, needs)
     return with_pin(run, facts) if Need.PIN in needs else facts
-
-
-Needs = Collection[Need]
 
 
 def _reader(run: FixContext) -> FactsReader:
@@ -100,19 +100,29 @@ def assess(group: Group, run: Run) -> Situation | Outcome:
 
 
 def _assess(group: Group, run: Run) -> Situation | Outcome:
+    queue_arn, symptom = group.queue_arn, group.symptom
     tags = _tags_of(group, run)
-    if tags is None and group.symptom.needs:
+    if tags is None and symptom.needs:
         return declined("queue_gone", "the queue is gone")
-    view = _view_of(group, run)
-    if isinstance(view, Outcome):
-        return view
-    named = run.consent.names_exactly(parts_of(group.queue_arn).name)
-    if tags is None and view.known is None and not named:
+    view = look_at(queue_arn, symptom.name, symptom, run)
+    if view.page is not None:
+        with suppress(NotificationNotSent):  # a queue must not go unfixed as nobody can be told
+            run.notifier.send_left_unsent(queue_arn, symptom.name, view.page, view.case)
+    recovered = recover(view, symptom, run)
+    if isinstance(recovered, Outcome):
+        return recovered
+    named = run.consent.names_exactly(parts_of(queue_arn).name)
+    if tags is None and recovered.known is None and not named:
         return declined("never_seen", "no such queue was ever seen, and no setting names it alone")
-    situation = managed_situation(group, run, tags or {}, view)
+    situation = managed_situation(group, run, tags or {}, recovered)
     if isinstance(situation, Outcome):
         return situation
-    return _found(group, situation, run) if group.is_found else _heard(group, situation)
+    if group.is_found:
+        return _found(group, situation, run)
+    calls = (each for each in group.calls if is_fresh(each, run.now) and symptom.speaks(each))
+    fresh = tuple(map(Sighting.of, calls))
+    evidence = Evidence.of([*recovered.evidence.sightings, *fresh]).fresh(run.now)
+    return replace(situation, evidence=evidence, fresh=fresh)
 
 
 def managed_situation(
@@ -123,9 +133,14 @@ def managed_situation(
     mode = run.consent.mode_of(parts_of(group.queue_arn).name, tags)
     if mode is None:
         return declined("not_managed", "the queue is not managed by Mendq")
-    autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
-    lowest = mode if autonomy is None else min(mode, autonomy)
+    lowest = min(mode, autonomy_of(symptom, run, mode))
     return situation_of(symptom, Facts(group.queue_arn, {}, tags), lowest, view, run)
+
+
+def autonomy_of(symptom: Symptom, run: FixContext, otherwise: Mode) -> Mode:
+    """How far settings, or else the catalogue, let the symptom's plans go."""
+    autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
+    return otherwise if autonomy is None else autonomy
 
 
 def as_found(
@@ -154,8 +169,9 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
     try:
         if not situation.is_found:
             facts = _reader(run).queue(facts.queue_arn, facts.tags, symptom.needs)
-            if not _is_borne(replace(situation, facts=facts)):
-                return _with_changes(replace(situation, facts=facts), run)
+            looked_at = replace(situation, facts=facts)
+            if not looked_at.is_borne:
+                return _with_changes(looked_at, run)
             facts = _gather_more(run, facts, symptom.needs)
     except QueueRefusesUs:
         if not symptom.notifies_anyway:
@@ -163,11 +179,7 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
         facts = situation.facts
     facts = situation.view.with_what_calls_said(facts, situation.in_question)
     situation = replace(situation, facts=facts)
-    return situation if _is_borne(situation) else _with_changes(situation, run)
-
-
-def _is_borne(situation: Situation) -> bool:
-    return situation.suffices(situation.since_last_change)
+    return situation if situation.is_borne else _with_changes(situation, run)
 
 
 def _with_changes(situation: Situation, run: FixContext) -> Situation:
@@ -187,20 +199,6 @@ def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
         if not (group.symptom.notifies_anyway and named):
             raise
         return {}
-
-
-def _view_of(group: Group, run: Run) -> CaseStoreView | Outcome:
-    view = run.case_store.look(group.queue_arn, group.symptom.name, group.attributes)
-    with suppress(NotificationNotSent):  # a queue must not go unfixed because nobody can be told
-        run.notifier.send_left_unsent(group.queue_arn, group.symptom.name, view.page, view.case)
-    return recover(view, group.symptom, run)
-
-
-def _heard(group: Group, situation: Situation) -> Situation:
-    now, view, speaks = situation.now, situation.view, group.symptom.speaks
-    fresh = tuple(Sighting.of(each) for each in group.calls if is_fresh(each, now) and speaks(each))
-    evidence = Evidence.of([*view.evidence.sightings, *fresh]).fresh(now)
-    return replace(situation, evidence=evidence, fresh=fresh)
 
 
 def _found(group: Group, situation: Situation, run: Run) -> Situation | Outcome:
@@ -225,11 +223,22 @@ def _said_of_another(group: Group, about: str, run: FixContext) -> Refusal | Non
     A scan names the queues with such a case; what it asks for, the case store says. A case of the
     queue's own comes first. Raises CaseStoreUnavailable or CaseStoreUnreadable.
     """
-    name = group.symptom.name
     for queue_arn in group.shared.open_at if about else ():
-        case = run.case_store.look(queue_arn, name, ()).case
-        is_open = case is not None and case.is_open(run.now, run.settings.timing)
-        if case is not None and is_open and asks_for(case, about):
+        case = run.case_store.look(queue_arn, group.symptom.name, ()).case
+        if case is None or not case.is_open(run.now, run.settings.timing):
+            continue
+        if any(each.get("after") == about for each in case.steps):
             reason = f"case {case.case_id} of {queue_arn} asks for {about} already"
             return Ignore("said_of_another", reason)
     return None
+
+
+def with_others(because: str, shared: Shared) -> str:
+    """The sentence of a finding, with a few of the queues that it is said for as well."""
+    if not shared.others:
+        return because
+    names = [parts_of(each).name for each in shared.others]
+    number = counted(len(names) + shared.more, "other queue")
+    verb = "names" if len(names) + shared.more == 1 else "name"
+    rest = f" and {shared.more:,} more" if shared.more else ""
+    return f"{because}. {number} {verb} it too: {', '.join(names)}{rest}"

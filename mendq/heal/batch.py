@@ -24,7 +24,6 @@ from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.plan import Refusal
 from mendq.model.queue import arn_of
 from mendq.notifications import notification
-from mendq.probe.probe import ProbeSource
 from mendq.probe.send import ProbeRecord
 
 Done = TypeVar("Done")
@@ -33,10 +32,11 @@ NOT_OURS = frozenset({"not_failed", "not_sqs"})
 
 
 @dataclass
-class Intake:
-    """A batch, read: groups with the messages behind each, and what was counted on the way.
+class Healed:
+    """A batch: groups with the messages behind each, and what became of them.
 
-    `probes`, by message id, are our own: they count for nothing else.
+    `errors` holds the error behind each message that failed; `probes` are our own failed calls,
+    which count for nothing else.
     """
 
     groups: dict[Group, list[str]] = field(default_factory=dict)
@@ -45,54 +45,6 @@ class Intake:
     refusals: list[Refusal] = field(default_factory=list)
     probes: dict[str, FailedCall] = field(default_factory=dict)
     failed_calls: int = 0
-
-
-def read_batch(
-    bodies: Mapping[str, str], home: guardrails.Home, probe_source: ProbeSource
-) -> Intake:
-    """`bodies` by message id. An event delivered twice counts once; nothing is raised."""
-    intake = Intake()
-    seen: dict[tuple[str, Symptom], dict[str, FailedCall]] = defaultdict(dict)
-    messages: dict[tuple[str, Symptom], list[str]] = defaultdict(list)
-    for message_id, body in bodies.items():
-        call = read(body)
-        if isinstance(call, Unreadable):
-            if call.reason not in NOT_OURS:
-                intake.unreadable[message_id] = call
-            continue
-        if probe_source.made(call):
-            intake.probes[message_id] = call
-            continue
-        intake.failed_calls += 1
-        symptom = _symptom_of(call, home, intake)
-        if symptom is not None and call.queue_arn is not None:
-            key = (call.queue_arn, symptom)
-            seen[key].setdefault(call.event_id, call)
-            messages[key].append(message_id)
-    intake.groups = {
-        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
-    }
-    return intake
-
-
-def _symptom_of(call: FailedCall, home: guardrails.Home, intake: Intake) -> Symptom | None:
-    if call.error_code not in KNOWN_CODES:
-        intake.unknown_codes.append(call.raw_error_code)
-    symptom = match(call)
-    if symptom is None or symptom.plan is None:
-        return None
-    refusal = guardrails.first_refusal_of_call(call, home)
-    if refusal:
-        intake.refusals.append(refusal)
-        return None
-    return symptom
-
-
-@dataclass
-class Healed:
-    """A batch, done: what became of each group, and the error behind each message that failed."""
-
-    intake: Intake
     fixed: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
 
@@ -104,7 +56,52 @@ class Healed:
         return {"batchItemFailures": [{"itemIdentifier": each} for each in self.errors]}
 
     def fail(self, group: Group, error: Exception) -> None:
-        self.errors.update(dict.fromkeys(self.intake.groups[group], error))
+        self.errors.update(dict.fromkeys(self.groups[group], error))
+
+    def note(self, group: Group, outcome: Outcome) -> None:
+        self.fixed[group] = outcome
+        if outcome.refusal and outcome.refusal.again:
+            self.fail(group, ComeAgain(outcome.refusal.reason))
+
+
+def read_batch(bodies: Mapping[str, str], run: Run) -> Healed:
+    """`bodies` by message id. An event delivered twice counts once; nothing is raised."""
+    read_so_far, home, probe_source = Healed(), run.home, run.probe_source
+    seen: dict[tuple[str, Symptom], dict[str, FailedCall]] = defaultdict(dict)
+    messages: dict[tuple[str, Symptom], list[str]] = defaultdict(list)
+    for message_id, body in bodies.items():
+        call = read(body)
+        if isinstance(call, Unreadable):
+            if call.reason not in NOT_OURS:
+                read_so_far.unreadable[message_id] = call
+                read_so_far.errors[message_id] = EventUnreadable(call.reason)
+            continue
+        if probe_source.made(call):
+            read_so_far.probes[message_id] = call
+            continue
+        read_so_far.failed_calls += 1
+        symptom = _symptom_of(call, home, read_so_far)
+        if symptom is not None and call.queue_arn is not None:
+            key = (call.queue_arn, symptom)
+            seen[key].setdefault(call.event_id, call)
+            messages[key].append(message_id)
+    read_so_far.groups = {
+        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
+    }
+    return read_so_far
+
+
+def _symptom_of(call: FailedCall, home: guardrails.Home, healed: Healed) -> Symptom | None:
+    if call.error_code not in KNOWN_CODES:
+        healed.unknown_codes.append(call.raw_error_code)
+    symptom = match(call)
+    if symptom is None or symptom.plan is None:
+        return None
+    refusal = guardrails.first_refusal_of_call(call, home)
+    if refusal:
+        healed.refusals.append(refusal)
+        return None
+    return symptom
 
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
@@ -112,16 +109,14 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
 
     Of our own probe it is noted that it was seen, and nothing else is done about it.
     """
-    healed = Healed(read_batch(bodies, run.home, run.probe_source))
-    for message_id, unreadable in healed.intake.unreadable.items():
-        healed.errors[message_id] = EventUnreadable(unreadable.reason)
+    healed = read_batch(bodies, run)
     record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
-    for message_id, call in healed.intake.probes.items():
+    for message_id, call in healed.probes.items():
         try:
             record.note_seen(call, run.now)
         except CaseStoreUnavailable as error:
             healed.errors[message_id] = error
-    return _fixed(healed, run)
+    return _Batch(run, healed).fix()
 
 
 def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
@@ -136,15 +131,7 @@ def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
         for (queue_arn, name), shared in named_in(request).items()
         if name in by_name and arn_of(queue_arn) and run.is_here(queue_arn)
     )
-    intake = Intake(groups={group: [f"{n}"] for n, group in enumerate(groups)})
-    return _fixed(Healed(intake), run)
-
-
-def _fixed(healed: Healed, run: Run) -> Healed:
-    batch = _Batch(run, healed)
-    batch.fix(list(healed.intake.groups))
-    batch.fix([group for group, outcome in healed.fixed.items() if outcome.look_again])
-    return healed
+    return _Batch(run, Healed({group: [f"{n}"] for n, group in enumerate(groups)})).fix()
 
 
 Alike = dict[Group, Situation]
@@ -155,19 +142,20 @@ class _Batch:
     run: Run
     healed: Healed
 
-    def fix(self, groups: Iterable[Group]) -> None:
+    def fix(self) -> Healed:
         """Half of the time is for looking, so that what was looked at is decided too."""
         alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
         reserve_seconds = self.run.remaining_seconds() / 2
-        for group in groups:
+        for group in self.healed.groups:
             looked = self._try(group, partial(self._look, group), reserve_seconds)
             if isinstance(looked, Situation):
                 word = counted_as(group.symptom.name, looked.facts.tags)
                 alike[group.symptom, word][group] = looked
             elif looked is not None:
-                self._note(group, looked)
+                self.healed.note(group, looked)
         for (symptom, word), situations in alike.items():
             self._decide(symptom, word, situations)
+        return self.healed
 
     def _look(self, group: Group) -> Situation | Outcome:
         situation = assess(group, self.run)
@@ -186,17 +174,21 @@ class _Batch:
             try:
                 spread = self.run.case_store.spread_to(queue_arns, word, self.run.now)
             except CaseStoreUnavailable as error:
-                for group in alike:
-                    self.healed.fail(group, error)
-                return
+                return self._fail_all(alike, error)
         for group, situation in alike.items():
             outcome = self._try(group, partial(self._fix, situation, spread))
             if outcome is not None:
-                self._note(group, outcome)
-        is_drill = any(DRILL_TAG in each.facts.tags for each in alike.values())
-        stopped = any(self._stopped_as_one_of_many(*each) for each in alike.items())
-        if stopped and not is_drill:
-            self._tell_once(symptom, spread, queue_arns, alike)
+                self.healed.note(group, outcome)
+        if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
+            try:
+                _notify_mass_symptom(symptom, spread, queue_arns, self.run)
+            except Exception as error:  # noqa: BLE001 - the events come again for the one page
+                self._fail_all(alike, error)
+        return None
+
+    def _fail_all(self, alike: Alike, error: Exception) -> None:
+        for group in alike:
+            self.healed.fail(group, error)
 
     def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
         """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
@@ -206,22 +198,12 @@ class _Batch:
             return declined("queue_refuses_us", str(refused))
         return carry_out(decided(situation, self.run, lambda: spread), situation, self.run)
 
-    def _stopped_as_one_of_many(self, group: Group, situation: Situation) -> bool:
-        """True where people are to hear of it."""
-        outcome = self.healed.fixed.get(group)
-        refusal = outcome.refusal if outcome else None
-        stopped = refusal is not None and refusal.code == "mass_symptom"
-        return stopped and refusal is not None and refusal.heard_in(situation.mode)
-
-    def _tell_once(
-        self, symptom: Symptom, spread: frozenset[str], queue_arns: list[str], alike: Alike
-    ) -> None:
-        """Send the one page for all; where it cannot be sent, the events come again for it."""
-        try:
-            _notify_mass_symptom(symptom, spread, queue_arns, self.run)
-        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
-            for group in alike:
-                self.healed.fail(group, error)
+    def _is_news_as_one_of_many(self, group: Group, situation: Situation) -> bool:
+        """True where people are to hear of it; a drill is nobody's news."""
+        refusal = self.healed.fixed.get(group, Outcome()).refusal
+        if refusal is None or refusal.code != "mass_symptom":
+            return False
+        return refusal.heard_in(situation.mode) and DRILL_TAG not in situation.facts.tags
 
     def _try(
         self, group: Group, act: Callable[[], Done], reserve_seconds: float = 0
@@ -236,14 +218,9 @@ class _Batch:
             self.healed.fail(group, error)
             return None
 
-    def _note(self, group: Group, outcome: Outcome) -> None:
-        self.healed.fixed[group] = outcome
-        if outcome.refusal and outcome.refusal.again:
-            self.healed.fail(group, ComeAgain(outcome.refusal.reason))
-
 
 def _notify_mass_symptom(
-    symptom: Symptom, spread: frozenset[str], queue_arns: list[str], run: Run
+    symptom: Symptom, spread: frozenset[str], queue_arns: Iterable[str], run: Run
 ) -> None:
     """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
     reach = run.reach(spread, queue_arns)

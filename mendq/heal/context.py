@@ -6,26 +6,29 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients, closed_calendars
 from mendq.aws.errors import OwnerUnavailable
 from mendq.aws.queue import managed_queues
-from mendq.cases.context import WritingContext
+from mendq.cases.context import StoreContext, WritingContext
 from mendq.cases.finding import Shared
-from mendq.cases.view import Reach
+from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import FEW_QUEUES, Home
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Consent
-from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
+from mendq.model.plan import Ignore, Refusal, owner_of_case
 from mendq.model.queue import partition_of
 from mendq.model.settings import HealSettings, OwnerSettings
 from mendq.model.steps import Owner
 from mendq.probe.probe import ProbeSource
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +43,6 @@ class Group:
     calls: tuple[FailedCall, ...] = ()
     is_found: bool = False
     shared: Shared = field(default_factory=Shared)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that a fix of it may write."""
-        return tuple(step.attribute for step in self.symptom.steps)
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,10 @@ class Run(FixContext):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a group: a case's new transition, or why there is none.
-
-    `look_again`: other runs have brought the rest of the evidence while this one looked.
-    """
+    """What became of a group: a case's new transition, or why there is none."""
 
     case: Case | None = None
     refusal: Refusal | None = None
-    look_again: bool = False
 
     def document(self) -> dict[str, Any]:
         """What whoever called with a case is answered."""
@@ -116,9 +110,17 @@ class Outcome:
         }
 
 
-def declined(code: str, reason: str, *, again: bool = False) -> Outcome:
+def declined(code: str, reason: str) -> Outcome:
     """An outcome that nothing is written down for."""
-    return Outcome(refusal=(Retry if again else Ignore)(code, reason))
+    return Outcome(refusal=Ignore(code, reason))
+
+
+def look_at(
+    queue_arn: str, name: str, symptom: Symptom | None, context: StoreContext
+) -> CaseStoreView:
+    """With every attribute that may be claimed for such a case, as far as that is known."""
+    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
+    return context.case_store.look(queue_arn, name, attributes)
 
 
 Functions = Mapping[Owner, str]
@@ -131,15 +133,7 @@ def request_about(case: Case) -> dict[str, str]:
 
 def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
     """Asynchronous: what becomes of it stands in the case. Raises OwnerUnavailable."""
-    owner, function = _whose(case, functions)
-    try:
-        clients.functions.invoke(
-            FunctionName=function,
-            InvocationType="Event",
-            Payload=json.dumps(request_about(case)).encode(),
-        )
-    except (ClientError, BotoCoreError) as error:
-        raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
+    _invoke(clients.functions, "Event", functions, request_about(case), case)
 
 
 def ask_owner(
@@ -149,24 +143,32 @@ def ask_owner(
 
     `more` is what is asked beside taking it up.
     """
-    owner, function = _whose(case, functions)
-    try:
-        response = clients.functions_that_answer.invoke(
-            FunctionName=function,
-            InvocationType="RequestResponse",
-            Payload=json.dumps({**request_about(case), **more}).encode(),
-        )
-        answer = json.loads(response["Payload"].read())
-    except (ClientError, BotoCoreError, ValueError) as error:
-        raise OwnerUnavailable(f"{owner} could not be asked: {error}") from error
-    if "FunctionError" in response or not isinstance(answer, dict):
-        failed = answer.get("errorMessage", "") if isinstance(answer, dict) else ""
-        raise OwnerUnavailable(f"{owner} could not do it now: {failed or 'it gave no reason'}")
+    asked = {**request_about(case), **more}
+    answer = _invoke(clients.functions_that_answer, "RequestResponse", functions, asked, case)
+    if not isinstance(answer, dict):
+        raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
     return answer
 
 
-def _whose(case: Case, functions: Functions) -> tuple[Owner, str]:
+def _invoke(
+    client: LambdaClient,
+    kind: Literal["Event", "RequestResponse"],
+    functions: Functions,
+    asked: Mapping[str, Any],
+    case: Case,
+) -> object:
     owner = owner_of_case(case.steps)
     if owner not in functions:
         raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
-    return owner, functions[owner]
+    payload = json.dumps(asked).encode()
+    try:
+        response = client.invoke(
+            FunctionName=functions[owner], InvocationType=kind, Payload=payload
+        )
+        answer = json.loads(response["Payload"].read()) if kind == "RequestResponse" else None
+    except (ClientError, BotoCoreError, ValueError) as error:
+        raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
+    if "FunctionError" in response:
+        why = answer.get("errorMessage") if isinstance(answer, dict) else None
+        raise OwnerUnavailable(f"{owner} could not do it now: {why or 'it gave no reason'}")
+    return answer

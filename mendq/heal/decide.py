@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from mendq.cases.record import Notification
 from mendq.heal import guardrails
-from mendq.heal.guardrails import Situation
-from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
-from mendq.model.case import Case, Severity, State, longest_in, opened, severity_of
+from mendq.heal.guardrails import A_DAY, Situation
+from mendq.model.case import SILENT_DAYS, Case, State, longest_in, opened, severity_of
 from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode, deployed_by
+from mendq.model.lifecycle import WATCHED
+from mendq.model.limits import Mode, Timing, deployed_by
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse, owner_of_plan
 from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
@@ -83,9 +84,13 @@ def decide(situation: Situation) -> Verdict | None:
     """What is decided by the queue's facts; None until it is known how far the symptom reaches."""
     if situation.waits is not None:
         return _decide_waiting(situation, situation.waits)
-    heard = _since_last_change(situation)
-    if not heard.suffices(heard.evidence):
-        return _recently_changed(situation, heard)
+    heard = replace(situation, evidence=situation.since_last_change)
+    if not situation.is_borne:
+        refusal = guardrails.keeps_changing(situation.changes, situation.now)
+        if refusal is not None:
+            return _refuse(situation, refusal)
+        reason = "most failed calls are from before the queue was last changed"
+        return _decline(heard, Ignore("before_last_change", reason))
     plan = _plan(heard)
     if isinstance(plan, Refusal):
         return _refuse(heard, plan)
@@ -96,14 +101,10 @@ def decide_refused(situation: Situation, plan: Plan, refusal: Refusal) -> No:
     """What is decided when the write was refused."""
     if situation.waits is not None:
         return _wait_or_end(situation, refusal)
-    heard = _since_last_change(situation)
+    heard = replace(situation, evidence=situation.since_last_change)
     if refusal.becomes is None:
         return Wait(refusal, heard.evidence)
     return _decline(heard, refusal, plan.steps)
-
-
-def _since_last_change(situation: Situation) -> Situation:
-    return replace(situation, evidence=situation.since_last_change)
 
 
 def _plan(situation: Situation) -> Plan | Refusal:
@@ -111,15 +112,6 @@ def _plan(situation: Situation) -> Plan | Refusal:
     if plan is None:
         return Ignore("count_only", "it is only counted")
     return plan(situation.facts, situation.limits)
-
-
-def _recently_changed(situation: Situation, heard: Situation) -> Verdict | None:
-    """Nothing is done; of a queue that is changed again and again people are told."""
-    refusal = guardrails.keeps_changing(situation.changes, situation.now)
-    if refusal is None:
-        reason = "most failed calls are from before the queue was last changed"
-        return _decline(heard, Ignore("before_last_change", reason))
-    return _refuse(situation, refusal)
 
 
 def _refuse(situation: Situation, refusal: Refusal) -> No | None:
@@ -161,15 +153,33 @@ def _decline(
     if refusal.becomes is State.OVERRIDDEN:
         steps = situation.records.last_written(steps)
     case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
-    severity = severity_of(case, situation.mode, of_the_plan=of_the_plan)
-    notification = _notification(situation, None if quiet else severity, refusal.next_command)
-    if case.state is State.OVERRIDDEN:
-        notification = replace(
-            notification, changes=situation.records.overridden(case, situation.now)
-        )
-    elif case.code == "overridden" and notification.severity is not None:
-        notification = replace(notification, changes=situation.records.says_the_silence(case))
-    return SayNo(refusal) if _is_repeat(situation, case) else Record(case, notification, refusal)
+    if _is_repeat(situation, case):
+        return SayNo(refusal)
+    told = _told(situation, case, situation.mode, refusal, of_the_plan=of_the_plan)
+    if quiet:
+        told = replace(told, severity=None)
+    if case.state is not State.OVERRIDDEN and case.code == "overridden" and told.severity:
+        told = replace(told, changes=situation.records.says_the_silence(case))
+    return Record(case, told, refusal)
+
+
+def _told(
+    situation: Situation,
+    case: Case,
+    mode: Mode,
+    refusal: Refusal | None = None,
+    *,
+    of_the_plan: bool = True,
+) -> Notification:
+    """What there is to say of the case beyond itself; a person's value is left alone from now."""
+    now, overridden = situation.now, case.state is State.OVERRIDDEN
+    return Notification(
+        situation.symptom,
+        situation.facts,
+        severity_of(case, mode, of_the_plan=of_the_plan),
+        refusal.next_command if refusal else "",
+        changes=situation.records.overridden(case, now) if overridden else {},
+    )
 
 
 def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
@@ -183,9 +193,8 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         code=refusal.code,
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
-    severity = severity_of(case, situation.mode, of_the_plan=True)
-    notification = _notification(situation, severity, refusal.next_command)
-    return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
+    told = _told(situation, case, situation.mode, refusal)
+    return Record(case, replace(told, news=",".join(situation.evidence.principals())))
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
@@ -207,16 +216,9 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
     case = _opened(situation, state, reason, plan.steps)
     if _is_repeat(situation, case):
         return SayNo(Ignore("said_already", case.reason))
-    notification = _notification(situation, severity_of(case, mode, of_the_plan=True))
-    return Record(
-        case, replace(notification, first=plan.first, beyond=tuple(map(str, plan.proposal)))
-    )
-
-
-def _notification(
-    situation: Situation, severity: Severity | None, next_command: str = ""
-) -> Notification:
-    return Notification(situation.symptom, situation.facts, severity, next_command)
+    told = _told(situation, case, mode)
+    beyond = tuple(map(str, plan.proposal))
+    return Record(case, replace(told, first=plan.first, beyond=beyond))
 
 
 def _is_repeat(situation: Situation, case: Case) -> bool:
@@ -256,10 +258,9 @@ def _decide_waiting(situation: Situation, case: Case) -> Verdict | None:
     if isinstance(plan, Refusal):
         return Wait(plan) if plan.code in PASSING else _end(situation, plan)
     refusal = guardrails.frozen(situation)
-    if refusal is None:
-        if situation.reach is None:
-            return None
-        refusal = guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
+    if refusal is None and situation.reach is None:
+        return None
+    refusal = refusal or guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
     if refusal is not None:
         return _wait_or_end(situation, refusal)
     steps = _documents(plan.steps)
@@ -325,10 +326,63 @@ def _move(situation: Situation, state: State, refusal: Refusal) -> No:
     case = situation.waits.moved(
         state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
     )
-    severity = severity_of(case, Mode.HEAL, of_the_plan=True)
-    notification = _notification(situation, severity, refusal.next_command)
-    if state is State.OVERRIDDEN:
-        notification = replace(
-            notification, changes=situation.records.overridden(case, situation.now)
-        )
-    return Record(case, notification, refusal)
+    return Record(case, _told(situation, case, Mode.HEAL, refusal), refusal)
+
+
+# A scan comes round in an hour: a little less than a day, so that it is no day and an hour.
+NOTED_EVERY = timedelta(hours=23)
+# What is still found after so long is news again.
+REMEMBERED = timedelta(days=30)
+
+
+def is_repeat(case: Case, last: Case | None, now: datetime, timing: Timing) -> bool:
+    """True where `case` opens on failed calls as `last` did, less than a cooldown ago."""
+    cooldown = timedelta(minutes=timing.cooldown_minutes)
+    return last is not None and last.says_the_same(case) and now - last.at < cooldown
+
+
+def is_repeat_of_a_scan(
+    case: Case, last: Case | None, now: datetime, *, of_configuration: bool = False
+) -> bool:
+    """The same of what a scan found: it finds it each hour, so it is told once a day.
+
+    What a person declined is left alone for a week; what nobody answered, or a person closed
+    unfixed, for a day, and of a fault in configuration, which nobody is in a hurry about, for
+    REMEMBERED.
+    """
+    if last is None:
+        return False
+    if last.says_the_same(case):
+        return now - last.at < A_DAY
+    return last.steps == case.steps and now - last.at < _silence_after(last, of_configuration)
+
+
+def needs_no_look(
+    last: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
+) -> bool:
+    """True where a fault in configuration would be a repeat, whatever CloudWatch says.
+
+    Its plan is the same as long as nobody has changed the queue.
+    """
+    if last is None or (modified_at is not None and modified_at > last.at):
+        return False
+    if last.state is State.OBSERVED and mode is Mode.OBSERVE:
+        return now - last.at < A_DAY
+    return now - last.at < _silence_after(last, of_configuration=True)
+
+
+def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
+    """True where an open case that waits has heard within the day that it is still found."""
+    waits = open_case.state not in WATCHED
+    return waits and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
+
+
+def _silence_after(last: Case, of_configuration: bool) -> timedelta:
+    """Zero for a case that ended in any other way."""
+    if last.state is State.DECLINED:
+        return timedelta(days=SILENT_DAYS)
+    if last.state is State.EXPIRED:
+        unanswered = last.came_from is State.PROPOSED
+        return REMEMBERED if of_configuration and unanswered else A_DAY
+    unmended = last.state is State.CLOSED and last.came_from is State.ESCALATED
+    return A_DAY if unmended else timedelta(0)

@@ -103,6 +103,11 @@ class Situation:
             self.facts.settled_at(propagation, after_the_timeout=after_the_timeout)
         )
 
+    @property
+    def is_borne(self) -> bool:
+        """True where enough speaks about the queue as it is now."""
+        return self.suffices(self.since_last_change)
+
     def suffices(self, evidence: Evidence) -> bool:
         return evidence.suffices(self.symptom.evidence)
 
@@ -136,23 +141,15 @@ class Home:
     own_roles: tuple[str, ...]
 
 
-def own_call(call: FailedCall, home: Home) -> Refusal | None:
+def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
+    """What speaks against a call before anything is looked at."""
     if call.principal_arn in home.own_roles:
         return Ignore("own_call", "the call was Mendq's own")
-    return None
-
-
-def elsewhere(call: FailedCall, home: Home) -> Refusal | None:
     queue = parts_of(call.queue_arn) if call.queue_arn else None
     here = (partition_of(home.region), home.region, home.account)
     if queue is None or queue[:3] != here:
         return Ignore("elsewhere", "the queue is in another account or region")
     return None
-
-
-def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
-    """What speaks against a call before anything is looked at."""
-    return own_call(call, home) or elsewhere(call, home)
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -16,8 +16,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome
-from mendq.heal.undo import records_after
+from mendq.heal.context import Outcome, look_at
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
@@ -56,9 +55,10 @@ def settle(
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
     facts = Facts(intent.queue_arn, _attributes(intent, context), {})
     found = Found(view, intent, facts)
+    owner = found.record.claim_owner or context.owner
     if not facts.exists or found.cannot_have_landed():
-        context.case_store.release(intent, found.record.claim_owner or context.owner, view)
-        return found.freed()
+        context.case_store.release(intent, owner, view)
+        return view.freed(intent)
     case = replace(intent.after(view.case), at=found.stands_since(context.now))
     changes, severity = found.written(), None
     if not found.landed():
@@ -68,11 +68,7 @@ def settle(
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, changes=changes)
-    return Outcome(
-        case=record_transition(
-            case, view, notification, context, found.record.claim_owner or context.owner
-        )
-    )
+    return Outcome(case=record_transition(case, view, notification, context, owner))
 
 
 def settle_whosever(
@@ -97,14 +93,6 @@ def symptom_known_as(name: str) -> Symptom | None:
     return next((each for each in CATALOGUE if each.name == name), None)
 
 
-def look_at(
-    queue_arn: str, name: str, symptom: Symptom | None, context: CaseContext
-) -> CaseStoreView:
-    """With every attribute that may be claimed for such a case, as far as that is known."""
-    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
-    return context.case_store.look(queue_arn, name, attributes)
-
-
 def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:
     """The queue's attributes; empty where it is gone, as no write can stand there any more."""
     with suppress(QueueGone):
@@ -125,10 +113,9 @@ class Found:
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
     @property
-    def steps(self) -> Sequence[Mapping[str, str]]:
-        """What decides: a queue made on the way to another step may be made twice, or be kept."""
-        set_after_it = [each for each in self.intent.steps if not stays(each["attribute"])]
-        return set_after_it or self.intent.steps
+    def only_made_a_queue(self) -> bool:
+        """Then when the queue of the case was changed says nothing."""
+        return all(stays(each["attribute"]) for each in self.intent.steps)
 
     def now(self, step: Mapping[str, str]) -> str:
         """What stands there; SQS leaves out what has never been set."""
@@ -136,51 +123,36 @@ class Found:
         stands = kind.standing_in(attributes) if kind else attributes.get(step["attribute"])
         return step["before"] if stands is None else stands
 
+    def _stands(self, which: str) -> bool:
+        """What decides: a queue made on the way to another step may be made twice, or be kept."""
+        set_after_it = [each for each in self.intent.steps if not stays(each["attribute"])]
+        return all(self.now(each) == each[which] for each in set_after_it or self.intent.steps)
+
     def cannot_have_landed(self) -> bool:
         """It is another queue by now, or nobody has changed it since it was claimed."""
         created_at = self.facts.created_at
         if created_at is not None and created_at > self.intent.at:
             return True
-        as_before = all(self.now(step) == step["before"] for step in self.steps)
-        return as_before and (
-            self.only_made_a_queue or self.facts.modified_at == self.record.intent_modified_at
-        )
+        untouched = self.facts.modified_at == self.record.intent_modified_at
+        return self._stands("before") and (self.only_made_a_queue or untouched)
 
     def landed(self) -> bool:
         """All of it stands there, since a time when the claim held."""
-        as_after = all(self.now(step) == step["after"] for step in self.steps)
-        if self.only_made_a_queue:
-            return as_after
         modified_at, until = self.facts.modified_at, self.record.claim_until
         in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
-        return as_after and in_time
+        return self._stands("after") and (self.only_made_a_queue or in_time)
 
     def stands_since(self, now: datetime) -> datetime:
         """At the latest; the write came some time after it was claimed, a minute at most."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
-    @property
-    def only_made_a_queue(self) -> bool:
-        """Then when the queue of the case was changed says nothing."""
-        return all(stays(each["attribute"]) for each in self.intent.steps)
-
     def written(self) -> dict[str, AttributeRecord]:
         """The records as after the write; a rollback that may not have landed forgets nothing."""
-        if self.intent.undoes and not self.landed():
-            view = self.view.of_queue(self.facts.created_at)
-            return {
-                step["attribute"]: view.record_of(step["attribute"]) for step in self.intent.steps
-            }
-        return records_after(self.intent, self.view, self.facts.created_at)
-
-    def freed(self) -> CaseStoreView:
-        names = {step["attribute"] for step in self.intent.steps}
-        known = {name: self.view.record_of(name) for name in names}
-        free = {
-            name: replace(each, claim_owner=None, claim_until=None, intent=None)
-            for name, each in known.items()
-        }
-        return replace(self.view, attributes={**self.view.attributes, **free})
+        if not self.intent.undoes or self.landed():
+            return self.view.records_after(self.intent, self.facts.created_at)
+        view = self.view.of_queue(self.facts.created_at)
+        names = [step["attribute"] for step in self.intent.steps]
+        return {name: view.record_of(name) for name in names}
 
     def overridden(self) -> str:
         stands = ", ".join(

@@ -77,7 +77,7 @@ class PolicyWriter:
     ) -> Refusal | None:
         """Restore it: None when the pinned text stands there; else why nothing was written.
 
-        Raises as `write_steps.write` does, and CaseStoreUnavailable.
+        Raises as `apply.write` does, and CaseStoreUnavailable.
         """
         pin = self._pin_behind(seen, steps)
         if isinstance(pin, Refusal):

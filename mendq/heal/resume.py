@@ -15,8 +15,8 @@ from mendq.aws.queue import tags_of
 from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
-from mendq.heal.assess import decided, gather, recover, situation_of
-from mendq.heal.context import FixContext, Outcome, declined
+from mendq.heal.assess import autonomy_of, decided, gather, recover, situation_of
+from mendq.heal.context import FixContext, Outcome, declined, look_at
 from mendq.heal.decide import decide_unlooked, is_approved_by_person
 from mendq.heal.recover import symptom_known_as
 from mendq.model.case import Case, State
@@ -37,8 +37,7 @@ def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
         raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
     if not run.is_here(queue_arn):
         return declined("elsewhere", "the queue is in another account or region")
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = recover(run.case_store.look(queue_arn, symptom.name, attributes), symptom, run)
+    view = recover(look_at(queue_arn, symptom.name, symptom, run), symptom, run)
     if isinstance(view, Outcome):
         return view
     case = view.case
@@ -71,19 +70,18 @@ def _mode_of(case: Case, symptom: Symptom, tags: Mapping[str, str] | None, run: 
         return Mode.OBSERVE
     if is_approved_by_person(case):
         return Mode.HEAL
-    autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
-    return Mode.OBSERVE if autonomy is None else min(mode, autonomy)
+    return min(mode, autonomy_of(symptom, run, Mode.OBSERVE))
 
 
 def _facts_of(
     case: Case, symptom: Symptom, view: CaseStoreView, tags: Mapping[str, str], run: FixContext
 ) -> Facts:
     """What a scan found is looked for again as it was found; whether it is, the plan says."""
-    if case.evidence["failed_calls"] or symptom.detection is None:
-        facts = gather(run, case.queue_arn, tags, symptom.needs)
-    else:
-        facts = gather(run, case.queue_arn, tags, symptom.every_need)
-        found = symptom.detection.detect(facts)
+    detection = None if case.evidence["failed_calls"] else symptom.detection
+    needs = symptom.every_need if detection else symptom.needs
+    facts = gather(run, case.queue_arn, tags, needs)
+    if detection:
+        found = detection.detect(facts)
         facts = replace(facts, found=found.because if found else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
         return with_what_refused(facts, case.evidence)

@@ -7,39 +7,22 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mendq.aws.errors import OwnerUnavailable
 from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition, try_to_file_owed
-from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import apply
-from mendq.heal.approve import (
-    Document,
-    OperatorRequest,
-    look_up,
-    refused,
-    said,
-    until_unmoved,
-)
+from mendq.heal.approve import AskedCase, Document, OperatorRequest, look_up, said, until_unmoved
 from mendq.heal.context import Functions, ask_owner
 from mendq.heal.recover import settle, standing
-from mendq.heal.undo import (
-    Outcome,
-    Undo,
-    Written,
-    records_after,
-    steps_of,
-    stopped_by,
-    undos,
-    written_by,
-)
+from mendq.heal.undo import Outcome, Undo, Written, steps_of, stopped_by, undos, written_by
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.facts import Facts
-from mendq.model.plan import AWS_REFUSED, Plan, Refusal
+from mendq.model.plan import AWS_REFUSED, Ignore, Plan, Refusal, Retry
 
 
 def rollback(
@@ -78,37 +61,32 @@ def _once(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A case to be undone, as the case store knows it."""
+class _Asked(AskedCase):
+    """A case to be undone, by whom."""
 
-    history: Sequence[Case]
-    view: CaseStoreView
     symptom: Symptom
     actor: str
     context: WritingContext
     functions: Functions
 
-    @property
-    def newest(self) -> Case:
-        return self.history[-1]
-
     def refusal(self) -> Refusal | None:
         """Whose hands the queue is in now."""
-        newest, other = self.newest, self.view.case
+        other = self.view.case
         if self.view.held_by_another(self.context.owner, self.context.now):
-            reason = "another run is at work on this queue; ask again in two minutes"
-            return refused("claimed", reason, again=True)
-        if other is None or (other.case_id == newest.case_id and other.n == newest.n):
+            return Retry(
+                "claimed", "another run is at work on this queue; ask again in two minutes"
+            )
+        if other is None or other.transition == self.newest.transition:
             return None
-        if other.case_id == newest.case_id:
-            return refused("claimed", "another run has just moved the case", again=True)
+        if other.case_id == self.newest.case_id:
+            return Retry("claimed", "another run has just moved the case")
         if not other.is_open(self.context.now, self.context.settings.timing):
             return None
         reason = (
             f"case {other.case_id} of the same queue and symptom is {other.state}; "
             "roll back, decline or close that one first"
         )
-        return refused("wrong_state", reason)
+        return Ignore("wrong_state", reason)
 
     def settled(self, *, dry_run: bool) -> Document | Refusal:
         """First what a run that died has left, then the answer."""
@@ -116,16 +94,16 @@ class _Asked:
             return self.answer(dry_run=dry_run)
         if dry_run:
             reason = "what a run that died had left is not settled yet; ask again in two minutes"
-            return refused("claimed", reason)
+            return Ignore("claimed", reason)
         settle(self.view, self.view.intent, self.symptom, self.context)
-        return refused("claimed", "what a run that died had left was settled just now", again=True)
+        return Retry("claimed", "what a run that died had left was settled just now")
 
     def answer(self, *, dry_run: bool) -> Document | Refusal:
         """Compare, and where it is to be, set."""
         written = written_by(self.history)
         if not written:
             reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
-            return refused("nothing_written", reason)
+            return Ignore("nothing_written", reason)
         facts = self._facts()
         found = undos(written, self._snapshots(written), facts, self.view)
         if self.newest.undoes:
@@ -142,9 +120,9 @@ class _Asked:
         try:
             heard = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
         except OwnerUnavailable as error:
-            return refused("unavailable", f"{error}; ask again: it goes on meanwhile")
+            return Ignore("unavailable", f"{error}; ask again: it goes on meanwhile")
         if heard.get("code"):
-            return refused("claimed", f"it was not stopped: {heard.get('reason')}", again=True)
+            return Retry("claimed", f"it was not stopped: {heard.get('reason')}")
         reason = (
             "stopped: what went back by then stays there, the rest is held; "
             f"Mendq stays away for {SILENT_DAYS} days"
@@ -152,7 +130,7 @@ class _Asked:
         case = self.newest.moved(
             State.ROLLED_BACK, reason, self.context.now, steps=stopped, actor=self.actor
         )
-        changes = records_after(case, self.view, facts.created_at)
+        changes = self.view.records_after(case, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
         recorded = record_transition(
             case, self.view, notification, self.context, self.context.owner

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mendq.cases.view import AttributeRecord, CaseStoreView
-from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.cases.view import CaseStoreView
+from mendq.model.case import Case, State
 from mendq.model.facts import Facts
-from mendq.model.steps import STEPS, AttributeStep, leaves_a_value, stays
+from mendq.model.steps import STEPS, AttributeStep, leaves_a_value
 from mendq.notifications.commands import delete_queue_command, set_command
 
 # Lowered, a retention deletes messages; put back, a policy may undo a revocation.
@@ -136,38 +135,6 @@ def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
         for each in found
         if each.stops
     )
-
-
-def records_after(
-    case: Case, view: CaseStoreView, created_at: datetime | None
-) -> dict[str, AttributeRecord]:
-    """The attributes' records once the steps of a fix, or of a rollback, stand in the queue."""
-    now_known = view.of_queue(created_at)
-    if case.undoes:
-        until = case.at + timedelta(days=SILENT_DAYS)
-        return _made_by_it(now_known) | {
-            step["attribute"]: replace(
-                now_known.record_of(step["attribute"]).after_going_back_to(step["after"]),
-                overridden_until=until,
-                owes_a_notification=True,
-            )
-            for step in case.steps
-        }
-    return {
-        step["attribute"]: now_known.record_of(step["attribute"]).after_writing(
-            step["before"], step["after"], case.at
-        )
-        for step in case.steps
-    }
-
-
-def _made_by_it(view: CaseStoreView) -> dict[str, AttributeRecord]:
-    """A queue that was made stays; who has it attached again does not overrule anybody."""
-    return {
-        name: record.after_going_back_to("")
-        for name, record in view.attributes.items()
-        if stays(name)
-    }
 
 
 def _undo(

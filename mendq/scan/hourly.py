@@ -11,8 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
-from mendq.cases.archive import FindingsBucket
-from mendq.cases.context import StoreContext
+from mendq.cases.context import CaseBucket, StoreContext
 from mendq.cases.finding import (
     Finding,
     Scanned,
@@ -25,7 +24,7 @@ from mendq.cases.finding import (
     waiting,
     with_managed,
 )
-from mendq.cases.open_cases import OpenCase
+from mendq.cases.table import OpenCase
 from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._time_left import most_urgent_first
@@ -61,8 +60,8 @@ class ScanContext(StoreContext):
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
     @property
-    def findings(self) -> FindingsBucket:
-        return FindingsBucket(self.clients.s3, self.settings.case_bucket)
+    def case_bucket(self) -> CaseBucket:
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def reader(self) -> ScanReader:
@@ -210,5 +209,5 @@ def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: Sca
     arns = (each.queue_arn for each in listing.queues)
     document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
-        document = added_to(context.findings.get(stretch.hour), document)
-    context.findings.put(stretch.hour, document)
+        document = added_to(context.case_bucket.findings(stretch.hour), document)
+    context.case_bucket.put_findings(stretch.hour, document)

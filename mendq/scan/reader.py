@@ -15,7 +15,7 @@ from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts import FactsReader, function_names
-from mendq.cases.open_cases import OpenCase
+from mendq.cases.table import OpenCase
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Measured, Window, metrics_of
 

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from mendq.cases import items
 from mendq.cases.finding import round_of
 from mendq.cases.transactions import Table
-from mendq.heal.repeats import REMEMBERED, DailyPace
+from mendq.heal.decide import REMEMBERED
+from mendq.heal.repeats import DailyPace
 from mendq.model.evidence import to_text
 
 # As long as the Lambda may run: a scan that dies holds up the next two at most.

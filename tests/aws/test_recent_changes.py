@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 
 from mendq.aws.recent_changes import last_change
 from mendq.notifications.configuration import Change
-from tests.heal.answers import answer_instead
+from tests.account.answers import answer_instead
 from tests.heal.conftest import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"

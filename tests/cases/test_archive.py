@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import pytest
 from botocore.exceptions import ClientError
 
 from mendq.cases import view
 from mendq.follow_up.follow_up import follow_up
+from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import KINDS, Fault, Killed
-from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states, undo
+from tests.heal.operators import OWNERS, case_of, context_of, fail, states
 
 # Beyond the last call of a fix, so that every one is struck.
-MOST_CALLS = 14
-
-
-def _just_before_midnight(account: Account) -> str:
-    account.now = account.now.replace(hour=23, minute=50, second=0)
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=8)
-    return queue
 
 
 def _as_in_the_case_store(account: Account) -> None:
@@ -36,42 +27,6 @@ def _as_in_the_case_store(account: Account) -> None:
 
 def _followed(account: Account) -> None:
     assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("strike_at", range(1, MOST_CALLS))
-def test_a_retry_after_midnight_leaves_one_object(
-    account: Account, kind: str, strike_at: int
-) -> None:
-    queue = _just_before_midnight(account)
-    bodies = account.late_deletes(queue, "1", "2", "3")
-    fault = Fault(account, kind, strike_at)
-    with suppress(Killed):
-        account.heal(bodies)
-    fault.leave()
-    account.later(minutes=7)
-    account.heal(bodies)
-    assert states(account) == ["applied"]
-    _as_in_the_case_store(account)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_rollback_asked_for_again_after_midnight_leaves_one_object(
-    account: Account, kind: str
-) -> None:
-    queue = _just_before_midnight(account)
-    fail(account, queue)
-    account.later(minutes=1)
-    case_id, before = case_of(account).case_id, account.now
-    for strike_at in range(1, MOST_CALLS):
-        fault = Fault(account, kind, strike_at)
-        with suppress(Killed):
-            undo(account, case_id)
-        fault.leave()
-        account.later(minutes=3)
-    assert account.now.date() > before.date()
-    assert undo(account, case_id)["state"] == "rolled_back"
-    _as_in_the_case_store(account)
 
 
 def _dies_before_it_is_filed(account: Account, queue: str) -> None:
@@ -99,22 +54,6 @@ def test_what_has_ended_and_was_not_filed_is_filed_by_the_follow_up(account: Acc
     _as_in_the_case_store(account)
     item = account.case_store_items()[queue, "case#visibility_timeout_too_short"]
     assert not {"unfiled", view.PARTITION, view.SORT} & item.keys()
-
-
-def test_the_next_transition_keeps_the_one_before_owed(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    _dies_before_it_is_filed(account, queue)
-    (applied,) = (
-        each for each in context_of(account).open_cases.listed() if each.queue_arn == queue
-    )
-    newest = context_of(account).open_cases.transitions(applied.case_id)[-1]
-    account.later(days=1)
-    move(account, newest, "verified")
-    assert states(account) == ["verified"]
-    account.later(minutes=2)
-    _followed(account)
-    assert states(account) == ["applied", "verified", "watching"]
-    _as_in_the_case_store(account)
 
 
 @contextmanager

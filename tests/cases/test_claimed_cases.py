@@ -12,11 +12,11 @@ from unittest.mock import patch
 import pytest
 
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.heal.recover import look_at
+from mendq.heal.context import look_at
 from mendq.heal.resume import take_up
-from mendq.model.case import Case, State
+from mendq.model.case import Case
+from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, move, say, states, undo
 
 
@@ -115,19 +115,6 @@ def test_a_write_whose_run_died_is_settled_before_a_person_ends_its_case(
     assert say(account, "decline", approved.case_id)["error"] == "wrong_state"
     assert states(account)[-1] == "applied"
     assert not _is_claimed(account, approved.queue_arn)
-
-
-def test_time_moves_no_case_that_is_claimed(account: Account, approved: Case) -> None:
-    """Heal dies after its write, a minute before the approval runs out."""
-    account.now = approved.at.replace(microsecond=0)
-    account.later(hours=24, seconds=-60)
-    with _after_the_write(account, _die):
-        _take_up(account, approved)
-    account.later(seconds=61)
-    assert _follow(account).moved == []
-    account.later(seconds=60)
-    assert [each.state for each in _follow(account).moved] == [State.APPLIED]
-    assert account.visibility(approved.queue_arn) == 45
 
 
 def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Account) -> None:

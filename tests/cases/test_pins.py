@@ -6,9 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
-from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.pins import Pins
 from mendq.model.policy import Pin, digest_of
 from tests.heal.conftest import ACCOUNT, REGION, Account
@@ -64,24 +62,3 @@ def test_a_pin_that_is_taken_away_leaves_its_number(account: Account) -> None:
     assert not pins.put(_pin(account, 1, "{}"))
     assert pins.put(_pin(account, 2, "{}"))
     assert not pins.remove(pin)
-
-
-def test_what_is_none_of_ours_is_not_read_as_a_pin(account: Account) -> None:
-    for text in ("", "[]", "{}", '{"queue_arn": 1}'):
-        account.clients.dynamodb.put_item(
-            TableName=account.settings.case_table,
-            Item={"pk": {"S": QUEUE}, "sk": {"S": "pin"}, "pin": {"S": text}},
-        )
-        with pytest.raises(CaseStoreUnreadable):
-            _pins(account).of(QUEUE)
-
-
-def test_a_case_store_that_does_not_answer_is_reported(account: Account) -> None:
-    def lost(**_: object) -> None:
-        raise ReadTimeoutError(endpoint_url="moto")
-
-    account.clients.dynamodb.meta.events.register("before-call", lost)
-    with pytest.raises(CaseStoreUnavailable):
-        _pins(account).of(QUEUE)
-    with pytest.raises(CaseStoreUnavailable):
-        _pins(account).put(_pin(account))

@@ -1,10 +1,12 @@
-"""How far a symptom has spread, also while it lasts."""
+"""How far a symptom has spread, and what is remembered of an attribute that Mendq has written."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mendq.cases.view import MOST_QUEUES, Spread
+from mendq.cases.view import MOST_QUEUES, AttributeRecord, Spread
+from tests.heal.test_guardrails import NOW as HEAL_NOW
+from tests.heal.test_guardrails import written
 
 NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 
@@ -48,3 +50,25 @@ def test_notes_never_outgrow_their_item() -> None:
 
 def test_a_note_that_cannot_be_read_is_none() -> None:
     assert Spread.from_texts(["", "soon a", "2026-11-16T09:00:00 naive"]).notes == frozenset()
+
+
+def test_a_persons_value_stays_known_through_our_writes() -> None:
+    record = (
+        AttributeRecord().after_writing("30", "45", HEAL_NOW).after_writing("45", "68", HEAL_NOW)
+    )
+    assert record.person_value == "30"
+    assert record.person_value_behind("68") == "30"
+
+
+def test_a_persons_later_value_starts_anew() -> None:
+    record = AttributeRecord().after_writing("30", "45", HEAL_NOW)
+    assert record.person_value_behind("10") == "10"
+    assert record.after_writing("10", "15", HEAL_NOW).person_value == "10"
+
+
+def test_old_writes_are_forgotten_but_not_the_budget() -> None:
+    record = AttributeRecord(writes=written(49, 23, 1))
+    assert [each.at for each in record.after_writing("30", "45", HEAL_NOW).writes] == [
+        *(each.at for each in written(23, 1)),
+        HEAL_NOW,
+    ]

@@ -10,17 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
-from mendq.aws.errors import CaseUnreadable, NotificationNotSent
+from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
 from mendq.cases.view import HoldUp
 from mendq.catalogue import CATALOGUE
-from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
+from mendq.follow_up.follow_up import Followed, follow_up
 from mendq.heal import recover
 from mendq.heal.batch import heal_batch
+from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
-from tests.heal.conftest import Account, settings
+from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
 
 GET = "before-call.cloudwatch.GetMetricData"
@@ -160,17 +160,6 @@ def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
     assert world.hold_up(queue) is None, "it has moved"
 
 
-def test_with_heal_down_a_case_waits_and_is_reported_within_a_day(world: World) -> None:
-    queue = world.fixed()
-    world.heal_is_up = False
-    world.fails_on(queue)
-    world.minutes(3)
-    assert world.states() == ["applied", "ineffective"]
-    world.hours(24)
-    assert world.states()[-1] == "escalated"
-    assert len(world.account.pages("urgent")) == 1
-
-
 def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
     queue = world.fixed()
     world.account.set_visibility(queue, 40)
@@ -194,23 +183,6 @@ def test_a_queue_that_is_no_longer_to_be_healed_is_left_alone(
     assert world.states()[-1] == ends
 
 
-def _delete(world: World, queue: str) -> None:
-    world.account.clients.sqs.delete_queue(QueueUrl=world.account.url(queue))
-
-
-@pytest.mark.parametrize(
-    "take_away", [_delete, lambda world, arn: world.account.tag(arn, mendq="off")]
-)
-def test_a_queue_that_is_gone_or_off_by_now_is_not_called_verified(
-    world: World, take_away: Callable[[World, str], None]
-) -> None:
-    queue = world.fixed()
-    world.deletes = 9
-    take_away(world, queue)
-    world.minutes(25)
-    assert world.states() == ["applied", "closed"]
-
-
 def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: World) -> None:
     """A person said yes and believes that it is done; nobody else comes by once it has ended."""
     world.fixed(tag="propose")
@@ -229,17 +201,6 @@ def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: 
     assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
     assert world.account.pages("urgent") == []
     assert context_of(world.account).open_cases.listed() == []
-
-
-def test_an_approved_plan_that_has_changed_is_reported(world: World) -> None:
-    queue = world.fixed(tag="propose")
-    move(world.account, case_of(world.account), "approved")
-    world.account.set_visibility(queue, 40)
-    world.minutes(1)
-    assert world.states() == ["proposed", "approved", "expired"]
-    assert world.account.visibility(queue) == 40
-    _, (_, body) = world.account.pages("info")
-    assert "the plan would be VisibilityTimeout 40 -> 60 now" in body
 
 
 def test_two_follow_ups_at_once_move_a_case_once(world: World) -> None:
@@ -278,65 +239,82 @@ def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
     assert world.states() == ["applied", "verified"]
 
 
-def test_a_page_left_unsent_is_sent_by_the_follow_up(world: World) -> None:
-    world.account.settings = replace(world.account.settings, info_topic_arn="arn:aws:sns:::gone")
-    world.fixed(tag="propose")
-    assert world.account.pages("info") == []
-    world.minutes(1)
-    world.account.settings = settings()
-    world.minutes(8)
-    assert len(world.account.pages("info")) == 1
-    assert world.states() == ["proposed"]
-
-
 @pytest.mark.parametrize(
-    "request_about", [{}, {"symptom": SYMPTOM}, {"symptom": "x", "queue_arn": "y", "case_id": "z"}]
+    ("old", "new", "code"),
+    [("", "", "moved_on"), ("us-east-1", "eu-west-1", "elsewhere"), ("1234", "4321", "elsewhere")],
 )
-def test_a_request_that_names_no_case_of_ours_is_refused(
-    account: Account, request_about: dict[str, str]
+def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
+    world: World, old: str, new: str, code: str
 ) -> None:
-    with pytest.raises(CaseUnreadable):
-        take_up(request_about, account.run())
-
-
-def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(world: World) -> None:
     queue = world.fixed()
-    case_id = case_of(world.account).case_id
-    asked = {"case_id": case_id, "queue_arn": queue, "symptom": SYMPTOM}
-    world.account.later(hours=1)
+    asked = request_about(case_of(world.account))
     before = world.account.case_store_items()
-    refusals = {}
-    for over in (
-        {},
-        {"case_id": "visibility_timeout_too_short-another"},
-        {"queue_arn": queue.replace("us-east-1", "eu-west-1")},
-        {"queue_arn": queue.replace("123456789012", "210987654321")},
-    ):
-        refusal = take_up({**asked, **over}, world.account.run()).refusal
-        assert refusal is not None
-        refusals[str(over)] = refusal.code
-    assert list(refusals.values()) == ["moved_on", "moved_on", "elsewhere", "elsewhere"]
+    asked["queue_arn"] = queue.replace(old, new, 1)
+    refusal = take_up(asked, world.account.run()).refusal
+    assert refusal is not None
+    assert refusal.code == code
     assert world.account.case_store_items() == before
-    assert world.account.visibility(queue) == 45
 
 
-def test_cloudwatch_that_does_not_answer_proves_and_ends_nothing(world: World) -> None:
+def test_a_deployment_without_the_owner_leaves_the_case_waiting(world: World) -> None:
     queue = world.fixed()
+    world.fails_on(queue)
+    (error,) = follow_up(context_of(world.account), {}, lambda: 60).errors.values()
+    assert isinstance(error, OwnerUnavailable)
+    assert world.states() == ["applied", "ineffective"]
 
-    def down(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetMetricData")
 
-    world.account.clients.cloudwatch.meta.events.register_first(GET, down)
-    world.minutes(25)
-    assert world.states() == ["applied", "unverified"]
-    world.fails_on(queue, 0)
-    world.minutes(10)
-    assert "ineffective" in world.states()
+UNMANAGED = "the queue is not managed any more"
+GONE = "the queue is gone, or another one of its name"
+
+
+def take_away(account: Account, queue: str, how: str) -> str:
+    """Why its case ends."""
+    if how == "off":
+        account.tag(queue, mendq="off")
+    elif how == "gone":
+        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    else:
+        account.clients.sqs.untag_queue(QueueUrl=account.url(queue), TagKeys=["mendq"])
+    return GONE if how == "gone" else UNMANAGED
+
+
+@pytest.mark.parametrize("how", ["off", "untagged", "gone"])
+@pytest.mark.parametrize("state", ["applied", "watching"])
+def test_what_nobody_listens_for_is_never_said_to_have_stayed_away(
+    world: World, state: str, how: str
+) -> None:
+    queue = world.fixed()
+    world.deletes = 7
+    world.minutes(19 if state == "watching" else 1)
+    why, before = take_away(world.account, queue, how), world.states()
+    assert before[-1] == state
+    for _ in range(5):
+        if how != "gone":
+            world.fails_on(queue, 1)
+        world.hours(10)
+    closed = case_of(world.account)
+    assert (closed.came_from, closed.state, closed.reason) == (state, "closed", why)
+    assert "verified" not in world.states()[len(before) :]
+
+
+@pytest.mark.parametrize("how", ["off", "untagged", "gone"])
+def test_an_escalation_ends_with_what_it_is_about(world: World, how: str) -> None:
+    account = world.account
+    queue = account.queue(KmsMasterKeyId="alias/orders")
+    fail(account, queue, eventName="SendMessage", errorCode="KMS.AccessDeniedException")
+    world.hours(2)
+    assert world.states() == ["escalated"]
+    why = take_away(account, queue, how)
+    world.hours(1)
+    assert world.states() == ["escalated", "closed"]
+    assert case_of(account).reason == why
+    assert len(account.pages("urgent")) == 1
 
 
 def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
     queues = []
-    for n in range(8):
+    for n in range(5):
         queues.append(world.fixed(f"q{n}.fifo"))
         world.hours(1.1)
     for queue in queues:
@@ -345,74 +323,27 @@ def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
     assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
 
 
-def test_what_readers_asked_for_counts_for_the_next_step_too(world: World) -> None:
-    asked: dict[str, Any] = {
-        "eventName": "ChangeMessageVisibility",
-        "errorCode": "MessageNotInflight",
-        "requestParameters": {"visibilityTimeout": 35},
-    }
-    queue = world.fixed(**asked)
-    assert world.account.visibility(queue) == 45
-    world.fails_on(queue, **asked)
-    world.minutes(1)
-    assert world.account.visibility(queue) == 45
-    assert world.states()[-1] == "escalated", "no step is left"
-    ((subject, body),) = world.account.pages("urgent")
-    assert "orders.fifo" in subject
-    assert "VisibilityTimeout: 30 s -> 45 s" in body
-
-
-def test_a_closed_change_calendar_takes_no_further_step(world: World) -> None:
-    queue = world.fixed()
-    world.fails_on(queue)
-    state = {"State": "CLOSED"}
-    world.account.settings = settings(freeze_calendars=("Peak",))
-    calendars: Any = world.account.clients.ssm.meta.events
-    calendars.register(
-        "before-call.ssm.GetCalendarState", lambda **_: (SimpleNamespace(status_code=200), state)
-    )
-    world.minutes(10)
-    assert world.called
-    assert world.account.visibility(queue) == 45
-    assert world.states() == ["applied", "ineffective"]
-    state["State"] = "OPEN"
-    world.minutes(10)
-    assert world.account.visibility(queue) == 68
-
-
-def test_without_time_for_another_case_it_stops_and_goes_on_the_next_minute(world: World) -> None:
-    for name in "ab":
-        world.fixed(f"{name}.fifo")
-    world.deletes = 1
-    world.account.later(minutes=20)
-    remaining = iter([SECONDS_FOR_A_CASE, SECONDS_FOR_A_CASE - 1])
-    followed = world.follow(lambda: next(remaining))
-    assert (len(followed.open_cases), followed.errors) == (2, {})
-    assert world.states() == ["applied", "applied", "verified"]
-    world.minutes(1)
-    assert world.states().count("verified") == 2
-
-
 @pytest.mark.parametrize("state", ["ineffective", "approved"])
 def test_what_waits_an_hour_to_be_written_is_reported_once(world: World, state: str) -> None:
     """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
     account = world.account
     queue = world.fixed(tag="heal" if state == "ineffective" else "propose")
     announced = len(account.pages("info"))
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     account.later(minutes=40)
     if state == "ineffective":
         world.fails_on(queue, 0)
     else:
         move(account, case_of(account), "approved")
-    world.minutes(60)
+    for _ in range(6):
+        world.hours(1 / 6)
     assert world.states()[-1] == state
     assert len(account.pages("info")) == announced
     hold_up = world.hold_up(queue)
     assert hold_up is not None
     assert (hold_up.code, hold_up.reason) == ("frozen", "changes are frozen: Black Friday")
-    world.minutes(120)
+    for _ in range(12):
+        world.hours(1 / 6)
     *_, (subject, body) = account.pages("info")
     assert len(account.pages("info")) == announced + 1
     assert subject == f"Mendq {state}: visibility timeout too short on orders.fifo"

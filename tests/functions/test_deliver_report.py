@@ -15,11 +15,10 @@ from moto.sns.models import sns_backends
 from functions import deliver_report
 from mendq.aws.clients import Clients
 from mendq.nightly.deliver import ReportNotDelivered
-from mendq.nightly.deliveries import DeliveryClaims
 from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
+from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.conftest import Context, Deploy
 from tests.heal.conftest import ACCOUNT, Account
-from tests.heal.faults import KINDS, Fault, Killed
 from tests.nightly.mails import SENDER, recipients, sent, verify
 from tests.report.weeks import busy_week, week
 
@@ -212,18 +211,6 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
 
 
-def test_a_mail_is_asked_for_once_and_the_verdict_too(made: Lambda) -> None:
-    """What may have been taken is not sent again within a call."""
-    clients = ((made.clients.mail, len(READERS)), (made.clients.sns_once, 1))
-    for client, expected in clients:
-        fault = Fault(made.account, "answer_lost", 1, [client])
-        _forget(made)
-        with pytest.raises(ReportNotDelivered):
-            made.run(f"of {expected}")
-        fault.leave()
-        assert fault.calls == expected
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_dead_at_any_call_the_retries_deliver_it_all(made: Lambda, kind: str) -> None:
     """Twice only where it may have been sent and nobody could note it: what is lost is worse."""
@@ -243,26 +230,6 @@ def test_dead_at_any_call_the_retries_deliver_it_all(made: Lambda, kind: str) ->
     assert made.invoke()
     fault.leave()
     assert not fault.struck, "there are more calls than these"
-
-
-@pytest.mark.parametrize("kind", ["killed_before", "killed_after"])
-def test_what_a_dead_run_left_another_event_delivers_once_its_visibility_is_over(
-    made: Lambda, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its own retries, which would come first, are left out here."""
-    for strike_at in range(1, len(CALLS) + 1):
-        _forget(made)
-        fault = Fault(made.account, kind, strike_at, made.used)
-        with pytest.raises(Killed):
-            made.run("request-1")
-        fault.leave()
-        held = _held(made)
-        assert made.invoke("request-2") is not held
-        with monkeypatch.context() as patched:
-            patched.setattr(DeliveryClaims, "_holds", lambda *_: False)
-            assert made.invoke("request-3")
-        assert set(recipients(made.account)) == set(READERS), strike_at
-        assert made.verdicts
 
 
 def _held(made: Lambda) -> bool:

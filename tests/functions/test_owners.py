@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,14 +11,12 @@ from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
 from mendq.model.limits import Bounds
-from mendq.model.steps import AttachDlq
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import Account
-from tests.heal.operators import ALICE, OWNERS, Heal, case_of, fail, move, outcomes, say, states
+from tests.heal.operators import ALICE, OWNERS, case_of, fail, move, outcomes, states
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
 from tests.redrive.world import redriving
-from tests.scan.scanning import scanning
 
 TAKES_UP = (attach_dlq, heal, redrive, restore_policy)
 
@@ -56,36 +53,9 @@ def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, o
     assert states(account)[-1] == "approved"
 
 
-def test_what_was_approved_is_attached_and_counted_once(
-    deploy: Deploy, capsys: pytest.CaptureFixture[str]
+def test_an_approved_case_gets_its_pinned_policy_and_is_counted(
+    account: Account, deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with scanning() as scanned:
-        account = scanned.account
-        deploy(attach_dlq.handler, account)
-        account.now = datetime.now(UTC) - timedelta(days=1, minutes=5)
-        queue = account.queue("orders")
-        account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
-        account.later(days=1)
-        scanned.count(queue, account.now - timedelta(minutes=100), visible=0)
-        scanned.count(queue, account.now - timedelta(minutes=90), received=12, visible=1, sent=1)
-        scanned.count(queue, account.now - timedelta(minutes=10), visible=1)
-        scanned.scan()
-        scanned.heal()
-        say(account, "approve", case_of(account).case_id)
-        capsys.readouterr()
-        request = request_about(case_of(account))
-        answered = attach_dlq.handler(request, CONTEXT)
-        assert answered["state"] == "applied", answered
-        attributes = [each["attribute"] for each in answered["steps"]]
-        assert attributes == ["DeadLetterQueue", "RedrivePolicy"]
-        assert AttachDlq.standing_in(account.attributes(queue))
-        sent = metrics(capsys.readouterr().out)
-        assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
-        assert attach_dlq.handler(request, CONTEXT)["code"] == "moved_on"
-        assert states(account).count("applied") == 1
-
-
-def test_an_approved_case_gets_its_pinned_policy(account: Account, deploy: Deploy) -> None:
     deploy(restore_policy.handler, account)
     analyzer = Analyzer(account)
     account.later(minutes=-27)
@@ -98,8 +68,11 @@ def test_an_approved_case_gets_its_pinned_policy(account: Account, deploy: Deplo
     assert restore_policy.handler(request, CONTEXT)["code"] == "moved_on", "nobody approved it"
     assert analyzer.asked == []
     move(account, case_of(account), "approved")
+    capsys.readouterr()
     answer = restore_policy.handler(request, CONTEXT)
     assert (answer["state"], policy_of(account, queue)) == ("applied", GRANTS)
+    sent = metrics(capsys.readouterr().out)
+    assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
 
 
 def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
@@ -143,16 +116,3 @@ def test_it_rolls_back_where_it_is_told_to(account: Account, deploy: Deploy) -> 
     assert rollback.handler({**event, "dry_run": False}, CONTEXT)["state"] == "rolled_back"
     assert account.visibility(queue) == 30
     assert case_of(account).actor == ALICE
-
-
-def test_approve_hands_an_approved_case_to_its_owner(account: Account, deploy: Deploy) -> None:
-    deploy(approve.handler, account, owners=OWNERS)
-    owner = Heal(account)
-    account.later(minutes=-15)
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=10)
-    fail(account, queue)
-    event = {"case_id": case_of(account).case_id, "decision": "approve", "actor": ALICE}
-    assert approve.handler(event, CONTEXT)["case_id"] == event["case_id"]
-    assert len(owner.asked) == 1
-    assert set(states(account)) == {"proposed", "approved", "applied"}

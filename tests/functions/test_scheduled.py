@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from functions import follow_up, heal, probe, scan
-from mendq.aws.errors import CaseStoreUnavailable
 from mendq.probe.probe import QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS
-from tests.scan.scanning import Scanning, denied, scanning
+from tests.scan.scanning import Scanning, scanning
 
 AGE, WAITED_FOR = "OldestOpenCaseAgeSeconds", "FixesBeingVerified"
 A_MINUTE, HOUR = 60, timedelta(hours=1)
@@ -56,30 +54,13 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(scanned: Scanning, capsys: 
     assert metrics(capsys.readouterr().out) == {}
 
 
-def test_a_scan_that_is_let_look_at_nothing_says_so_and_tries_again(
-    scanned: Scanning, capsys: Printed
-) -> None:
-    scanned.account.queue("orders")
-    let_in = denied(scanned)
-    for _ in range(2):
-        answer = scan.handler({}, CONTEXT)
-        assert (answer["queues"], answer["unseen"], answer["errors"]) == (1, 1, 1)
-        assert metrics(capsys.readouterr().out)["ScanErrors"] == 1
-    let_in()
-    assert scan.handler({}, CONTEXT)["errors"] == 0
-    assert "ScanErrors" not in metrics(capsys.readouterr().out)
-
-
 @pytest.mark.parametrize(
     "found",
     [
         None,
-        {},
-        "x",
         [None, 1, "x", [], {}],
         [{"queue_arn": 1, "symptom": "visibility_timeout_too_short"}],
         [{"queue_arn": "orders", "symptom": "dlq_retention_too_short"}],
-        [{"queue_arn": ORDERS, "symptom": "no_such_thing"}],
         [{"queue_arn": ORDERS, "symptom": "invalid_request"}],
         [{"queue_arn": ORDERS.replace("1234", "4321"), "symptom": "dlq_retention_too_short"}],
     ],
@@ -178,19 +159,6 @@ def test_deployed_nothing_lets_its_clock_be_put_forward(
     assert followed.case_store_items() == before
 
 
-def test_many_fixes_are_waited_for_where_an_alarm_may_ring_and_while_they_are_young(
-    account: Account, deploy: Deploy, capsys: Printed
-) -> None:
-    deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
-    for name in ("orders", "invoices", "returns"):
-        queue = account.queue(name, VisibilityTimeout="30")
-        account.heal(account.late_deletes(queue, "a", "b", "c"))
-    for minutes, waited_for in ((5, 0), (13, 3), (15, 0)):
-        capsys.readouterr()
-        follow_up.handler(_at(account.now + timedelta(minutes=minutes)), CONTEXT)
-        assert metrics(capsys.readouterr().out)[WAITED_FOR] == waited_for
-
-
 def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,17 +168,3 @@ def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     capsys.readouterr()
     assert follow_up.handler(_at(followed.now + HOUR / 2), CONTEXT)["moved"] == 1
     assert metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE
-
-
-def test_a_run_that_moves_nothing_says_so_and_sends_its_sign_of_life(
-    followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(*_: object) -> Any:
-        raise CaseStoreUnavailable("AccessDenied")
-
-    monkeypatch.setattr("mendq.follow_up.follow_up.look_at", denied)
-    for hours in (24.1, 24.2):
-        assert follow_up.handler(_at(followed.now + hours * HOUR), CONTEXT) == _counts(1, errors=1)
-        sent = metrics(capsys.readouterr().out)
-        assert sent["FollowUpErrors"] == 1
-        assert AGE in sent

@@ -1,253 +1,29 @@
-"""An account in moto: a queue, a case store, a case bucket and two topics."""
+"""The account in moto, under the name that the tests of many rooms know it by."""
 
-from __future__ import annotations
-
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
-from unittest.mock import patch
-
-import boto3
-import pytest
-from moto import mock_aws
-from moto.cloudtrail.responses import CloudTrailResponse
-from moto.sns.models import sns_backends
-from moto.sqs.models import Queue
-
-from mendq.aws.clients import Clients
-from mendq.cases import view
-from mendq.heal.apply import write
-from mendq.heal.batch import Healed, heal_batch
-from mendq.heal.context import Run
-from mendq.model.limits import Limits, Mode
-from mendq.model.settings import HealSettings
-from mendq.model.steps import Owner
-from tests.heal.remembered import remember
-from tests.heal.retained_clients import RetainedSession
-
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
-PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-probe-{REGION}"
-WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
-EXPIRED = (
-    "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
+from tests.account.account import (
+    ACCOUNT,
+    EXPIRED,
+    PROBE_ROLE,
+    REGION,
+    WORKER,
+    Account,
+    account,
+    every_client,
+    furnished,
+    moto_account,
+    settings,
 )
 
-remember()
-
-
-def every_client(clients: Clients) -> tuple[Any, ...]:
-    """The clients that a case's life uses."""
-    return (
-        clients.sqs,
-        clients.sqs_for_writing,
-        clients.dynamodb,
-        clients.s3,
-        clients.functions,
-        clients.functions_that_answer,
-        clients.sns,
-        clients.cloudtrail,
-        clients.cloudtrail_in_full,
-        clients.access_analyzer,
-        clients.cloudwatch,
-    )
-
-
-@dataclass
-class Account:
-    """What a test sees of the account, and the events it makes up."""
-
-    clients: Clients
-    settings: HealSettings
-    now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
-    deliveries: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-    def queue(self, name: str = "orders.fifo", tag: str | None = "heal", **attributes: str) -> str:
-        """Make a queue and return its ARN."""
-        fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
-        tags = {} if tag is None else {"mendq": tag}
-        self.clients.sqs.create_queue(
-            QueueName=name,
-            Attributes={**fifo, **attributes},  # type: ignore[dict-item]
-            tags=tags,
-        )
-        return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
-
-    def url(self, queue_arn: str) -> str:
-        return f"{self.clients.sqs.meta.endpoint_url}/{ACCOUNT}/{queue_arn.rpartition(':')[2]}"
-
-    def visibility(self, queue_arn: str) -> int:
-        return int(self.attributes(queue_arn)["VisibilityTimeout"])
-
-    def attributes(self, queue_arn: str) -> dict[str, str]:
-        answer = self.clients.sqs.get_queue_attributes(
-            QueueUrl=self.url(queue_arn), AttributeNames=["All"]
-        )
-        return {str(name): value for name, value in answer["Attributes"].items()}
-
-    def set_visibility(self, queue_arn: str, seconds: int) -> None:
-        self.clients.sqs.set_queue_attributes(
-            QueueUrl=self.url(queue_arn), Attributes={"VisibilityTimeout": str(seconds)}
-        )
-
-    def record(self, queue_arn: str, event_id: str, **over: Any) -> dict[str, Any]:
-        """A CloudTrail record of a late delete."""
-        return {
-            "eventVersion": "1.11",
-            "userIdentity": {
-                "type": "AssumedRole",
-                "arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/orders-worker/i-1",
-                "sessionContext": {"sessionIssuer": {"arn": WORKER}},
-            },
-            "eventTime": self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "eventSource": "sqs.amazonaws.com",
-            "eventName": "DeleteMessage",
-            "awsRegion": REGION,
-            "errorCode": "InvalidParameterValueException",
-            "errorMessage": EXPIRED,
-            "requestID": f"request-{event_id}",
-            "eventID": event_id,
-            "resources": [{"ARN": queue_arn, "type": "AWS::SQS::Queue"}],
-            "recipientAccountId": ACCOUNT,
-            **over,
-        }
-
-    def late_deletes(self, queue_arn: str, *event_ids: str, **over: Any) -> dict[str, str]:
-        """Intake messages, by id."""
-        return {
-            f"message-{each}": json.dumps({"detail": self.record(queue_arn, each, **over)})
-            for each in event_ids
-        }
-
-    def run(self, *, remaining_seconds: float = 60) -> Run:
-        """An invocation of its own."""
-        self.deliveries += 1
-        owner = f"invocation-{self.deliveries}"
-        return Run(
-            self.clients,
-            self.settings,
-            owner,
-            self.now,
-            lambda: remaining_seconds,
-            write,
-            Owner.HEAL,
-        )
-
-    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
-        """One delivery of a batch."""
-        return heal_batch(bodies, self.run(remaining_seconds=remaining_seconds))
-
-    def tag(self, queue_arn: str, **tags: str) -> None:
-        self.clients.sqs.tag_queue(QueueUrl=self.url(queue_arn), Tags=tags)
-
-    def attribute_item(self, queue_arn: str) -> dict[str, Any]:
-        """What the case store holds about the queue's visibility timeout."""
-        return self.case_store_items().get((queue_arn, "attribute#VisibilityTimeout"), {})
-
-    def later(self, **delta: float) -> None:
-        self.now += timedelta(**delta)
-
-    def transitions(self) -> list[dict[str, Any]]:
-        """The transitions that the case bucket holds, oldest first."""
-        s3 = self.clients.s3
-        answer = s3.list_objects_v2(Bucket=self.settings.case_bucket, Prefix="cases/")
-        listed = answer.get("Contents", [])
-        found = [
-            json.loads(
-                s3.get_object(Bucket=self.settings.case_bucket, Key=each["Key"])["Body"].read()
-            )
-            for each in listed
-        ]
-        return sorted(found, key=lambda each: str(each["at"]))
-
-    def pages(self, severity: str = "info") -> list[tuple[str, str]]:
-        """Subject and body of what was published, oldest first."""
-        topic = sns_backends[ACCOUNT][REGION].topics[f"arn:aws:sns:{REGION}:{ACCOUNT}:{severity}"]
-        return [(subject or "", message) for _, message, subject, *_ in topic.sent_notifications]
-
-    def case_store_items(self) -> dict[tuple[str, str], dict[str, Any]]:
-        items = self.clients.dynamodb.scan(TableName=self.settings.case_table)["Items"]
-        return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
-
-
-def settings(**over: Any) -> HealSettings:
-    fields: dict[str, Any] = {
-        "account": ACCOUNT,
-        "case_table": "case_store",
-        "case_bucket": "cases",
-        "urgent_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:urgent",
-        "info_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:info",
-        "own_roles": (f"mendq-heal-{REGION}",),
-        "probe_role": PROBE_ROLE,
-        "tag_may_raise_to": Mode.HEAL,
-        "limits": Limits(),
-    }
-    return HealSettings(**{**fields, **over})
-
-
-def _lookup_events_of(made: Account) -> Callable[[object], str]:
-    """moto knows no LookupEvents: the account's own `history` answers."""
-    return lambda _: json.dumps({"Events": made.history}, default=datetime.timestamp)
-
-
-def furnished(clients: Clients) -> Account:
-    """An account with what the stack deploys: case store, case bucket, topics."""
-    clients.dynamodb.create_table(
-        TableName="case_store",
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-            {"AttributeName": view.PARTITION, "AttributeType": "S"},
-            {"AttributeName": view.SORT, "AttributeType": "N"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": view.OPEN_CASES,
-                "KeySchema": [
-                    {"AttributeName": view.PARTITION, "KeyType": "HASH"},
-                    {"AttributeName": view.SORT, "KeyType": "RANGE"},
-                ],
-                "Projection": {
-                    "ProjectionType": "INCLUDE",
-                    "NonKeyAttributes": list(view.INCLUDED),
-                },
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    clients.s3.create_bucket(Bucket="cases")
-    for name in ("urgent", "info"):
-        clients.sns.create_topic(Name=name)
-    return Account(clients, settings())
-
-
-@contextmanager
-def moto_account(clients: Clients | None = None) -> Iterator[Account]:
-    """Its queues keep the time of whoever uses it; `clients` may be another account's, gone now."""
-    with mock_aws():
-        made = furnished(clients or Clients(cast("boto3.Session", RetainedSession(REGION))))
-        with (
-            patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
-            # A call is tried again at once.
-            patch("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None)),
-            patch("moto.sqs.models.unix_time", lambda: made.now.timestamp()),  # noqa: PLW0108 - `now` moves
-            # moto knows no RedriveAllowPolicy either: it is kept and shown, and refuses nothing.
-            patch.object(Queue, "BASE_ATTRIBUTES", [*Queue.BASE_ATTRIBUTES, "RedriveAllowPolicy"]),
-            patch.object(Queue, "redrive_allow_policy", None, create=True),
-        ):
-            yield made
-
-
-@pytest.fixture
-def account() -> Iterator[Account]:
-    with moto_account() as made:
-        yield made
+__all__ = [
+    "ACCOUNT",
+    "EXPIRED",
+    "PROBE_ROLE",
+    "REGION",
+    "WORKER",
+    "Account",
+    "account",
+    "every_client",
+    "furnished",
+    "moto_account",
+    "settings",
+]

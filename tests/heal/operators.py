@@ -14,7 +14,8 @@ from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import attach, write
-from mendq.heal.approve import Document, OperatorRequest, answer, decide
+from mendq.heal.approve import Document, decide
+from mendq.heal.approve import answered as answered_to
 from mendq.heal.context import Run
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up
@@ -23,7 +24,7 @@ from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveStart
-from tests.heal.answers import answered
+from tests.account.answers import answered
 from tests.heal.conftest import Account
 
 OWNERS = {owner: str(owner) for owner in Owner}
@@ -94,13 +95,16 @@ def run_of(symptom: str, account: Account) -> Run:
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:
     """Approve, decline or close."""
     context = context_of(account)
-    return answer(lambda: decide(OperatorRequest(case_id, actor), word, context, OWNERS))
+    asked = {"case_id": case_id, "actor": actor}
+    return answered_to(asked, lambda request: decide(request, word, context, OWNERS))
 
 
 def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
     context = writing_context_of(account, **over)
-    request = OperatorRequest(case_id, ALICE)
-    return answer(lambda: rollback(request, context, dry_run=dry_run, functions=OWNERS))
+    return answered_to(
+        {"case_id": case_id, "actor": ALICE},
+        lambda request: rollback(request, context, dry_run=dry_run, functions=OWNERS),
+    )
 
 
 def outcomes(document: Document) -> dict[str, str]:
@@ -131,3 +135,11 @@ def move(account: Account, case: Case, to: str) -> None:
     record_transition(
         moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context, context.owner
     )
+
+
+def unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+    """What it answers, having changed nothing."""
+    before = account.attributes(queue), account.case_store_items(), account.transitions()
+    answered = act()
+    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
+    return answered

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,9 +12,18 @@ from mendq.heal.approve import NOBODY, OperatorRequest
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
-from mendq.model.plan import Refusal
 from tests.heal.conftest import Account, settings
-from tests.heal.operators import ALICE, Heal, case_of, context_of, fail, move, say, states
+from tests.heal.operators import (
+    ALICE,
+    Heal,
+    case_of,
+    context_of,
+    fail,
+    move,
+    say,
+    states,
+    unchanged,
+)
 
 BOB = ALICE.replace("alice", "bob")
 
@@ -37,34 +44,17 @@ def proposed(account: Account, heal: Heal) -> Case:
     return case_of(account)
 
 
-def _unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
-    before = account.attributes(queue), account.case_store_items(), account.transitions()
-    answered = act()
-    assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
-    return answered
-
-
 @pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
 def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) -> None:
-    answered = _unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
+    answered = unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
     assert answered["error"] == "bad_request"
-
-
-@pytest.mark.parametrize(
-    "event",
-    [{}, {"case_id": ""}, {"case_id": None}, {"case_id": 7}, {"case_id": "x" * 201}],
-)
-def test_a_request_names_a_case(event: dict[str, Any]) -> None:
-    assert isinstance(OperatorRequest.of(event), Refusal)
 
 
 @pytest.mark.parametrize(
     ("actor", "retained"),
     [
         (None, NOBODY),
-        ("", NOBODY),
         ("\n\t", NOBODY),
-        (ALICE, ALICE),
         ("a\nb\u202e", "a b\\u202e"),
         ("x" * 999, "x" * 157 + "..."),
     ],
@@ -80,7 +70,7 @@ def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     case_id = case_of(account).case_id
-    answered = _unchanged(account, queue, lambda: say(account, word, case_id))
+    answered = unchanged(account, queue, lambda: say(account, word, case_id))
     assert answered["error"] == "wrong_state"
     done = {"approve": "approved", "decline": "declined"}[word]
     which = {"approve": "a proposed", "decline": "a proposed or an approved"}[word]
@@ -89,7 +79,7 @@ def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
 
 def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> None:
     account.later(hours=23, minutes=55)
-    answered = _unchanged(
+    answered = unchanged(
         account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
     )
     assert answered["error"] == "expired"
@@ -137,17 +127,6 @@ def test_where_heal_cannot_do_it_the_case_stays_approved(
     assert states(account) == ["proposed", "approved", "applied"]
 
 
-def test_what_was_declined_is_over(account: Account, proposed: Case, heal: Heal) -> None:
-    answered = say(account, "decline", proposed.case_id)
-    assert answered["state"] == "declined"
-    assert states(account) == ["proposed", "declined"]
-    again = _unchanged(
-        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
-    )
-    assert again["error"] == "wrong_state"
-    assert heal.asked == []
-
-
 @pytest.mark.parametrize("state", ["escalated", "overridden"])
 def test_what_a_person_is_to_end_a_person_closes(account: Account, state: str) -> None:
     fail(account, account.queue(VisibilityTimeout="30"))
@@ -187,22 +166,13 @@ def test_of_two_words_at_once_one_counts(
     ]
 
 
-def test_a_case_of_another_account_is_not_touched(account: Account, proposed: Case) -> None:
-    account.settings = replace(account.settings, account="999999999999")
-    answered = _unchanged(
-        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
-    )
-    assert answered["error"] == "elsewhere"
-
-
 def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
     """Frozen, it would be carried out by itself as soon as changes are let through."""
     account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     case_id = case_of(account).case_id
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     Heal(account)
     answered = say(account, "approve", case_id)
     assert (answered["state"], answered["code"]) == ("approved", "frozen")
@@ -225,7 +195,7 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
     return gone
 
 
-@pytest.mark.parametrize("state", ["proposed", "applied", "watching", "escalated", "overridden"])
+@pytest.mark.parametrize("state", ["proposed", "escalated"])
 def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
     account: Account, proposed: Case, state: str
 ) -> None:
@@ -240,10 +210,3 @@ def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
     assert account.pages() == pages
     assert account.visibility(proposed.queue_arn) == 30
     assert say(account, "close", case.case_id)["error"] == "wrong_state"
-
-
-def test_a_proposal_says_until_when_it_can_be_approved(account: Account, proposed: Case) -> None:
-    until = f"{proposed.at + timedelta(hours=24):%Y-%m-%d %H:%M:%S} UTC"
-    assert proposed.reason.endswith(f"; it can be approved until {until}")
-    ((_, body),) = account.pages("info")
-    assert until in body

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from botocore.stub import Stubber
 
 from mendq.heal.batch import Healed
 from mendq.heal.guardrails import MOST_DRILLS
 from mendq.model.limits import DRILL_TAG, Limits, Mode
-from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 
 def codes(healed: Healed) -> list[str]:
@@ -71,60 +70,22 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     assert attribute["person_value"] == {"S": "30"}
 
 
-def test_an_open_case_is_left_alone(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.later(minutes=31)
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 45
-    assert len(account.transitions()) == 1
-
-
-def test_the_same_observation_is_reported_once_in_a_while(account: Account) -> None:
-    queue = account.queue(tag="observe", VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert len(account.transitions()) == 1
-    account.later(minutes=31)
-    account.heal(account.late_deletes(queue, "7", "8", "9"))
-    assert len(account.transitions()) == 2
-
-
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
-    assert [each.code for each in healed.intake.refusals] == ["own_call"] * 3
+    assert [each.code for each in healed.refusals] == ["own_call"] * 3
 
 
 def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
+    account.freeze()
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 2
     (case,) = account.transitions()
     assert case["to"] == "refused"
     assert "Black Friday" in case["reason"]
-
-
-def test_a_calendar_that_cannot_be_read_freezes(account: Account) -> None:
-    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
-    queue = account.queue(VisibilityTimeout="2")
-    with Stubber(account.clients.ssm) as ssm:
-        ssm.add_client_error("get_calendar_state", "AccessDeniedException")
-        account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    assert "cannot be read" in account.transitions()[0]["reason"]
-
-
-def test_autonomy_lowered_by_settings_proposes(account: Account) -> None:
-    account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
-    queue = account.queue(VisibilityTimeout="2")
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    assert account.transitions()[0]["to"] == "proposed"
 
 
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
@@ -147,10 +108,7 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
 ) -> None:
     account.settings = settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    bodies: dict[str, str] = {}
-    for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
-    healed = account.heal(bodies)
+    healed = account.heal(all_fail(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
     assert codes(healed) == ["account_budget"]
     assert len(healed.errors) == 3
@@ -159,10 +117,10 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def all_fail(account: Account, queues: list[str]) -> dict[str, str]:
+def all_fail(account: Account, queues: list[str], **over: Any) -> dict[str, str]:
     bodies: dict[str, str] = {}
     for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c", **over)
     return bodies
 
 
@@ -176,22 +134,6 @@ def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) ->
     account.later(minutes=90)
     account.heal(all_fail(account, queues[4:]))
     assert account.visibility(queues[4]) == 15
-
-
-def test_four_of_eighty_managed_queues_are_none(account: Account) -> None:
-    account.settings = settings(tag_may_raise_to=Mode.HEAL, queues=("idle-*", "q0.fifo"))
-    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
-    for n in range(76):
-        account.queue(f"idle-{n}", tag=None)
-    account.heal(all_fail(account, queues))
-    assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 15]
-
-
-def test_too_little_time_left_changes_nothing_and_comes_again(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="10")
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"), remaining_seconds=5)
-    assert account.visibility(queue) == 10
-    assert len(healed.errors) == 3
 
 
 def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
@@ -211,48 +153,6 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     assert account.transitions() == []
 
 
-def test_a_heal_goes_no_further_than_its_plan_lets_it(account: Account) -> None:
-    """A DLQ that takes less has to be raised first, by a person."""
-    account.settings = settings(autonomy={"message_too_long": Mode.HEAL})
-    dead = account.queue("orders-dlq", tag=None, MaximumMessageSize="1024")
-    redrive = f'{{"deadLetterTargetArn":"{dead}","maxReceiveCount":"5"}}'
-    small = account.queue("orders", MaximumMessageSize="1024", RedrivePolicy=redrive)
-    alone = account.queue("mails", MaximumMessageSize="1024")
-    over = {
-        "eventName": "SendMessage",
-        "errorMessage": "One or more parameters are invalid. Reason: "
-        "Message must be shorter than 1024 bytes.",
-    }
-    account.heal(account.late_deletes(small, "1", "2", "3", **over))
-    account.heal(account.late_deletes(alone, "4", "5", "6", **over))
-    assert account.attributes(small)["MaximumMessageSize"] == "1024"
-    assert account.attributes(dead)["MaximumMessageSize"] == "1024"
-    assert account.attributes(alone)["MaximumMessageSize"] == "1048576"
-    assert {each["to"] for each in account.transitions()} == {"proposed", "applied"}
-
-
-def test_calls_that_say_nothing_are_no_evidence(account: Account) -> None:
-    """A session's first minute is STS on its way: label it, and wait."""
-    queue = account.queue("orders")
-    began = account.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    over = {
-        "eventName": "SendMessage",
-        "errorCode": "AccessDenied",
-        "errorMessage": "",
-        "userIdentity": {
-            "sessionContext": {
-                "sessionIssuer": {"arn": WORKER},
-                "attributes": {"creationDate": began},
-            }
-        },
-    }
-    account.heal(account.late_deletes(queue, "1", "2", "3", **over))
-    assert account.transitions() == []
-    account.later(seconds=61)
-    account.heal(account.late_deletes(queue, "4", "5", "6", **over))
-    assert [each["to"] for each in account.transitions()] == ["escalated"]
-
-
 def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     done: list[bool] = []
@@ -269,23 +169,6 @@ def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 30
     assert codes(healed) == ["changed_meanwhile"]
-
-
-def test_a_page_asks_the_calendar_once_however_many_queues_fail(account: Account) -> None:
-    account.settings = settings(freeze_calendars=("arn:aws:ssm:us-east-1:1:document/Peak",))
-    with Stubber(account.clients.ssm) as ssm:
-        ssm.add_response("get_calendar_state", {"State": "OPEN"})
-        bodies = all_fail(account, [account.queue(f"q{n}.fifo") for n in range(3)])
-        account.heal(bodies)
-        ssm.assert_no_pending_responses()
-    assert {each["to"] for each in account.transitions()} == {"applied"}
-
-
-def test_an_observed_queue_is_observed_in_a_freeze_too(account: Account) -> None:
-    freeze = {"pk": {"S": "account"}, "sk": {"S": "freeze"}, "reason": {"S": "Black Friday"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=freeze)
-    account.heal(account.late_deletes(account.queue(tag="observe"), "1", "2", "3"))
-    assert account.transitions()[0]["to"] == "observed"
 
 
 def _fixed(account: Account) -> str:

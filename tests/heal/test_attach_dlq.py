@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mendq.aws.clients import Clients
-from mendq.aws.errors import QueueGone, StepFailed
-from mendq.aws.queue import attributes_of
+from mendq.aws.errors import StepFailed
 from mendq.heal.apply import attach
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
@@ -25,15 +23,6 @@ from mendq.model.steps import (
 from tests.heal.conftest import Account
 
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
-
-
-@pytest.fixture(autouse=True)
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that it would have waited."""
-    seconds: list[float] = []
-    # Its own `time` alone: threads of other tests sleep by the module's.
-    monkeypatch.setattr("mendq.aws.queue.time", SimpleNamespace(sleep=seconds.append))
-    return seconds
 
 
 def plan_for(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
@@ -157,29 +146,6 @@ def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) ->
     assert refusal is not None
     assert (refusal.code, refusal.again, refusal.becomes) == ("deleted_recently", True, None)
     assert "RedrivePolicy" not in account.attributes(queue)
-
-
-def _hide(queue_arn: str, monkeypatch: pytest.MonkeyPatch, reader: int) -> None:
-    """A new queue that cannot be seen for so many looks."""
-    left = [reader]
-
-    def look(clients: Clients, asked: str) -> Mapping[str, str]:
-        if asked == queue_arn and left[0]:
-            left[0] -= 1
-            raise QueueGone(asked)
-        return attributes_of(clients, asked)
-
-    monkeypatch.setattr("mendq.aws.queue.attributes_of", look)
-
-
-def test_a_new_queue_is_given_the_second_that_it_needs(
-    account: Account, monkeypatch: pytest.MonkeyPatch, slept: list[float]
-) -> None:
-    queue = account.queue("orders")
-    _hide(arn_of_dlq(queue), monkeypatch, reader=2)
-    assert taken(account, queue, plan_for(queue)) is None
-    assert slept == [1, 1]
-    assert AttachDlq.standing_in(account.attributes(queue))
 
 
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.heal.conftest import Account, every_client
-from tests.heal.test_assess import codes
 
 # Whose it is, what the case store says of it, who else shows it, what stands there. That others
 # show it is asked before it is noted: a storm of one queue would else write with every batch.
@@ -54,29 +53,9 @@ def test_a_queue_is_fixed_in_twelve_calls(account: Account) -> None:
     ]
 
 
-def test_a_queue_changed_since_it_failed_is_looked_at_and_left_alone(account: Account) -> None:
-    queue, bodies = failing(account)
-    account.later(minutes=1)
-    account.set_visibility(queue, 300)
-    account.later(minutes=3)
-    with calls_of(account) as made:
-        assert codes(account.heal(bodies)) == ["before_last_change"]
-    assert made == [*LOOKED_AT, "UpdateItem"], "how often that was so today"
-
-
 def test_a_case_that_is_open_costs_two_reads(account: Account) -> None:
     _, bodies = failing(account)
     account.heal(bodies)
     with calls_of(account) as made:
         account.heal(bodies)
     assert made == ["ListQueueTags", "TransactGetItems"]
-
-
-def test_queues_that_show_it_together_are_noted_together(account: Account) -> None:
-    batch: dict[str, str] = {}
-    for name in ("a", "b", "c"):
-        batch |= failing(account, name)[1]
-    with calls_of(account) as made:
-        account.heal(batch)
-    assert made.count("SetQueueAttributes") == 3
-    assert made[:8] == ["ListQueueTags", "TransactGetItems"] * 3 + ["GetItem", "UpdateItem"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write, outdated
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
 from mendq.heal.guardrails import Home, Situation
@@ -94,25 +94,11 @@ def code(refusal: Refusal | None) -> str | None:
     return refusal.code if refusal else None
 
 
-def test_they_are_asked_in_the_order_of_the_docs() -> None:
-    assert [each.__name__ for each in (*guardrails.ON_CASE, *guardrails.ON_PLAN)] == [
-        "frozen",
-        "stale_or_future",
-        "too_little_evidence",
-        "case_already_open",
-        "claimed_by_another",
-        "overridden",
-        "out_of_bounds",
-        "too_soon",
-        "too_often",
-        "mass_symptom",
-        "too_little_time",
-    ]
-
-
 def test_a_quiet_account_refuses_nothing() -> None:
     assert guardrails.first_refusal_of_call(CALL, HOME) is None
     assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
+    observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
+    assert guardrails.frozen(observed) is None
     assert on_plan(proposal()) is None
 
 
@@ -145,7 +131,7 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
 @pytest.mark.parametrize(
     ("over", "expected"),
     [
-        ({"view": CaseStoreView(frozen="drill")}, "frozen"),
+        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "frozen"),
         ({"fresh": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
@@ -266,3 +252,23 @@ def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
     given, plan = proposal()
     given = replace(given, remaining_seconds=seconds)
     assert code(guardrails.too_little_time(given, plan)) == expected
+
+
+def _hours_ago(*hours: float) -> list[datetime]:
+    return [NOW - timedelta(hours=each) for each in hours]
+
+
+def test_the_sixth_change_of_a_day_pages() -> None:
+    changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
+    assert len(changes) == guardrails.MOST_CHANGES
+    refusal = guardrails.keeps_changing(changes, NOW)
+    assert refusal is not None
+    assert (refusal.code, refusal.becomes) == ("keeps_changing", State.ESCALATED)
+    assert "6 times within 24 hours" in refusal.reason
+    assert guardrails.keeps_changing(changes[1:], NOW) is None
+
+
+def test_a_change_counts_once_and_for_a_day() -> None:
+    assert guardrails.keeps_changing(_hours_ago(0, 1, 2, 3, 4) * 2, NOW) is None
+    assert guardrails.keeps_changing(_hours_ago(0, 1, 2, 3, 4, 24), NOW) is None
+    assert outdated(_hours_ago(0, 23.9, 24, 30), NOW) == _hours_ago(24, 30)

@@ -15,23 +15,16 @@ from mendq.heal.batch import heal_batch
 from mendq.model.case import State
 from mendq.model.evidence import Evidence
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
-from tests.heal.test_assess import codes
+from tests.heal.test_assess import all_fail, codes
 from tests.heal.test_guardrails import case
 from tests.model.test_advance import BEGINS, NEEDED, TIMING, failed
-
-
-def _fail_all(account: Account, queues: list[str]) -> dict[str, str]:
-    bodies: dict[str, str] = {}
-    for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
-    return bodies
 
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([60, 60, 60, 60, 60, 60, 60, 60, 60, *[5.0] * 50])
     run = replace(account.run(), remaining_seconds=lambda: next(clock))
-    healed = heal_batch(_fail_all(account, queues), run)
+    healed = heal_batch(all_fail(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3
     assert len(healed.errors) == 3 * (3 - raised)
@@ -88,28 +81,6 @@ def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_q
     assert len(account.pages("urgent")) == pages
 
 
-@pytest.mark.parametrize(
-    ("sk", "fields"),
-    [
-        ("case#visibility_timeout_too_short", {"document": {"S": "{}"}}),
-        ("case#visibility_timeout_too_short", {"document": {"S": "not json"}}),
-        ("evidence#visibility_timeout_too_short", {"sightings": {"SS": ["[]"]}}),
-        ("attribute#VisibilityTimeout", {"writes": {"S": '[["x", 1, 2]]'}}),
-        ("attribute#VisibilityTimeout", {"intent": {"S": "[]"}}),
-    ],
-)
-def test_a_case_store_that_cannot_be_read_is_no_leave_to_write(
-    account: Account, sk: str, fields: dict[str, Any]
-) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    item = {"pk": {"S": queue}, "sk": {"S": sk}, **fields}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert codes(healed) == ["case_store_unreadable"]
-    assert healed.errors == {}
-    assert account.visibility(queue) == 30
-
-
 def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     item = {
@@ -122,28 +93,13 @@ def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-OF_A_STACK = {
-    "aws:cloudformation:stack-name": "shop",
-    "aws:cloudformation:logical-id": "Orders",
-}
-
-
-@pytest.mark.parametrize("tag", ["observe", "heal"])
-def test_a_case_says_which_stack_deploys_its_queue(account: Account, tag: str) -> None:
-    queue = account.queue(tag=tag, VisibilityTimeout="30")
-    url = account.clients.sqs.get_queue_url(QueueName=queue.rpartition(":")[2])["QueueUrl"]
-    account.clients.sqs.tag_queue(QueueUrl=url, Tags=OF_A_STACK)
+def test_a_case_says_which_stack_deploys_its_queue(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    of_a_stack = {"stack-name": "shop", "logical-id": "Orders"}
+    account.tag(queue, **{f"aws:cloudformation:{each}": of_a_stack[each] for each in of_a_stack})
     account.heal(account.late_deletes(queue, "1", "2", "3"))
-    (opened,) = account.transitions()
-    evidence = opened["evidence"]
+    evidence = account.transitions()[0]["evidence"]
     assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")
-    assert evidence["failed_calls"] == 3
-
-
-def test_a_case_of_a_queue_without_a_stack_names_none(account: Account) -> None:
-    account.heal(account.late_deletes(account.queue(VisibilityTimeout="30"), "1", "2", "3"))
-    (opened,) = account.transitions()
-    assert not {"stack", "resource"} & set(opened["evidence"])
 
 
 def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
@@ -161,10 +117,3 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
 def test_calls_from_before_are_not_noted() -> None:
     early = failed(BEGINS - timedelta(seconds=1))
     assert with_failures(case(State.APPLIED), Evidence(), early, NEEDED, TIMING) is None
-
-
-def test_the_same_call_is_noted_once() -> None:
-    call = failed(BEGINS)
-    known = with_failures(case(State.APPLIED), Evidence(), call, NEEDED, TIMING)
-    assert known == call
-    assert with_failures(case(State.APPLIED), call, call, NEEDED, TIMING) is None

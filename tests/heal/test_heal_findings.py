@@ -11,7 +11,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from tests.heal.conftest import Account
-from tests.heal.operators import OWNERS, case_of, context_of, say
+from tests.heal.operators import OWNERS, case_of, context_of
 from tests.scan.scanning import Scanning, an_hour_on, scanning
 from tests.scan.test_scan import dlq
 
@@ -91,17 +91,6 @@ def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scannin
     scanned.account.later(days=3)
     assert round_and_heal(scanned) == ["proposed"]
     assert len(scanned.account.pages("info")) == 2
-
-
-def test_what_a_person_declined_is_not_proposed_again_each_hour(scanned: Scanning) -> None:
-    dlq(scanned, tag="propose")
-    round_and_heal(scanned)
-    assert say(scanned.account, "decline", case_of(scanned.account).case_id)["state"] == "declined"
-    assert round_and_heal(scanned) == ["said_already"]
-    scanned.account.later(days=6)
-    assert round_and_heal(scanned) == ["said_already"]
-    scanned.account.later(days=2)
-    assert round_and_heal(scanned) == ["proposed"]
 
 
 def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(

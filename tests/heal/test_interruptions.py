@@ -13,13 +13,12 @@ from botocore.stub import Stubber
 from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, with_facts
-from mendq.heal.batch import heal_batch
 from mendq.heal.context import Group, Outcome, Run
 from mendq.heal.guardrails import Situation
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall, read
+from tests.account.faults import Fault, Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Fault, Killed
 from tests.heal.test_assess import codes
 
 # The calls of a fixed queue, in order; the write is the ninth.
@@ -232,7 +231,6 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1"))
     other = account.late_deletes(queue, "2")
-    case_store = account.clients.dynamodb
     struck: list[int] = []
 
     def another_run(**_: Any) -> None:
@@ -240,6 +238,9 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
             struck.append(1)
             account.heal(other)
 
-    case_store.meta.events.register("before-call.dynamodb.UpdateItem", another_run)
-    heal_batch(account.late_deletes(queue, "3"), account.run())
+    events = account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.UpdateItem", another_run)
+    last = account.late_deletes(queue, "3")
+    assert [*account.heal(last).errors] == [*last], "it comes again, and finds the others' too"
+    account.heal(last)
     assert account.visibility(queue) == 45

@@ -4,40 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import NotificationNotSent
-from mendq.cases.context import CaseContext
-from mendq.cases.outbox import NotificationItems
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, NotificationText
+from tests.account.faults import Fault
 from tests.heal.conftest import Account
-from tests.heal.faults import Fault
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
 
 PAGE = NotificationText("Mendq: something", "is the matter\n")
 
 
-def _pages_of(context: CaseContext) -> NotificationItems:
-    return NotificationItems(context.clients.dynamodb, context.settings.case_table)
-
-
-def _left_unsent(account: Account) -> NotificationRecord:
-    """By a run that died before it could send it."""
-    pages = _pages_of(context_of(account))
-    record = pages.due_for_account("probe", "lost", PAGE, account.now)
-    assert record is not None
-    account.later(minutes=2)
-    return record
-
-
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
-    record = _left_unsent(account)
+    """Left unsent by a run that died before it could send it."""
+    pages = context_of(account).notifier.pages
+    record = pages.due_for_account("probe", "lost", PAGE, account.now)
+    account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
     assert context_of(account).notifier.send_left_unsent("account", "probe", record, None)
     assert fault.call == "dynamodb.UpdateItem"
@@ -138,18 +125,3 @@ def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Accou
                 notifier.send("a queue", "kms_denied", record)
     assert notifier.send("a queue", "kms_denied", record)
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
-
-
-def test_each_approval_that_comes_to_nothing_is_reported(account: Account) -> None:
-    """A day holds two of them: both people believe that it is done."""
-    at_the_start_of_an_hour(account)
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    heal = Heal(account)
-    for word, seconds in (("a", 31), ("b", 32)):
-        fail(account, queue, word)
-        heal.before = partial(account.set_visibility, queue, seconds)
-        say(account, "approve", case_of(account).case_id)
-        assert states(account)[-1] == "expired"
-        account.later(hours=1)
-    subjects = [subject.partition(":")[0] for subject, _ in account.pages("info")]
-    assert subjects.count("Mendq expired") == 2

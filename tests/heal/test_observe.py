@@ -169,16 +169,9 @@ def test_that_many_queues_show_what_mendq_would_fix_wakes_nobody(account: Accoun
 def test_that_many_queues_show_what_people_alone_can_fix_is_one_page(
     account: Account, code: str, reuse_seconds: str
 ) -> None:
-    queues = _many(
-        account,
-        "observe",
-        KmsMasterKeyId="alias/orders",
-        KmsDataKeyReusePeriodSeconds=reuse_seconds,
-    )
+    key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": reuse_seconds}
     over = {"errorCode": code, "errorMessage": "", "eventName": "SendMessage"}
-    bodies: dict[str, str] = {}
-    for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c", **over)
+    bodies = all_fail(account, _many(account, "observe", **key), **over)
     assert codes(account.heal(bodies)) == ["mass_symptom"] * 4
     ((subject, _),) = account.pages("urgent")
     assert "4 of 4 queues" in subject

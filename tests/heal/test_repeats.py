@@ -1,75 +1,43 @@
+"""What would only say again what people have heard, and for how long it is left alone."""
+
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from mendq.heal.repeats import is_repeat, is_repeat_of_a_scan
-from mendq.model.case import Case, State, opened
-from mendq.model.evidence import Evidence, Sighting
+from mendq.heal.decide import is_repeat, is_repeat_of_a_scan
+from mendq.model.case import Case, State
 from mendq.model.limits import Timing
-from mendq.model.steps import SetMessageRetention
+from tests.heal.test_guardrails import NOW, case
 
-NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 A_DAY = timedelta(days=1)
-
-
-def _case(state: State, after: int = 1_209_600) -> Case:
-    return opened(
-        state,
-        queue_arn="arn:aws:sqs:us-east-1:123456789012:orders",
-        symptom="dlq_retention_too_short",
-        reason="it is short",
-        evidence=Evidence((Sighting.of_measurement(NOW),)),
-        steps=(SetMessageRetention(86_400, after),),
-        now=NOW,
-        actor="heal",
-    )
-
-
-PROPOSED = _case(State.PROPOSED)
-
-
-def test_the_first_is_no_repeat() -> None:
-    assert not is_repeat(PROPOSED, None, NOW, Timing())
-    assert not is_repeat_of_a_scan(PROPOSED, None, NOW)
+PROPOSED, CLOSED = case(State.PROPOSED), case(State.CLOSED)
 
 
 def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> None:
-    observed = _case(State.OBSERVED)
-    for age, calls, scan in (
-        (timedelta(minutes=29), True, True),
-        (timedelta(minutes=31), False, True),
-        (A_DAY, False, False),
-    ):
-        assert is_repeat(observed, observed, NOW + age, Timing()) is calls
-        assert is_repeat_of_a_scan(observed, observed, NOW + age) is scan
+    observed = case(State.OBSERVED)
+    assert not is_repeat(observed, None, NOW, Timing())
+    for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
+        now = NOW + timedelta(minutes=minutes)
+        assert is_repeat(observed, observed, now, Timing()) is calls
+        assert is_repeat_of_a_scan(observed, observed, now) is scan
 
 
 @pytest.mark.parametrize(
     ("ended", "quiet"),
     [
-        (_case(State.DECLINED), timedelta(days=7)),
-        (_case(State.EXPIRED), A_DAY),
-        (replace(_case(State.CLOSED), came_from=State.ESCALATED), A_DAY),
+        (case(State.DECLINED), timedelta(days=7)),
+        (case(State.EXPIRED), A_DAY),
+        (replace(CLOSED, came_from=State.ESCALATED), A_DAY),
+        (replace(CLOSED, came_from=State.WATCHING), timedelta()),
+        (case(State.ROLLED_BACK), timedelta()),
+        (replace(case(State.DECLINED), steps=()), timedelta()),
     ],
 )
 def test_what_a_person_left_as_it_is_is_left_alone_for_a_while(
     ended: Case, quiet: timedelta
 ) -> None:
-    assert is_repeat_of_a_scan(PROPOSED, ended, NOW + quiet - timedelta(seconds=1))
+    assert is_repeat_of_a_scan(PROPOSED, ended, NOW + quiet * 0.99) is bool(quiet)
     assert not is_repeat_of_a_scan(PROPOSED, ended, NOW + quiet)
-
-
-@pytest.mark.parametrize(
-    "ended",
-    [
-        replace(_case(State.CLOSED), came_from=State.WATCHING),
-        _case(State.ROLLED_BACK),
-        _case(State.DECLINED, after=604_800),
-        _case(State.EXPIRED, after=604_800),
-    ],
-)
-def test_what_came_back_or_is_another_plan_is_reported_at_once(ended: Case) -> None:
-    assert not is_repeat_of_a_scan(PROPOSED, ended, NOW + timedelta(minutes=1))

@@ -9,9 +9,9 @@ import pytest
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
-from mendq.model.policy import SETTLED_AFTER, digest_of
-from tests.heal.answers import answer_instead
-from tests.heal.conftest import WORKER, Account
+from mendq.model.policy import SETTLED_AFTER
+from tests.account.answers import answer_instead
+from tests.heal.conftest import Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS, identity_of
 from tests.heal.restoring import (
@@ -58,16 +58,6 @@ def _expired_without_a_write(account: Account, queue: str, because: str) -> None
     assert because in outcome.case.reason
 
 
-def test_it_is_proposed_with_what_goes_and_what_comes(account: Account) -> None:
-    queue = _proposed(account)
-    assert policy_of(account, queue) == EMPTIED
-    ((subject, body),) = account.pages()
-    assert subject.startswith("Mendq proposed: access denied on orders")
-    assert "Policy statement Senders changed, Principal AWS" in body
-    assert WORKER in body
-    assert "CloudFormation overwrote it" in body
-
-
 def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analyzer) -> None:
     queue = _approved(account)
     outcome = restore(account)
@@ -110,11 +100,7 @@ def test_a_check_that_does_not_answer_writes_nothing(
 
 @pytest.mark.parametrize(
     "said",
-    [
-        {"reasons": [None, 5, "x", {"description": "the third"}]},
-        {"reasons": "x", "message": 5},
-        {"result": ["PASS"]},
-    ],
+    [{"reasons": [None, 5, "x"]}, {"reasons": "x", "message": 5}, {"result": ["PASS"]}],
     ids=str,
 )
 def test_a_failed_check_whose_words_are_garbage_is_a_failed_check(
@@ -135,17 +121,6 @@ def test_a_pin_that_is_taken_away_meanwhile_is_not_restored(
     pins_of(account).remove(found)
     _expired_without_a_write(account, queue, "No statement of the queue's policy allows it")
     assert analyzer.asked == []
-
-
-@pytest.mark.usefixtures("analyzer")
-def test_another_pin_is_not_what_was_approved(account: Account) -> None:
-    queue = _approved(account)
-    found = pins_of(account).of(queue)
-    assert found is not None
-    other = policy_for(WORKER, Sid="Others")
-    newer = replace(found, policy=other, digest=digest_of(other), generation=2)
-    assert pins_of(account).put(newer)
-    _expired_without_a_write(account, queue, "the queue has changed: the plan would be")
 
 
 @pytest.mark.usefixtures("analyzer")
@@ -225,10 +200,8 @@ def test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say(
 
 
 GARBAGE: list[dict[str, object]] = [
-    {"pinned_at": "2026-01-01T00:00:00"},
     {"pinned_at": "9999-12-31T00:00:00Z"},
     {"policy": "\ud800"},
-    {"policy": None},
     {"generation": "x"},
     {"automation": 5},
 ]
@@ -257,10 +230,3 @@ def test_a_pin_that_cannot_be_read_pages_and_is_never_silence(
     assert "its pin cannot be read" in case_of(account).reason
     assert len(account.pages("urgent")) == 1
     assert policy_of(account, queue) == EMPTIED
-
-
-@pytest.mark.usefixtures("analyzer")
-def test_a_pin_that_becomes_unreadable_is_not_restored(account: Account) -> None:
-    queue = _approved(account)
-    _spoil(account, queue, {"generation": "x"})
-    _expired_without_a_write(account, queue, "its pin cannot be read")

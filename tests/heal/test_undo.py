@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +14,6 @@ from mendq.heal.undo import (
     NEVER_PUT_BACK,
     Outcome,
     Undo,
-    records_after,
     steps_of,
     stopped_by,
     undos,
@@ -75,12 +73,6 @@ def only(undone: tuple[Undo, ...]) -> tuple[Outcome, str, str, str | None]:
 
 def visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
-
-
-def test_a_case_that_was_only_proposed_wrote_nothing() -> None:
-    step = SetVisibilityTimeout(30, 45)
-    others = [state for state in State if state is not State.APPLIED]
-    assert written_by([case(step, n=n, state=state) for n, state in enumerate(others)]) == ()
 
 
 @pytest.mark.parametrize("now", ["44", "46", "31", "0"])
@@ -187,24 +179,11 @@ def test_what_is_never_written_is_printed(
     assert found(history, {attribute: before}, kinds=kinds)[0].outcome is Outcome.NOTHING
 
 
-def test_after_a_rollback_it_is_forgotten_and_the_attribute_left_alone_for_a_week() -> None:
-    undone = case(SetVisibilityTimeout(45, 30), n=2, state=State.ROLLED_BACK)
-    known = AttributeRecord(queue_created_at=NOW).after_writing("30", "45", NOW)
-    view = CaseStoreView(attributes={"VisibilityTimeout": replace(known, claim_owner="me")})
-    assert records_after(undone, view, NOW) == {
-        "VisibilityTimeout": AttributeRecord(
-            overridden_until=undone.at + timedelta(days=7),
-            queue_created_at=NOW,
-            owes_a_notification=True,
-        )
-    }
-
-
 def test_after_a_rollback_the_writes_of_an_older_case_are_still_known() -> None:
     undone = case(SetVisibilityTimeout(68, 45), n=2, state=State.ROLLED_BACK)
     older = AttributeRecord().after_writing("30", "45", NOW)
     view = CaseStoreView(attributes={"VisibilityTimeout": older.after_writing("45", "68", NOW)})
-    record = records_after(undone, view, None)["VisibilityTimeout"]
+    record = view.records_after(undone, None)["VisibilityTimeout"]
     assert (record.writes, record.person_value) == (older.writes, "30")
     assert record.overridden_until is not None
 
@@ -230,11 +209,3 @@ def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(stat
     assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
     assert undone[0].command == ""
     assert (stopped_by(undone), steps_of(undone)) == ((), ())
-
-
-def test_what_was_recorded_of_a_redrive_overrules_nobody() -> None:
-    record = AttributeRecord().after_writing(HELD, REDRIVE.after, NOW)
-    view = CaseStoreView(attributes={REDRIVE.attribute: record})
-    assert only(found([case(REDRIVE)], {}, view=view))[0] is Outcome.UNDONE
-    over = [case(REDRIVE), case(REDRIVE, n=2, state=State.VERIFIED)]
-    assert only(found(over, {}, view=view))[0] is Outcome.NOTHING

@@ -16,8 +16,8 @@ from mendq.model.settings import ProbeSettings
 from mendq.model.steps import STEPS
 from mendq.probe.probe import QUEUE_NAME
 from mendq.probe.send import send_probe
+from tests.account.faults import Killed
 from tests.heal.conftest import Account, moto_account
-from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody

@@ -12,8 +12,8 @@ from mendq.heal.context import Outcome, request_about
 from mendq.heal.resume import take_up
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner
+from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Killed
 from tests.heal.operators import case_of, say, states
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.paging_runs import page_everybody

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from tests.account.faults import Killed
 from tests.heal.conftest import Account, moto_account
-from tests.heal.faults import Killed
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (

@@ -130,7 +130,7 @@ def test_heal_notes_when_it_saw_it_and_how_it_was_spelled_and_nothing_else(heart
     made = heart.event("1")
     heart.account.later(minutes=4)
     healed = heart.account.heal(made)
-    assert (healed.errors, healed.fixed, healed.intake.failed_calls) == ({}, {}, 0)
+    assert (healed.errors, healed.fixed, healed.failed_calls) == ({}, {}, 0)
     assert heart.known.spelled == "InvalidParameterValueException"
     assert heart.known.seen_at == heart.account.now
     assert heart.known.was_seen
@@ -155,7 +155,7 @@ def test_a_forged_probe_is_none_and_counts_as_any_failed_call(
 ) -> None:
     heart.beat()
     healed = heart.account.heal(heart.event("1", **over))
-    assert healed.intake.failed_calls == 1
+    assert healed.failed_calls == 1
     assert heart.known.seen_at is None
 
 
@@ -170,7 +170,7 @@ def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
     fix()
     calls = heart.account.late_deletes(queue, "a", "b", "c")
     healed = heart.account.heal(heart.event("1") | calls)
-    assert (healed.errors, healed.intake.failed_calls) == ({}, 3)
+    assert (healed.errors, healed.failed_calls) == ({}, 3)
     assert heart.account.visibility(queue) > 30
     assert heart.known.was_seen
 

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from mendq.heal.undo import Outcome
-from tests.heal.faults import Killed
+from tests.account.faults import Killed
 from tests.heal.operators import case_of, context_of, fail, move, outcomes, say, undo
 from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
 from tests.prove.world import World

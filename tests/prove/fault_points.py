@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from tests.account.faults import KINDS, Fault, Killed
 from tests.heal.conftest import ACCOUNT, REGION
-from tests.heal.faults import KINDS, Fault, Killed
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving

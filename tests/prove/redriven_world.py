@@ -22,7 +22,7 @@ from mendq.model.steps import HELD, Owner, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import Ticked, redrive
-from tests.heal.faults import Killed
+from tests.account.faults import Killed
 from tests.heal.operators import context_of
 from tests.prove.memory_cloud import Cloud
 from tests.prove.memory_queue import MemoryQueue, Message

@@ -11,8 +11,8 @@ from datetime import timedelta
 
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
+from tests.account.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.conftest import settings
-from tests.heal.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.operators import case_of, fail, say, undo
 from tests.heal.restoring import deny, deploy, pinned_queue
 from tests.prove import amiss

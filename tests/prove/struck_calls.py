@@ -16,8 +16,8 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.aws.clients import Clients
+from tests.account.faults import Killed
 from tests.heal.conftest import every_client
-from tests.heal.faults import Killed
 
 # `sent_twice`: the answer was lost, and botocore asked again by itself.
 KINDS = ("killed_before", "killed_after", "answer_lost", "sent_twice", "refused")

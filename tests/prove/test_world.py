@@ -35,4 +35,4 @@ def test_a_life_is_the_same_after_a_midnight_of_this_machine() -> None:
 def _day_later() -> AbstractContextManager[object]:
     later = datetime.now(UTC) + timedelta(days=1)
     tomorrow = Mock(wraps=datetime, now=lambda _: later, timestamp=datetime.timestamp)
-    return patch("tests.heal.conftest.datetime", tomorrow)
+    return patch("tests.account.account.datetime", tomorrow)

@@ -24,9 +24,9 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.resume import take_up
 from mendq.model.queue import parts_of
-from tests.heal.answers import answered
+from tests.account.answers import answered
+from tests.account.faults import Killed
 from tests.heal.conftest import REGION, Account, moto_account
-from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, context_of, run_of
 from tests.heal.restoring import Analyzer
 from tests.prove.proof import BEGINS_AT

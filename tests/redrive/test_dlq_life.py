@@ -12,8 +12,8 @@ from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq
+from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import Killed
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
 from tests.scan.scanning import Scanning, scanning
 
@@ -92,7 +92,7 @@ def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
 ) -> None:
     queue = approved(scanned)
     monkeypatch.setattr(
-        "mendq.cases.open_cases.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
+        "mendq.cases.table.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
     )
     taken_up(account)
     assert states(account)[-1] == "expired"

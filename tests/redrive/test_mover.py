@@ -25,8 +25,8 @@ from mendq.redrive.send_batches import (
     MoveResult,
     deduplication_id,
 )
+from tests.account.faults import KINDS, Fault, Killed
 from tests.heal.conftest import Account
-from tests.heal.faults import KINDS, Fault, Killed
 from tests.redrive.world import LONGER_THAN_A_VISIBILITY, TwoQueues, texts, two_queues
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"

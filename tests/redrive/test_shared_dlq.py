@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cases.finding import FEW_OTHERS, Finding, Shared
+from mendq.heal.assess import with_others
 from mendq.heal.batch import heal_findings
-from mendq.heal.repeats import one_for_each, silent_for, with_others
+from mendq.heal.repeats import one_for_each, silent_for
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.scan.scanning import Scanning, an_hour_on, scanning

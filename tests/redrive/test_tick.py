@@ -18,7 +18,7 @@ from mendq.redrive.messages import REDRIVE_COUNT, MessageAttribute, quarantine_r
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.store import redrive_key
-from tests.heal.faults import KINDS, Fault, Killed
+from tests.account.faults import KINDS, Fault, Killed
 from tests.redrive.world import LATE, Redriving, texts
 
 BY_THE_QUEUE = (

@@ -31,7 +31,7 @@ from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.send_batches import Destination, MoveResult
-from tests.heal.answers import answered
+from tests.account.answers import answered
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import context_of
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.heal.repeats import NEW_FAULTS_A_DAY, REMEMBERED, DailyPace
+from mendq.heal.decide import REMEMBERED
+from mendq.heal.repeats import NEW_FAULTS_A_DAY, DailyPace
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q-{n:02}" for n in range(30)]

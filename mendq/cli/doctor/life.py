@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of
 from mendq.cases import items
-from mendq.cases.archive import FindingsBucket
+from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned
 from mendq.cases.transactions import case_store_errors
 from mendq.cli.account import Account
@@ -216,12 +216,12 @@ def last_round(account: Account) -> LastRound | None:
         item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
     if "round" not in item:
         return None
-    bucket = FindingsBucket(account.clients.s3, account.output("CaseBucket"))
+    bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
     begun = datetime.fromisoformat(item["round"]["S"])
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
         with suppress(account.clients.s3.exceptions.NoSuchKey, KeyError, TypeError, ValueError):
-            return LastRound.from_document(bucket.get(hour))
+            return LastRound.from_document(bucket.findings(hour))
     return None
 
 

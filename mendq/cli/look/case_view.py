@@ -17,7 +17,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
 from mendq.heal.recover import standing
-from mendq.heal.undo import Outcome, Undo, records_after, undos, written_by
+from mendq.heal.undo import Outcome, Undo, undos, written_by
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
@@ -53,7 +53,7 @@ def undos_now(
 def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, CaseStoreView]:
     """Queue and case store once that case is undone."""
     values = {step["attribute"]: step["after"] for step in undone.steps}
-    records = records_after(undone, view, facts.created_at)
+    records = view.records_after(undone, facts.created_at)
     return (
         replace(facts, attributes={**facts.attributes, **values}),
         replace(view, attributes={**view.attributes, **records}),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from mendq.cases.open_cases import OpenCases
+from mendq.cases.table import OpenCases
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,

@@ -30,7 +30,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
 from mendq.heal.assess import as_found, decided, managed_situation, with_facts
-from mendq.heal.context import FixContext, Group, Outcome
+from mendq.heal.context import FixContext, Group, Outcome, look_at
 from mendq.heal.decide import Healthy, Record, Verdict, Write, decide_unlooked
 from mendq.heal.repeats import NEW_FAULTS_A_DAY, silent_for, spoken_for
 from mendq.model.case import State
@@ -261,7 +261,7 @@ class DryRun:
         if facts is None:
             return WouldDo("cannot say", why=_TOO_DEAR)
         group = Group(queue_arn, symptom, is_found=True, shared=finding.shared)
-        view = run.case_store.look(queue_arn, symptom.name, group.attributes)
+        view = look_at(queue_arn, symptom.name, symptom, run)
         if view.intent is not None and not view.held_by_another(run.owner, run.now):
             return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
         situation = managed_situation(group, run, facts.tags, view)

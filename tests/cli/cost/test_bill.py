@@ -13,7 +13,7 @@ from functions import telemetry
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import ALWAYS_SENT, Deployed, NotPriced, hours_a_month, times_a_month
 from mendq.follow_up.follow_up import Followed
-from mendq.heal.batch import Intake
+from mendq.heal.batch import Healed
 from mendq.model.limits import Limits
 from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
@@ -144,7 +144,7 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     assert ALWAYS_SENT["follow_up"] == _names_sent(
         lambda to: telemetry.emit_follow_up(to, followed, now, Limits())
     )
-    probed = _names_sent(lambda to: telemetry.emit_heal(to, Intake(), {}))
+    probed = _names_sent(lambda to: telemetry.emit_heal(to, Healed()))
     assert ALWAYS_SENT["probe"] == probed | {OwnMetric.PROBES_LOST}
     assert ALWAYS_SENT["deliver_report"] == {telemetry.DELIVERED, telemetry.NOT_DELIVERED}
     always = frozenset[str]().union(*ALWAYS_SENT.values())

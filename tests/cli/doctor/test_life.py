@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from botocore.stub import ANY, Stubber
 
-from mendq.cases.archive import FindingsBucket
+from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned, round_of
 from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.life import BEATS_WITHIN, LastRound, heartbeat, last_round, life, round_check
@@ -190,7 +190,7 @@ def _begin(operator: Operator, at: datetime) -> None:
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
     document = Scanned(queues=30, suspects=9, measured=5, skipped=4).document(at) | over
     kept = {name: value for name, value in document.items() if value is not None}
-    FindingsBucket(operator.aws.clients.s3, "cases").put(round_of(at), kept)
+    CaseBucket(operator.aws.clients.s3, "cases").put_findings(round_of(at), kept)
 
 
 @pytest.mark.parametrize(

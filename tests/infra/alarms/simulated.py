@@ -15,7 +15,7 @@ from aws_lambda_powertools import Metrics
 
 from functions.telemetry import emit_follow_up
 from mendq.cases import items
-from mendq.cases.open_cases import OpenCase
+from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import Followed
 from mendq.model.case import FINAL, State
 from mendq.model.limits import Limits

@@ -11,20 +11,21 @@ _VIEW = "mendq.cases.view"
 _CASE = "mendq.model.case"
 _PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
-_RECENTLY_CHANGED = _GUARDRAILS
 _SPREAD = "mendq.cases.view"
 
 GUARDRAILS = (
     Selection(("tests.heal.test_guardrails",), (
         Mutant("Mendq acts on its own failing calls, and so on itself", _GUARDRAILS,
-            "own_call", "call.principal_arn in home.own_roles",
+            "first_refusal_of_call", "call.principal_arn in home.own_roles",
             "call.principal_arn in home.own_roles[1:]"),
         Mutant("whoever has a role whose name begins as ours is never helped", _GUARDRAILS,
-            "own_call", "call.principal_arn in home.own_roles",
+            "first_refusal_of_call", "call.principal_arn in home.own_roles",
             "call.principal_arn.startswith(home.own_roles)"),
-        Mutant("a queue of another account is changed", _GUARDRAILS, "elsewhere",
+        Mutant("a queue of another account is changed", _GUARDRAILS,
+            "first_refusal_of_call",
             "queue[:3] != here", "queue[:2] != here[:2]"),
-        Mutant("a queue of another region is changed", _GUARDRAILS, "elsewhere",
+        Mutant("a queue of another region is changed", _GUARDRAILS,
+            "first_refusal_of_call",
             "queue[:3] != here", "queue[2] != here[2]"),
         Mutant("a freeze is asked after what would page: a frozen account is told of old "
             "calls", _GUARDRAILS, "ON_CASE", "frozen, stale_or_future",
@@ -93,6 +94,8 @@ GUARDRAILS = (
         Mutant("a follow-up that is down keeps a queue from being fixed for ever", _CASE,
             "Case.is_open", "now < self.at + patience + GRACE",
             "now < self.at + patience * 2 + GRACE"),
+        Mutant("a queue that is changed all day is never told of", _GUARDRAILS,
+            "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
         Mutant("an escalated case ends by time alone, before a person saw it", _CASE,
             "Case.is_open", "patience is None or", "patience is not None and"),
     )),
@@ -123,10 +126,6 @@ GUARDRAILS = (
             "if is_quarantine(queue_name) and MODE_TAG not in tags:"),
         Mutant("a bare star manages every queue of an account", _MANAGED, "_fits",
             'prefix not in ("", pattern)', "prefix != pattern"),
-    )),
-    Selection(("tests.heal.test_recently_changed",), (
-        Mutant("a queue that is changed all day is never told of", _RECENTLY_CHANGED,
-            "keeps_changing", "len(lately) < MOST_CHANGES", "len(lately) <= MOST_CHANGES"),
     )),
     Selection(("tests.cases.test_spread",), (
         Mutant("queues of the hour before last count as a mass symptom", _SPREAD,

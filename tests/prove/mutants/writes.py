@@ -10,6 +10,7 @@ _STEPS = "mendq.heal.apply"
 _APPLYING = "mendq.heal.apply"
 _FREEZE = "mendq.aws.clients"
 _ROLLBACK = "mendq.heal.undo"
+_VIEW = "mendq.cases.view"
 _ROLLING_BACK = "mendq.heal.rollback"
 _INTERRUPTIONS = "tests.heal.test_interruptions"
 _FIXING = "tests.heal.test_assess"
@@ -55,7 +56,7 @@ WRITES = (
             _CLAIMS, "_spend_a_write", "writes < :most", "writes <= :most"),
         Mutant("a write is made without a snapshot to go back to", _CLAIMS,
             "claim_parts",
-            '(_keep_snapshot(claim, snapshot), _held("its snapshot is being written")),',
+            '(_keep_snapshot(claim, snapshot), Retry("claimed", "its snapshot is being written")),',
             ""),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode if self._names(queue_name) else None", "self.mode"),
@@ -69,9 +70,10 @@ WRITES = (
     )),
     Selection((
         "tests.heal.test_approve::test_another_plan_than_the_approved_one_is_not_carried_out",
-        "tests.heal.test_owners::test_settings_that_no_longer_let_it_end_it_unwritten",
-        ("tests.heal.test_owners::test_heal_writes_nothing_that_another_owns_and_opens_the_case_as_"
-        "approved"),
+        ("tests.follow_up.test_follow_up::"
+        "test_a_queue_that_is_no_longer_to_be_healed_is_left_alone"),
+        ("tests.heal.test_restore_policy::"
+        "test_settings_may_let_it_act_by_itself_through_the_owner_alone"),
     ), (
         Mutant("another plan than the approved one is written", "mendq.heal.decide",
             "_plan_again", "_documents(plan.steps) != case.steps", "not plan.steps"),
@@ -89,7 +91,7 @@ WRITES = (
         Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
             "entry.claims_now or case.at", "case.at"),
     )),
-    Selection(("tests.heal.test_freeze",), (
+    Selection(("tests.aws.test_freeze",), (
         Mutant("a calendar that cannot be read freezes nothing", _FREEZE, "closed_calendars",
             'return f"the change calendar cannot be read ({type(error).__name__})"',
             "return None if error else ''"),
@@ -123,8 +125,12 @@ WRITES = (
         Mutant("a rollback takes a later case's value away", _ROLLING_BACK, "_Asked.refusal",
             "if not other.is_open(self.context.now, self.context.settings.timing):",
             "if other.is_open(self.context.now, self.context.settings.timing):"),
-        Mutant("a fix that was rolled back is made again at once", _ROLLBACK, "records_after",
-            "overridden_until=until,", "overridden_until=case.at,"),
+        Mutant("a fix that was rolled back is made again at once", _VIEW,
+            "CaseStoreView.records_after", "overridden_until=until,",
+            "overridden_until=case.at,"),
+        Mutant("nobody is told that a symptom shows again after a rollback", _VIEW,
+            "CaseStoreView.records_after", "owes_a_notification=True",
+            "owes_a_notification=False"),
     )),
     Selection(("tests.heal.test_undo",), (
         Mutant("a rollback overwrites what a person set since", _ROLLBACK, "_undo",
@@ -154,7 +160,5 @@ WRITES = (
             "if snapshot else None", "if not snapshot and snapshot else None"),
         Mutant("a redrive goes on after it was taken back", _ROLLBACK, "_undo",
             "if written.goes_on:", "if written.goes_on and kind is None:"),
-        Mutant("nobody is told that a symptom shows again after a rollback", _ROLLBACK,
-            "records_after", "owes_a_notification=True", "owes_a_notification=False"),
     )),
 )  # fmt: skip

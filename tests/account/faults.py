@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
 
-from tests.heal.conftest import Account, every_client
+from tests.account.account import Account, every_client
 
 # The intake queue delivers again after its visibility timeout.
 REDELIVERED_AFTER_MINUTES = 7

@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 from mendq.aws.recent_changes import CHANGES, MOST_PAGES, changes_since
 from mendq.model.policy import QueueChange
 from mendq.model.queue import public_url
-from tests.heal.answers import answer_instead
+from tests.account.answers import answer_instead
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, event, identity_of
 

@@ -1,13 +1,16 @@
-"""AWS clients that tests take over from each other: making them outlasts most of what they do."""
+"""What moto and botocore make or work out anew for each test, kept: it outlasts what they do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import boto3
+from botocore import compat, hooks, useragent
 from botocore.config import Config
+from moto.core import responses
+from moto.sqs import models
 
 _REGISTERING = ("register", "register_first", "register_last", "unregister")
 
@@ -58,3 +61,19 @@ class RetainedSession:
     @cached_property
     def _own(self) -> boto3.Session:
         return boto3.Session(region_name=self.region_name)
+
+
+_OF_ITS_ARGUMENTS_ALONE = (
+    (compat, "accepts_kwargs"),
+    (hooks, "accepts_kwargs"),
+    (useragent, "sanitize_user_agent_string_component"),
+    (responses, "camelcase_to_underscores"),
+    (responses, "method_names_from_class"),
+    (models, "camelcase_to_underscores"),
+)
+
+
+def remember() -> None:
+    """Once per process."""
+    for module, name in _OF_ITS_ARGUMENTS_ALONE:
+        setattr(module, name, cache(getattr(module, name)))
