@@ -12,11 +12,11 @@ from moto.dynamodb.models import dynamodb_backends
 
 from mendq.redrive import redrive
 from mendq.redrive.machine import RedriveSituation
-from mendq.redrive.messages import Message
+from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import RedriveProgress, RedriveQueues
 from mendq.redrive.reads import situation_of
-from mendq.redrive.send_batches import Destination, FifoOrder, MoveResult
+from mendq.redrive.send_batches import Destination, FifoOrder
 from mendq.redrive.store import RedriveStore
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.prove.memory_cloud import Cloud

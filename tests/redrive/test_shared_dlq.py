@@ -70,13 +70,6 @@ def test_twenty_sources_make_one_proposal_and_one_page(scanned: Scanning) -> Non
     assert len(cases(scanned)) == 1
 
 
-def test_the_queue_whose_mode_goes_furthest_speaks_for_all(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, {"a": "observe", "b": "propose", "c": "propose"})
-    scanned.scan()
-    (case,) = cases(scanned)
-    assert (case["to"], case["queue_arn"]) == ("proposed", queues[1])
-
-
 def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> None:
     """The queue would take in the whole backlog of that one."""
     queues, _ = sharing(scanned, {"a": "heal", "b": "heal"})
@@ -104,18 +97,6 @@ def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -
     assert first["case_id"] in outcome.refusal.reason
     assert len(cases(scanned)) == 1
     assert len(scanned.account.pages()) == 1
-
-
-def test_the_queue_with_the_open_case_goes_on_speaking(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, {"b": "heal"})
-    scanned.scan()
-    assert len(cases(scanned)) == 1
-    naming(scanned, "a")
-    scanned.account.later(days=1)
-    scanned.scan()
-    named = [arn for arn, symptom in scanned.named() if symptom == SYMPTOM]
-    assert named in ([], queues), "never the other"
-    cases(scanned)
 
 
 PREFIX = "arn:aws:sqs:us-east-1:123456789012:"

@@ -82,12 +82,6 @@ def test_poison_ends_in_quarantine_and_the_rest_is_handled(here: Redriving) -> N
     assert (here.progress.moved, here.progress.returned) == (60, len(poison))
 
 
-def test_what_somebody_put_there_stays_and_the_rest_goes(here: Redriving) -> None:
-    assert ended(here.begun(*texts(4), "stranger")) is State.VERIFIED
-    assert here.bodies(here.dlq) == {"stranger"}
-    assert "1 cannot go back there" in here.progress.because
-
-
 def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(here: Redriving) -> None:
     here.begun(*texts(10))
     here.send("again", **{REDRIVE_COUNT: MessageAttribute("Number", "3").document()})
@@ -97,16 +91,12 @@ def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(here: R
     assert here.bodies(here.quarantine) == {"again"}
 
 
-def test_a_message_that_can_bear_no_mark_is_known_by_its_fingerprint(here: Redriving) -> None:
-    here.begun()
-    here.send("full", **TEN)
+def test_a_message_that_can_bear_no_mark_stays_and_the_rest_goes(here: Redriving) -> None:
+    here.begun(*texts(4), "stranger").send("full", **TEN)
     here.account.later(minutes=1)
-    here.tick()
-    assert len(here.progress.fingerprints) == 1
-    here.minutes(5, frozenset({"full"}))
-    assert here.state is State.ESCALATED
-    assert here.bodies(here.quarantine) == {"full"}
-    assert not here.progress.fingerprints, "it is back"
+    assert ended(here) is State.VERIFIED
+    assert here.bodies(here.dlq) == {"stranger", "full"}
+    assert "2 cannot go back there" in here.progress.because
 
 
 FORBIDS: dict[str, Callable[[Redriving], object]] = {
@@ -128,47 +118,39 @@ FORBIDS: dict[str, Callable[[Redriving], object]] = {
 
 @pytest.mark.parametrize("how", FORBIDS)
 def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None:
-    here.begun(*texts(30))
+    here.begun(*texts(9))
     FORBIDS[how](here)
-    assert here.tick().redriven == 0
+    answer = here.tick()
+    assert (answer.redriven, here.progress.moved) == (0, 0)
     assert here.state is (State.APPLIED if how == "frozen" else State.ESCALATED)
     here.refusals.clear()
-    assert len(here.bodies(here.dlq)) == 30
+    assert len(here.bodies(here.dlq)) == 9
+    if how == "frozen":
+        assert "an incident" in answer.document()["reason"]
+        here.freeze(thaw=True)
+        assert ended(here) is State.VERIFIED
 
 
-def test_after_the_thaw_it_goes_on(here: Redriving) -> None:
-    here.begun(*texts(10)).freeze()
-    assert "an incident" in here.tick().document()["reason"]
-    here.freeze(thaw=True)
-    assert ended(here) is State.VERIFIED
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "CANCELLING", "SOMETHING_NEW"])
+@pytest.mark.parametrize("status", ["RUNNING", "SOMETHING_NEW"])
 def test_somebody_else_s_task_is_waited_for_and_left_alone(here: Redriving, status: str) -> None:
-    here.begun(*texts(30)).tasks.append({"Status": status})
-    for _ in range(8):
+    here.begun(*texts(9)).tasks.append({"Status": status})
+    for _ in range(7):
         assert here.tick().redriven == 0
         here.account.later(minutes=1)
-    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 30)
+    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 9)
     assert "somebody else's message movement task" in here.progress.because
     here.tasks[:] = [{"Status": "COMPLETED"}]
-    assert ended(here) is State.VERIFIED
+    assert here.tick().redriven == 5
 
 
-def test_taken_back_it_halts_even_in_a_freeze(here: Redriving) -> None:
-    here.begun(*texts(30)).tick()
+def test_only_true_stops_it_and_that_even_in_a_freeze(here: Redriving) -> None:
+    here.begun(*texts(9)).tick(cancel="true")
+    assert not here.progress.is_over
     here.freeze()
     for _ in range(2):
         assert here.tick(cancel=True).refusal is None
     assert here.progress.because == "a person took it back"
-    assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 25)
-
-
-@pytest.mark.parametrize("word", ["true", 1, None, False])
-def test_only_true_stops_it(here: Redriving, word: object) -> None:
-    progress = here.begun("a").tick(cancel=word).progress
-    assert progress is not None
-    assert not progress.is_over
+    assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 4)
 
 
 def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
@@ -210,16 +192,16 @@ def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_at_any_call_no_message_is_lost(here: Redriving, kind: str) -> None:
     """At later and later calls of tick after tick, through canary, soak and ramp."""
-    here.begun(*texts(60), bounds=LATE).deleted = 300
+    here.begun(*texts(40), bounds=LATE).deleted = 300
     handled, struck = set[str](), set[str]()
-    for strike_at in range(9, 30, 2):
+    for strike_at in range(9, 30, 3):
         fault = Fault(here.account, kind, strike_at)
         with suppress(Killed, FactsUnavailable, CaseStoreUnavailable):
             here.tick()
         fault.leave()
         here.account.later(minutes=4)
         handled |= here.consume()
-        assert set(texts(60)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
+        assert set(texts(40)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
         struck.add(fault.call)
     assert len(struck - {""}) > 2
     assert ended(here, 60) in {State.VERIFIED, State.ESCALATED}
@@ -256,39 +238,32 @@ def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     assert here.progress.returned <= 3
 
 
-@pytest.mark.parametrize("messages", [3, 30])
-def test_messages_that_sqs_refuses_are_reported_after_an_hour(
-    here: Redriving, messages: int
-) -> None:
-    here.begun(*texts(messages))
+def test_messages_that_sqs_refuses_are_reported_after_an_hour(here: Redriving) -> None:
+    here.begun(*texts(9))
     here.refuse("SendMessageBatch", "AccessDenied", "no kms:GenerateDataKey")
     assert ended(here, 9) is State.ESCALATED
     assert (len(here.pages), here.progress.current.number) == (1, 0)
     assert "kms:GenerateDataKey" in here.progress.because
-    assert len(here.bodies(here.dlq)) == messages
+    assert len(here.bodies(here.dlq)) == 9
 
 
 def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -> None:
     here.begun(*texts(10), "bad")
     here.refuse("SendMessageBatch", "InvalidMessageContents", "U+FFFE", about="'bad'")
     assert ended(here) is State.ESCALATED
-    assert here.progress.moved == 10
-    assert here.bodies(here.dlq) == {"bad"}
+    assert (here.progress.moved, here.bodies(here.dlq)) == (10, {"bad"})
     assert "U+FFFE" in here.progress.because
 
 
-def _lose(here: Redriving) -> None:
+def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
+    here.begun(*texts(9))
+    here.account.set_visibility(here.source, 300)
     error = ReadTimeoutError(endpoint_url="moto")
     here.refusals.append(lambda call, _: error if call == "SendMessageBatch" else None)
-
-
-def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
-    here.begun(*texts(30))
-    here.account.set_visibility(here.source, 300)
-    _lose(here)
     here.tick()
     here.refusals.clear()
-    assert ended(here, 120) is State.VERIFIED
+    here.account.later(minutes=18)
+    assert ended(here, 60) is State.VERIFIED
 
 
 @pytest.mark.parametrize("name", ["orders-dlq", "orders"])
@@ -311,11 +286,8 @@ VICTIM = "arn:aws:sqs:us-east-1:123456789012:victim"
     "over",
     [
         {"current": {"size": "5"}},
-        {"moved": -(10**9)},
         {"queues": {"dlq_arn": f"{VICTIM}-dlq"}},
         {"queues": {"source_arn": VICTIM}},
-        "",
-        "null",
         "{",
     ],
 )
@@ -345,12 +317,9 @@ def test_a_damaged_progress_halts_it_with_a_page(
 @pytest.mark.parametrize(
     ("code", "status", "passes"),
     [
-        ("OverLimit", 400, True),
         ("KmsThrottled", 400, True),
-        ("RequestThrottled", 403, True),
         ("SomethingNew", 503, True),
         ("AccessDenied", 403, False),
-        ("KmsDisabled", 400, False),
     ],
 )
 def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
@@ -370,9 +339,7 @@ def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
 @pytest.mark.parametrize(
     "request_of",
     [
-        None,
         "x",
-        [{}],
         {"cancel": True},
         {"queue_arn": "orders", "symptom": "dlq_messages_waiting", "case_id": "c"},
         {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders-dlq"},
@@ -383,15 +350,7 @@ def test_what_is_no_request_about_a_case_is_nobody_s(here: Redriving, request_of
         redrive(request_of, here.run())
 
 
-@pytest.mark.parametrize(
-    "states",
-    [
-        (State.PROPOSED,),
-        (State.PROPOSED, State.DECLINED),
-        (State.APPLIED, State.VERIFIED),
-        (State.APPLIED, State.ROLLED_BACK),
-    ],
-)
+@pytest.mark.parametrize("states", [(State.PROPOSED,), (State.APPLIED, State.ROLLED_BACK)])
 def test_of_a_case_that_is_not_applied_no_message_goes(
     here: Redriving, states: tuple[State, ...]
 ) -> None:
@@ -399,8 +358,7 @@ def test_of_a_case_that_is_not_applied_no_message_goes(
     case = here.case(*states)
     for more in ({}, {"cancel": True}):
         assert redrive({**request_about(case), **more}, here.run()).case is None
-    assert here.waiting(here.source) == 0
-    assert here.newest() == case
+    assert (here.waiting(here.source), here.newest()) == (0, case)
 
 
 def test_an_approved_case_is_taken_up_and_no_message_goes(here: Redriving) -> None:

@@ -25,12 +25,12 @@ from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
-from mendq.redrive.messages import Message, hopped
+from mendq.redrive.messages import Message, MoveResult, hopped
 from mendq.redrive.mover import MessageMover, message_of
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import Ticked, redrive
-from mendq.redrive.send_batches import Destination, MoveResult
+from mendq.redrive.send_batches import Destination
 from tests.heal.answers import answered
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import context_of

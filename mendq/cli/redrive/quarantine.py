@@ -5,34 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from mendq.aws.errors import QueueGone, looking
-from mendq.aws.queue import attributes_of, queue_url
+from mendq.aws.errors import looking
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
 from mendq.cli.account import Account
 from mendq.cli.command_group import CommandGroup
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.output import Output, Yes, age, minute, require_answer, table
+from mendq.cli.output import Output, age, table
 from mendq.cli.queues import managed_queues
+from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.preview import Selection
-from mendq.cli.redrive.redrive import (
-    DryRun,
-    EveryMessage,
-    Limit,
-    Rate,
-    WhereText,
-    chosen_by,
-    send_back,
+from mendq.cli.redrive.redrive import send_back
+from mendq.cli.redrive.route import (
+    Queue,
+    Route,
+    find_queue,
+    quarantine_named,
+    route_out_of,
+    with_remedies,
 )
-from mendq.cli.redrive.route import Queue, Route, quarantine_named, route_out_of, with_remedies
-from mendq.cli.redrive.work import rate_of
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
@@ -45,6 +44,7 @@ _MOST_VALUE = 60
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
 ]
+File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
 quarantine = typer.Typer(
     name="quarantine",
@@ -75,10 +75,8 @@ class Quarantine:
     @property
     def expires_by(self) -> datetime | None:
         """When SQS has deleted the first message, at the latest."""
-        retained = self.queue.attributes.get("MessageRetentionPeriod")
-        if self.oldest_at is None or retained is None:
-            return None
-        return self.oldest_at + timedelta(seconds=int(retained))
+        retained = timedelta(seconds=int(self.queue.attributes["MessageRetentionPeriod"]))
+        return self.oldest_at and self.oldest_at + retained
 
     def document(self) -> dict[str, object]:
         return {
@@ -128,14 +126,8 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
         there = {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", [])}
     for each in managed_queues(account):
         arn = arn_of_quarantine(each.queue_arn)
-        if parts_of(arn).name not in there:
-            continue
-        try:
-            found = attributes_of(account.clients, arn)
-        except QueueGone:
-            continue
-        queue = Queue(arn, queue_url(account.clients, arn), found)
-        yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
+        if parts_of(arn).name in there and (queue := find_queue(account, arn)):
+            yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
 
 
 def _oldest_at(account: Account, queue: Queue, now: datetime) -> datetime | None:
@@ -195,7 +187,7 @@ def _show(out: Output, message: Message, now: datetime, *, with_body: bool) -> N
     else:
         out.under(plain(retained.why, 400))
         count, case = counted(retained.redrive_count, "time"), plain(retained.case, 80)
-        out.under(f"here since {_moment(retained.at)}, sent back {count}, {case}")
+        out.under(f"here since {plain(retained.at, 40)}, sent back {count}, {case}")
     group = f", group {value(message.group_id, _MOST_VALUE)}" if message.group_id else ""
     size = counted(message.size_bytes, "byte")
     receives = counted(message.receive_count, "receive")
@@ -212,35 +204,12 @@ def _show(out: Output, message: Message, now: datetime, *, with_body: bool) -> N
         out.whole(plain(message.body, _MOST_BODY), "", indent=2)
 
 
-def _moment(written: str) -> str:
-    """A mark is a sender's text as well, once it was sent again."""
-    try:
-        return minute(datetime.fromisoformat(written).astimezone(UTC))
-    except (ValueError, OverflowError):
-        return plain(written, 40)
-
-
 @quarantine.command("return")
 @with_invocation
-def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
-    call: Invocation,
-    queue: Named,
-    expression: WhereText = None,
-    every: EveryMessage = False,
-    limit: Limit = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> Exit:
+@choosing
+def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in."""
-    chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
-    require_answer(yes=yes or dry_run)
-
-    def look() -> Route:
-        return route_out_of(call.account, queue)
-
-    work = send_back(call, look, chosen, limit, per_second, _retained_for)
-    return work.carry_out(dry_run=dry_run, yes=yes)
+    return send_back(call, choice, partial(route_out_of, call.account, queue), _retained_for)
 
 
 def _retained_for(message: Message) -> str | None:
@@ -251,23 +220,14 @@ def _retained_for(message: Message) -> str | None:
 
 @quarantine.command("drop")
 @with_invocation
-def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
-    call: Invocation,
-    queue: Named,
-    expression: WhereText = None,
-    every: EveryMessage = False,
-    limit: Limit = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Where they are written first; a new file here.")
-    ] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> Exit:
+@choosing
+def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them."""
-    chosen, now = chosen_by(expression, every=every), datetime.now(UTC)
-    require_answer(yes=yes or dry_run)
-    found = quarantine_named(call.account, queue)
-    selection = Selection(chosen, found.arn, is_sole_source=True, now=now, died_in=lambda _: None)
+    now, found = datetime.now(UTC), quarantine_named(call.account, queue)
+    selection = Selection(choice.messages, found.arn, is_sole_source=True, now=now, died_in=_nobody)
     path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
-    work = Drop(call, Route(found, found), selection, limit, None, path)
-    return work.carry_out(dry_run=dry_run, yes=yes)
+    return Drop(call, Route(found, found), selection, choice, path).carry_out()
+
+
+def _nobody(_message: Message) -> None:
+    """Whoever drops messages drops those of any source."""

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.redrive import quarantine as command
 from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINED
@@ -104,7 +103,7 @@ def test_a_peek_shows_why_and_no_body(queues: Dlq, named: str) -> None:
     assert found["source_arn"] == queues.source
     assert "body" not in found
     shown = queues.operator.mendq("quarantine", "peek", named).output
-    for says in ("came back", "since 2026-11-21 20:00 UTC", "type = order"):
+    for says in ("came back", "since 2026-11-21T20:00:00", "type = order"):
         assert says in shown
     assert "4111" not in shown
     assert queues.ids(queues.messages) == {message_id}, "it is visible again"
@@ -175,41 +174,24 @@ def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
 
 
 @pytest.mark.parametrize("is_between", [False, True])
-@pytest.mark.parametrize("what", ["redrive_running", "redrive_off"])
-def test_what_forbids_a_return_forbids_it_whenever_it_came(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str, *, is_between: bool
+def test_a_redrive_of_mendq_s_own_forbids_a_return_whenever_it_came(
+    queues: Dlq, monkeypatch: pytest.MonkeyPatch, *, is_between: bool
 ) -> None:
+    """One that dies again would be taken for one of those."""
     ids = {_keep(queues)}
 
     def come(*_: object, **__: object) -> None:
-        if what == "redrive_running":
-            queues.redrive_in(Stage.SOAK)
-        else:
-            queues.operator.aws.tag(queues.source, **{"mendq:redrive": "off"})
+        queues.redrive_in(Stage.SOAK)
 
     if is_between:
         monkeypatch.setattr(work, "confirm", come)
     else:
         come()
     arguments = ("--all",) if is_between else ALL
-    assert _quarantine(queues, "return", *arguments, code=1)["error"]["code"] == what
+    error = _quarantine(queues, "return", *arguments, code=1)["error"]
+    assert error["code"] == "redrive_running"
     assert queues.seen(queues.source) == []
     assert queues.ids(queues.messages) == ids
-
-
-def test_mendq_s_own_redrive_waits_while_messages_return(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _keep(queues)
-    put, found = MessageMover.put, list[object]()
-
-    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
-        found.append(queues.claimed())
-        return put(mover, messages, to)
-
-    monkeypatch.setattr(MessageMover, "put", watched)
-    assert _quarantine(queues, "return", *ALL)["moved"] == 1
-    assert found == [None]
 
 
 def test_what_is_dropped_lies_in_a_file_whole(queues: Dlq, path: Path) -> None:
@@ -254,7 +236,6 @@ def test_a_file_that_is_there_is_not_written_over(queues: Dlq, path: Path, is_li
         path.write_text("mine")
     said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
     assert "cannot be made: there is one, and it is not written over; --file names another" in said
-    assert "before any is deleted" not in said
     assert is_link or path.read_text() == "mine"
     assert queues.ids(queues.messages) == ids
 
@@ -354,15 +335,13 @@ def test_a_delete_that_sqs_does_not_take_is_said(
     assert queues.ids(queues.messages) == ids
 
 
-@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
+@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "drop")])
 def test_a_freeze_is_said_and_holds_nobody(queues: Dlq, words: tuple[str, ...], path: Path) -> None:
     queues.write("died", queue=queues.dlq)
     _keep(queues)
     file = ("--file", str(path)) if words[-1] == "drop" else ()
-    arguments = (*words, "orders", "--all")
-    assert "changes are frozen by" not in queues.said(*arguments, "--dry-run")
     queues.operator.json("freeze", "a fire", "--yes")
-    said = queues.said(*arguments, "--yes", *file)
+    said = queues.said(*words, "orders", "--all", "--yes", *file)
     assert "changes are frozen by" in said
     assert "a fire. That holds Mendq; this is by your hand" in said
     assert ("1 message sent back" in said) is (words[-1] != "drop")
@@ -375,8 +354,3 @@ def test_where_nobody_can_be_asked_no_message_is_looked_at(
     queues.refused["ReceiveMessage"] = ("AccessDenied", "nobody is to look")
     error = queues.operator.json(*words, "orders", "--all", code=2)["error"]
     assert "--yes confirms" in error["message"]
-
-
-def test_the_commands_are_listed_once() -> None:
-    names = [each.name for each in command.quarantine.registered_commands]
-    assert names == ["list", "peek", "return", "drop"]
