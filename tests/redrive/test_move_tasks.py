@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.queue import Redrive
-from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 RACE = "visibility_timeout_too_short"
 VISIBILITY = "30"
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 def racing(scanned: Scanning) -> tuple[str, str]:

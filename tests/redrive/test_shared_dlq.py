@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,15 +14,9 @@ from mendq.heal.batch import heal_findings
 from mendq.heal.repeats import one_for_each, silent_for, with_others
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
-from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 SYMPTOM = "dlq_missing"
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 def sharing(scanned: Scanning, tags: Mapping[str, str]) -> tuple[list[str], str]:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
 from mendq.heal.context import request_about
 from mendq.model.case import State
-from mendq.redrive.messages import REDRIVE_COUNT, MessageAttribute, quarantine_reason
+from mendq.redrive.messages import MessageAttribute, quarantine_reason
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.store import redrive_key
@@ -71,24 +71,6 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     before = here.progress
     assert redrive(request_about(outcome.case), here.run()).refusal is not None
     assert here.progress == before
-
-
-def test_poison_ends_in_quarantine_and_the_rest_is_handled(here: Redriving) -> None:
-    poison = frozenset(texts(60)[::7])
-    here.begun(*texts(60), bounds=LATE).minutes(40, poison)
-    assert here.state is State.VERIFIED
-    assert here.bodies(here.quarantine) == poison
-    assert here.bodies(here.dlq) == set()
-    assert (here.progress.moved, here.progress.returned) == (60, len(poison))
-
-
-def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(here: Redriving) -> None:
-    here.begun(*texts(10))
-    here.send("again", **{REDRIVE_COUNT: MessageAttribute("Number", "3").document()})
-    outcome = here.tick()
-    assert (outcome.redriven, outcome.quarantined) == (5, 1)
-    assert ended(here) is State.VERIFIED
-    assert here.bodies(here.quarantine) == {"again"}
 
 
 def test_a_message_that_can_bear_no_mark_stays_and_the_rest_goes(here: Redriving) -> None:
@@ -166,22 +148,6 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
     assert here.tick().redriven == 5
 
 
-def test_a_run_that_lost_its_claim_writes_nothing(here: Redriving) -> None:
-    here.begun(*texts(10)).tick()
-    slow, quick = here.run(), here.run()
-    claimed = slow.redrives.claim(here.dlq, slow.owner, here.account.now)
-    later = here.account.now + timedelta(seconds=91)
-    assert quick.redrives.claim(here.dlq, quick.owner, later) is not None
-    assert claimed is not None
-    assert claimed.progress is not None
-    before = here.progress
-    with pytest.raises(CaseMoved):
-        slow.redrives.save(claimed.progress, slow.owner)
-    slow.redrives.release(here.dlq, slow.owner)
-    assert here.progress == before
-    assert slow.redrives.claim(here.dlq, slow.owner, later) is None
-
-
 def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
     here.begun(*texts(10))
     outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
@@ -236,15 +202,6 @@ def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     assert (here.taken < 3) is is_soon
     assert (len(here.pages), here.progress.moved) == (1, 5)
     assert here.progress.returned <= 3
-
-
-def test_messages_that_sqs_refuses_are_reported_after_an_hour(here: Redriving) -> None:
-    here.begun(*texts(9))
-    here.refuse("SendMessageBatch", "AccessDenied", "no kms:GenerateDataKey")
-    assert ended(here, 9) is State.ESCALATED
-    assert (len(here.pages), here.progress.current.number) == (1, 0)
-    assert "kms:GenerateDataKey" in here.progress.because
-    assert len(here.bodies(here.dlq)) == 9
 
 
 def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-
-import pytest
 
 from mendq.cases.transactions import Entry
 from mendq.cases.view import CaseStoreView
@@ -17,16 +14,10 @@ from mendq.model.case import Case, State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 WAITING = "dlq_messages_waiting"
 A_DAY = 86_400
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 def messages(scanned: Scanning, name: str = "orders", days: int = 14) -> tuple[str, str]:
@@ -146,7 +137,13 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     (made,) = opened(scanned)
     assert made["to"] == "approved", "settings let it be done without a person"
     scanned.account.later(minutes=1)
-    request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
+    dead, now = made["queue_arn"], scanned.account.now
+    scanned.count(dead, now - timedelta(minutes=5), deleted=1, visible=2)
+    request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is not None
+    assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None), "it waits"
+    scanned.account.later(minutes=16)
     outcome = take_up(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is None
     assert outcome.case is not None
@@ -156,32 +153,3 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     attributes = scanned.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
-
-
-def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
-    """What is asked of the redrive once a person has approved it, and the messages' queue."""
-    _, dead = waiting(scanned)
-    let_it(scanned)
-    (made,) = opened(scanned)
-    scanned.account.later(minutes=20)
-    return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
-
-
-def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(
-    scanned: Scanning,
-) -> None:
-    """As `mendq redrive --limit 1` does, before one believes in the rest."""
-    request, dead = approved(scanned)
-    scanned.count(dead, scanned.account.now - timedelta(minutes=5), deleted=1, visible=2)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.refusal is not None
-    assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None)
-    retained = scanned.account.run().case_store.look(dead, WAITING, ("Dlq",))
-    assert retained.case is not None
-    assert retained.case.state is State.APPROVED, "it has not expired"
-    assert retained.hold_up is not None
-    assert retained.hold_up.code == "messages_are_taken"
-    scanned.account.later(minutes=16)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.case is not None
-    assert outcome.case.state is State.APPLIED

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -35,12 +35,13 @@ from mendq.cli.redrive.route import (
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
-from mendq.notifications.text import counted, plain, value
+from mendq.notifications.text import plain, value
 from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message, quarantine_reason
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
 _MOST_VALUE = 60
+_SHOWN_APART = ("message_id", "attributes", "body")
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
 ]
@@ -162,7 +163,7 @@ def peek(
 
     To look at a message is to receive it, so its receive count rises.
     """
-    now, found = datetime.now(UTC), quarantine_named(call.account, queue)
+    found = quarantine_named(call.account, queue)
     route = Route(found, found)
     with (
         call.out.waiting("looking at messages"),
@@ -170,38 +171,27 @@ def peek(
         route.mover(call.account) as mover,
     ):
         messages = mover.take(limit)
-    call.out.document([document_of(each, with_body=bodies) for each in messages])
-    for each in messages:
-        _show(call.out, each, now, with_body=bodies)
+    documents = [document_of(each, with_body=bodies) for each in messages]
+    call.out.document(documents)
+    for each, document in zip(messages, documents, strict=True):
+        _show(call.out, each, document)
     shown, hidden = len(messages), found.unseen(len(messages))
     more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
     there = f"{shown:,} of about {max(shown, found.waiting):,} messages in {found.name}"
     call.out.say(f"{there}{more}", "dim")
 
 
-def _show(out: Output, message: Message, now: datetime, *, with_body: bool) -> None:
-    retained = quarantine_reason(message)
+def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     out.say(message.message_id, "bold")
-    if retained is None:
+    if document["why"] is None:
         out.under("why it is here is not known: it bears no mark of Mendq's", "yellow")
-    else:
-        out.under(plain(retained.why, 400))
-        count, case = counted(retained.redrive_count, "time"), plain(retained.case, 80)
-        out.under(f"here since {plain(retained.at, 40)}, sent back {count}, {case}")
-    group = f", group {value(message.group_id, _MOST_VALUE)}" if message.group_id else ""
-    size = counted(message.size_bytes, "byte")
-    receives = counted(message.receive_count, "receive")
-    out.under(f"{age(message.sent_at, now)} old, {size}, {receives}{group}", "dim")
+    said = {name: found for name, found in document.items() if name not in _SHOWN_APART and found}
+    out.lines((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
     for name, each in message.attributes.items():
-        if name in (REDRIVE_COUNT, QUARANTINED):
-            continue
-        if isinstance(each.value, bytes):
-            words = f"({counted(len(each.value), 'byte')})"
-        else:
-            words = value(each.value, _MOST_VALUE) or '""'
-        out.under(f"{plain(name, _MOST_VALUE)} = {words}", "dim")
-    if with_body:
-        out.whole(plain(message.body, _MOST_BODY), "", indent=2)
+        if name not in (REDRIVE_COUNT, QUARANTINED):
+            out.under(f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim")
+    if body := document.get("body"):
+        out.whole(plain(body, _MOST_BODY), "", indent=2)
 
 
 @quarantine.command("return")
