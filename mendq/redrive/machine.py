@@ -47,11 +47,6 @@ class Blocked:
     because: str = ""
     for_good: bool = False
 
-    @property
-    def for_now(self) -> str:
-        """Why it cannot be done for now: that may pass."""
-        return "" if self.for_good else self.because
-
     def __or__(self, other: Blocked) -> Blocked:
         """The first that lasts, else the first."""
         return other if not self.because or (other.for_good and not self.for_good) else self
@@ -215,7 +210,7 @@ def foreign_task(seen: RedriveSituation) -> bool:
 
 def not_sampled(seen: RedriveSituation) -> bool:
     """no sample was taken at this tick, and one can be"""
-    return seen.sample is None and not seen.blocked.for_now
+    return seen.sample is None and not seen.blocked.because
 
 
 def too_many_back(seen: RedriveSituation) -> bool:
@@ -226,7 +221,7 @@ def too_many_back(seen: RedriveSituation) -> bool:
 
 def blocked_for_now(seen: RedriveSituation) -> bool:
     """it cannot see what it has to, or keep apart what came back"""
-    return bool(seen.blocked.for_now)
+    return bool(seen.blocked.because)
 
 
 def nothing_left(seen: RedriveSituation) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from mendq.cases.transactions import Entry
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import take_up
-from mendq.model.case import Case, State
+from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
@@ -20,46 +22,40 @@ WAITING = "dlq_messages_waiting"
 A_DAY = 86_400
 
 
-def messages(scanned: Scanning, name: str = "orders", days: int = 14) -> tuple[str, str]:
-    """A queue and its DLQ, in which two messages lie."""
-    retained = str(days * A_DAY)
-    dead = scanned.account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
-    redrive = Redrive(dead, 5).text
-    source = scanned.account.queue(name, tag="heal", RedrivePolicy=redrive)
-    for body in ("one", "two"):
-        sqs = scanned.account.clients.sqs
-        sqs.send_message(QueueUrl=scanned.account.url(dead), MessageBody=body)
-    return source, dead
+def waiting(
+    scanned: Scanning,
+    days: int = 14,
+    hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
+    cause: str = "visibility_timeout_too_short",
+    *,
+    is_handled: bool = True,
+) -> dict[str, tuple[str, str]]:
+    """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
+    account, made = scanned.account, dict[str, tuple[str, str]]()
+    for name in hours_old:
+        retained = str(days * A_DAY)
+        dead = account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
+        source = account.queue(name, tag="heal", RedrivePolicy=Redrive(dead, 5).text)
+        made[name] = source, dead
+        for body in ("one", "two"):
+            account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody=body)
+    account.later(days=1)
+    for name, (source, dead) in made.items():
+        fixed = case(cause, State.APPLIED, State.WATCHING, queue_arn=source)
+        fixed = replace(fixed, at=account.now, opened_at=account.now)
+        until = account.now + timedelta(days=2)
+        account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, {}, until))
+        lies_there(scanned, dead, hours_old[name], source * is_handled)
+    return made
 
 
 def lies_there(scanned: Scanning, dead: str, hours_old: float = 5, source: str = "") -> None:
     """What CloudWatch measured of the messages, and how many were deleted at their source."""
     for minutes in (330, 90, 10):
         at = scanned.account.now - timedelta(minutes=minutes)
-        age = int(3600 * hours_old - 60 * minutes)
-        scanned.count(dead, at, visible=2, age=max(age, 0))
+        scanned.count(dead, at, visible=2, age=max(int(3600 * hours_old - 60 * minutes), 0))
         if source:
             scanned.count(source, at, deleted=3_600)
-
-
-def is_fixed(
-    scanned: Scanning, source: str, *states: State, symptom: str = "visibility_timeout_too_short"
-) -> Case:
-    """A case about the source, as the case store keeps it."""
-    made = case(symptom, *(states or (State.APPLIED, State.WATCHING)), queue_arn=source)
-    made = replace(made, at=scanned.account.now, opened_at=scanned.account.now)
-    entry = Entry(made, CaseStoreView(), "o", "o", {}, {}, scanned.account.now + timedelta(days=2))
-    scanned.account.run().case_store.record(entry)
-    return made
-
-
-def waiting(scanned: Scanning, days: int = 14) -> tuple[str, str]:
-    """All that it takes to be found, after a day."""
-    source, dead = messages(scanned, days=days)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source)
-    lies_there(scanned, dead, source=source)
-    return source, dead
 
 
 def opened(scanned: Scanning) -> list[dict[str, Any]]:
@@ -70,13 +66,8 @@ def opened(scanned: Scanning) -> list[dict[str, Any]]:
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
 
 
-def let_it(scanned: Scanning) -> None:
-    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
-    scanned.account.settings = settings
-
-
 def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
-    source, dead = waiting(scanned)
+    ((source, dead),) = waiting(scanned).values()
     (made,) = opened(scanned)
     an_hour_on(scanned.account)
     lies_there(scanned, dead)
@@ -91,10 +82,7 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning
 
 
 def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -> None:
-    source, dead = messages(scanned)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source, symptom="kms_throttled")
-    lies_there(scanned, dead)
+    ((source, dead),) = waiting(scanned, cause="kms_throttled", is_handled=False).values()
     sqs = scanned.account.clients.sqs
     sqs.send_message(QueueUrl=scanned.account.url(source), MessageBody="poison")
     for minutes in (30, 60, 90):
@@ -109,12 +97,7 @@ def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     scanned: Scanning,
 ) -> None:
-    hours = {"a": 3, "b": 5, "c": 4}
-    made = {name: messages(scanned, name) for name in hours}
-    scanned.account.later(days=1)
-    for name, (source, dead) in made.items():
-        is_fixed(scanned, source)
-        lies_there(scanned, dead, hours_old=hours[name])
+    made = waiting(scanned, hours_old={"a": 3, "b": 5, "c": 4})
     scanned.scan()
     announced = [arn for arn, symptom in scanned.named() if symptom == WAITING]
     assert announced == [made[name][1] for name in ("b", "c", "a")]
@@ -133,7 +116,8 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
 def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
     """Else every approval would end as another plan."""
     waiting(scanned, days=5)
-    let_it(scanned)
+    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanned.account.settings = settings
     (made,) = opened(scanned)
     assert made["to"] == "approved", "settings let it be done without a person"
     scanned.account.later(minutes=1)

@@ -120,8 +120,17 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
     out.say(f"{route.messages.name} -> {to}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'message')} seen, {counted(chosen, 'matches', 'match')}{first}")
-    _hidden(out, route, tally)
-    _first_to_expire(out, route, tally)
+    if hidden := route.messages.unseen(seen):
+        # They may match as well, and nobody can look at them now.
+        seconds = counted(int(route.messages.attributes["VisibilityTimeout"]), "second")
+        words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
+        out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
+    if tally.oldest_at is not None:
+        # In colour where there is no time to lose.
+        retained = int(route.messages.attributes["MessageRetentionPeriod"])
+        left = left_of(tally.oldest_at, retained, tally.selection.now)
+        words = f"expires {left}" if left.at_most else "may expire any moment"
+        out.say(f"the oldest {words}", "yellow" if left.is_urgent else "dim")
     if chosen:
         _groups(out, tally)
         out.say("for example", "dim")
@@ -129,16 +138,6 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
             out.whole(each, indent=2)
     notes = (*_of_what_stays(route, tally), *_of_what_goes(route, tally))
     out.lines(("-", "dim", each) for each in notes)
-
-
-def _first_to_expire(out: Output, route: Route, tally: Tally) -> None:
-    """In colour where there is no time to lose."""
-    if tally.oldest_at is None:
-        return
-    retained = int(route.messages.attributes["MessageRetentionPeriod"])
-    left = left_of(tally.oldest_at, retained, tally.selection.now)
-    words = f"the oldest expires {left}" if left.at_most else "the oldest may expire any moment"
-    out.say(words, "yellow" if left.is_urgent else "dim")
 
 
 def _groups(out: Output, tally: Tally) -> None:
@@ -150,16 +149,6 @@ def _groups(out: Output, tally: Tally) -> None:
             shown.add_row("", f"{written}: {others:,} other values")
     if shown.rows:
         out.show(shown)
-
-
-def _hidden(out: Output, route: Route, tally: Tally) -> None:
-    """They may match as well, and nobody can look at them now."""
-    messages = route.messages
-    if hidden := messages.unseen(len(tally.seen)):
-        seconds = int(messages.attributes.get("VisibilityTimeout", "30"))
-        after = f"{counted(seconds, 'second')} after they were received where nobody said otherwise"
-        words = "more are hidden, in somebody else's hand: they can be seen again when that is over"
-        out.say(f"{hidden:,} {words}, {after}", "yellow")
 
 
 def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:

@@ -284,9 +284,7 @@ class _Taking:
             # Of a FIFO queue all at once: the mover keeps each group's order.
             size = len(chosen) if self.is_fifo else self.pace.batch
             for at in range(0, len(chosen), max(1, size)):
-                for moved in self._acted(mover, act, chosen[at : at + size]):
-                    self.done += moved
-                    tell(self.done.tried)
+                self._act(mover, act, tell, chosen[at : at + size])
 
     @property
     def _left(self) -> int:
@@ -311,14 +309,13 @@ class _Taking:
                 found.append(each if is_going else replace(each, body="", attributes={}))
         return found
 
-    def _acted(
-        self, mover: MessageMover, act: Act, going: Sequence[Message]
-    ) -> Iterator[MoveResult]:
+    def _act(self, mover: MessageMover, act: Act, tell: Tell, going: Sequence[Message]) -> None:
         self.pace.before(0 if self.is_fifo else len(going))
         if self.stop.is_set():
             return
         for moved in act(mover, going):
-            yield moved
+            self.done += moved
+            tell(self.done.tried)
             self.pace.before(moved.moved + moved.copied if self.is_fifo else 0)
             if self.stop.is_set():
                 return
