@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 
 from botocore.exceptions import ClientError
 
@@ -73,6 +74,9 @@ class Queue:
         return max(0, self.in_flight - max(0, seen - self.waiting))
 
 
+_ways_of = attrgetter("messages.arn", "source.arn", "others", "dlq_arn")
+
+
 @dataclass(frozen=True)
 class Route:
     """`others` are further queues whose messages die into `messages`.
@@ -101,10 +105,7 @@ class Route:
 
     def require_same(self, now: Route) -> None:
         """Stopped where messages would not go any more from where and to where somebody agreed."""
-        ways, ways_now = (
-            (each.messages.arn, each.source.arn, each.others, each.dlq_arn) for each in (self, now)
-        )
-        if ways != ways_now:
+        if _ways_of(self) != _ways_of(now):
             raise Stopped(
                 f"{self.source.name} has other DLQ messages, or shares them with other queues, "
                 "since you were asked: nothing was moved; look again",

@@ -86,15 +86,14 @@ def test_the_quarantine_whose_messages_expire_first_is_listed_first(operator: Op
     assert "not known" in shown[3]
 
 
-@pytest.mark.parametrize("named", ["orders", "orders-quarantine"])
-def test_a_peek_shows_why_and_no_body(queues: Dlq, named: str) -> None:
+def test_a_peek_shows_why_and_no_body(queues: Dlq) -> None:
     message_id = _keep(queues, {"card": "4111"})
-    (found,) = queues.operator.json("quarantine", "peek", named)
+    (found,) = _quarantine(queues, "peek")
     said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
     assert said.items() <= found.items()
     assert found["source_arn"] == queues.source
     assert "body" not in found
-    shown = queues.operator.mendq("quarantine", "peek", named).output
+    shown = queues.operator.mendq("quarantine", "peek", "orders-quarantine").output
     for says in ("came back", "quarantined at  2026-11-21T20:00:00", "type = order"):
         assert says in shown
     assert "4111" not in shown
@@ -124,18 +123,15 @@ def test_a_peek_counts_what_it_cannot_see(queues: Dlq) -> None:
     assert "kms:Decrypt" in _quarantine(queues, "peek", code=1)["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("named", "says"),
-    [
+def test_what_is_missing_of_a_quarantine_is_said(queues: Dlq) -> None:
+    queues.operator.aws.queue("plain", tag=None)
+    for named, says in (
         ("nope", "there is no queue nope, and no nope-quarantine"),
         ("nope-quarantine", "there is no queue nope-quarantine"),
         ("plain", "plain has no quarantine: there is no plain-quarantine until"),
-    ],
-)
-def test_what_is_missing_of_a_quarantine_is_said(queues: Dlq, named: str, says: str) -> None:
-    queues.operator.aws.queue("plain", tag=None)
-    for words in (("peek", named), ("return", named, *ALL)):
-        assert says in queues.operator.json("quarantine", *words, code=4)["error"]["message"]
+    ):
+        for words in (("peek", named), ("return", named, *ALL)):
+            assert says in queues.operator.json("quarantine", *words, code=4)["error"]["message"]
 
 
 def test_nothing_goes_unasked(queues: Dlq, path: Path) -> None:
@@ -319,10 +315,8 @@ def test_a_freeze_is_said_and_holds_nobody(queues: Dlq, words: tuple[str, ...], 
     assert ("1 message sent back" in said) is (words[-1] != "drop")
 
 
-@pytest.mark.parametrize("words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")])
-def test_where_nobody_can_be_asked_no_message_is_looked_at(
-    queues: Dlq, words: tuple[str, ...]
-) -> None:
+def test_where_nobody_can_be_asked_no_message_is_looked_at(queues: Dlq) -> None:
     queues.refused["ReceiveMessage"] = ("AccessDenied", "nobody is to look")
-    error = queues.operator.json(*words, "orders", "--all", code=2)["error"]
-    assert "--yes confirms" in error["message"]
+    for words in (("redrive",), ("quarantine", "return"), ("quarantine", "drop")):
+        error = queues.operator.json(*words, "orders", "--all", code=2)["error"]
+        assert "--yes confirms" in error["message"]
