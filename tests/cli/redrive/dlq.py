@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from tests.redrive.world import read
 
 # moto says of no message where it died: here an attribute does, which nobody sees.
 DIED_IN = "died-in"
+_NUMBERS = count()
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Dlq:
         given = {name.replace("_", "-"): text for name, text in attributes.items()}
         given = {DIED_IN: self.source, **given}
         text = body if isinstance(body, str) else json.dumps(body)
-        fifo = {"MessageGroupId": group, "MessageDeduplicationId": f"{len(self.ids(arn))}-{text}"}
+        fifo = {"MessageGroupId": group, "MessageDeduplicationId": f"{next(_NUMBERS)}-{text[:60]}"}
         answer = self.sqs.send_message(
             QueueUrl=self.operator.aws.url(arn),
             MessageBody=text,
