@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import jmespath
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -18,7 +17,6 @@ from mendq.redrive.message_filter import (
     LONGEST_EXPRESSION,
     ROOTS,
     Misread,
-    document_of,
     message_filter,
 )
 from mendq.redrive.messages import REDRIVE_COUNT, Message, MessageAttribute
@@ -66,12 +64,6 @@ def test_what_is_missing_or_of_another_kind_matches_neither_way(expression: str)
     assert matches(f"{expression} || receive_count == `4`"), "the other half may still say it"
     assert matches(f"!({expression} && receive_count == `5`)")
     assert not matches(f"!({expression} || receive_count == `5`)")
-
-
-def test_bare_jmespath_would_take_what_we_leave() -> None:
-    expression, message = "body.type != 'order'", Message("m", "{}", NOW)
-    assert jmespath.search(expression, document_of(message, NOW)) is True
-    assert not matches(expression, message)
 
 
 @pytest.mark.parametrize("expression", FILTERS["holds"])
