@@ -72,7 +72,7 @@ def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: Dlq) -> None:
 
 def test_what_is_no_request_moves_nothing(queues: Dlq) -> None:
     ids = {queues.write()}
-    wrong = {
+    wrong: dict[tuple[str, ...], str] = {
         (): "either",
         ("--all", "--where", "receive_count == `1`"): "either",
         ("--where", ""): "--where",
