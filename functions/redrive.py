@@ -27,6 +27,5 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     call.metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
     call.metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
     progress = outcome.progress.document() if outcome.progress else {}
-    progress.pop("fingerprints", None)  # thousands, and of use to the next tick alone
     call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

@@ -7,20 +7,19 @@ conditions and actions stand in docs/redrive-stages.md.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
 
-from mendq.model.case import State
 from mendq.model.dlq import name_of_quarantine
+from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
-from mendq.model.queue import LONGEST_RETENTION_SECONDS, parts_of
+from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
 from mendq.notifications.text import counted
-from mendq.redrive.messages import Message
+from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.progress import (
-    ENDED,
     GOING_ON,
     SENDING,
     DlqSample,
@@ -32,8 +31,6 @@ from mendq.redrive.progress import (
 
 # From one look no more rows than this ever fit one after the other.
 MOST_STEPS = 12
-# Of messages that could bear no mark; an item of the case store holds no more.
-MOST_FINGERPRINTS = 2_000
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
 UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
@@ -50,11 +47,6 @@ class Blocked:
     because: str = ""
     for_good: bool = False
 
-    @property
-    def for_now(self) -> str:
-        """Why it cannot be done for now: that may pass."""
-        return "" if self.for_good else self.because
-
     def __or__(self, other: Blocked) -> Blocked:
         """The first that lasts, else the first."""
         return other if not self.because or (other.for_good and not self.for_good) else self
@@ -63,41 +55,42 @@ class Blocked:
 NOT_BLOCKED = Blocked()
 
 
-@dataclass(frozen=True)
-class SourceState:
-    """The queue that messages go back to: what decides when a poison one is back.
-
-    `deleted_since` are the messages deleted since the last went there; None where nobody asked
-    or CloudWatch does not say.
-    """
-
-    visibility_timeout: int
-    receives: int
-    delay_seconds: int = 0
-    visible: int = 0
-    deletes_per_second: float | None = None
-    deleted_since: int | None = None
+_WAITING = ("", "NotVisible", "Delayed")
 
 
 @dataclass(frozen=True)
 class RedriveSituation:
     """A progress beside what is seen at this tick; `sample` is None until one was taken.
 
-    `waiting` are the messages in the DLQ. `frozen` says why nothing may be changed for now.
-    `blocked` for good: a queue is not managed any more, its tag says no, or its cause is back;
-    for now: it cannot see what it has to, or keep apart what came back.
+    A queue without attributes is gone, or was not shown. `deleted_since` are the messages deleted
+    at the source since the last went there; None where nobody asked or CloudWatch does not say.
+    `frozen` says why nothing may be changed for now. `blocked` for good: a queue is not managed any
+    more, its tag says no, or its cause is back; for now: it cannot see what it has to, or keep
+    apart what came back.
     """
 
     progress: RedriveProgress
     now: datetime
-    waiting: int
-    source: SourceState
+    dlq: Facts
+    source: Facts
     bounds: Bounds = field(default_factory=Bounds)
+    deletes_per_second: float | None = None
+    deleted_since: int | None = None
     sample: DlqSample | None = None
-    is_fifo: bool = False
     has_foreign_task: bool = False
     frozen: str = ""
     blocked: Blocked = NOT_BLOCKED
+
+    @property
+    def waiting(self) -> int:
+        """The messages in the DLQ."""
+        names = (f"ApproximateNumberOfMessages{each}" for each in _WAITING)
+        return sum(int(self.dlq.attributes.get(name, "0")) for name in names)
+
+    @property
+    def visible(self) -> int:
+        """What can be received from the source."""
+        return int(self.source.attributes.get("ApproximateNumberOfMessages", "0"))
 
     @property
     def came_back(self) -> int:
@@ -112,7 +105,7 @@ class RedriveSituation:
         Of a FIFO queue's group the first messages alone are handed out until they are gone.
         """
         sample = self.sample
-        if sample is None or not self.is_soaked or (sample.is_whole and not self.is_fifo):
+        if sample is None or not self.is_soaked or (sample.is_whole and not self.source.is_fifo):
             return 0
         seen = len(sample.returned) + sample.newly_dead
         return max(0, self.waiting - self.progress.current.expected - seen)
@@ -144,7 +137,7 @@ class RedriveSituation:
 
     @property
     def rate_per_second(self) -> float:
-        return self.bounds.rate_per_second(self.source.deletes_per_second or 0)
+        return self.bounds.rate_per_second(self.deletes_per_second or 0)
 
     @property
     def messages_now(self) -> int:
@@ -172,43 +165,19 @@ class RedriveSituation:
         return replace(self, progress=spent)
 
 
-@dataclass(frozen=True)
-class TakeSample:
-    """Look at the messages; those that came back go to quarantine."""
+class Then(Enum):
+    """What a tick does once the progress is written down."""
+
+    ASK_AGAIN = auto()
+    # Look at the messages; those that came back go to quarantine.
+    SAMPLE = auto()
+    # As many as are `in_flight`, each with its mark.
+    SEND = auto()
+    REST = auto()
 
 
-@dataclass(frozen=True)
-class SendBack:
-    """Send so many messages back, each with its mark."""
-
-    messages: int
-
-
-@dataclass(frozen=True)
-class Rest:
-    """Do nothing more at this tick, and why."""
-
-    because: str
-
-
-@dataclass(frozen=True)
-class End:
-    """End the case: `state` is where it goes."""
-
-    state: State
-    because: str
-
-
-Action = TakeSample | SendBack | Rest | End
 Words = Callable[[RedriveSituation], str]
-
-
-@dataclass(frozen=True)
-class Next:
-    """The progress to be written down before `action`; without one the table is asked again."""
-
-    progress: RedriveProgress
-    action: Action | None = None
+Change = Callable[[RedriveSituation], RedriveProgress]
 
 
 # The conditions.
@@ -241,7 +210,7 @@ def foreign_task(seen: RedriveSituation) -> bool:
 
 def not_sampled(seen: RedriveSituation) -> bool:
     """no sample was taken at this tick, and one can be"""
-    return seen.sample is None and not seen.blocked.for_now
+    return seen.sample is None and not seen.blocked.because
 
 
 def too_many_back(seen: RedriveSituation) -> bool:
@@ -252,12 +221,7 @@ def too_many_back(seen: RedriveSituation) -> bool:
 
 def blocked_for_now(seen: RedriveSituation) -> bool:
     """it cannot see what it has to, or keep apart what came back"""
-    return bool(seen.blocked.for_now)
-
-
-def blocked_for_long(seen: RedriveSituation) -> bool:
-    """it cannot see what it has to, or keep apart what came back, until patience is over"""
-    return blocked_for_now(seen) and seen.is_long_ago(seen.progress.waits.blocked_since)
+    return bool(seen.blocked.because)
 
 
 def nothing_left(seen: RedriveSituation) -> bool:
@@ -288,25 +252,15 @@ def not_soaked(seen: RedriveSituation) -> bool:
 
 def unread(seen: RedriveSituation) -> bool:
     """what was sent may still stand in the source unread"""
-    source, progress = seen.source, seen.progress
-    if not progress.current.moved or not source.visible:
+    progress = seen.progress
+    if not progress.current.moved or not seen.visible:
         return False
-    return (source.deleted_since or 0) < progress.current.stood - progress.returned
-
-
-def unread_for_long(seen: RedriveSituation) -> bool:
-    """what was sent stands in the source unread, until patience is over"""
-    return unread(seen) and seen.is_long_ago(seen.progress.waits.consumers_since)
+    return (seen.deleted_since or 0) < progress.current.stood - progress.returned
 
 
 def nobody(seen: RedriveSituation) -> bool:
     """the source's deletes are 0 or not measured"""
-    return not seen.source.deletes_per_second
-
-
-def nobody_for_long(seen: RedriveSituation) -> bool:
-    """the source's deletes are 0 or not measured, until patience is over"""
-    return nobody(seen) and seen.is_long_ago(seen.progress.waits.consumers_since)
+    return not seen.deletes_per_second
 
 
 def nobodys_turn(seen: RedriveSituation) -> bool:
@@ -317,88 +271,72 @@ def nobodys_turn(seen: RedriveSituation) -> bool:
 # The actions.
 
 
-def end(seen: RedriveSituation) -> Next:
-    """end the case"""
-    progress = seen.progress
-    state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
-    return Next(progress, End(state, progress.because))
-
-
-def halting(because: Words) -> Callable[[RedriveSituation], Next]:
-    def halt(seen: RedriveSituation) -> Next:
+def halting(because: Words) -> Change:
+    def halt(seen: RedriveSituation) -> RedriveProgress:
         """end the case with a page"""
-        return Next(seen.progress.now_in(Stage.HALTED, seen.now, because(seen)))
+        return seen.progress.now_in(Stage.HALTED, seen.now, because(seen))
 
     return halt
 
 
-def _rest(progress: RedriveProgress, because: str) -> Next:
-    return Next(replace(progress, because=because), Rest(because))
-
-
-def resting(because: str) -> Callable[[RedriveSituation], Next]:
-    def rest(seen: RedriveSituation) -> Next:
+def resting(because: str) -> Change:
+    def rest(seen: RedriveSituation) -> RedriveProgress:
         """wait"""
-        return _rest(seen.progress, because)
+        return replace(seen.progress, because=because)
 
     return rest
 
 
-def wait_for_others(seen: RedriveSituation) -> Next:
+def wait_for_others(seen: RedriveSituation) -> RedriveProgress:
     """wait until that is over"""
     because = f"changes are frozen: {seen.frozen}" if seen.frozen else FOREIGN
-    return _rest(replace(seen.progress, waits=Waits()), because)
+    return replace(seen.progress, waits=Waits(), because=because)
 
 
-def wait_for_situation(seen: RedriveSituation) -> Next:
-    """wait until it can"""
-    since = seen.progress.waits.blocked_since or seen.now
-    return _rest(seen.progress.with_waits(blocked_since=since), seen.blocked.because)
+def with_patience(since: str, because: Words) -> Change:
+    """`since` is the name among `Waits` that says when the wait began."""
 
-
-def waiting_for_consumers(because: str) -> Callable[[RedriveSituation], Next]:
-    def wait(seen: RedriveSituation) -> Next:
-        """wait for consumers"""
-        since = seen.progress.waits.consumers_since or seen.now
-        return _rest(seen.progress.with_waits(consumers_since=since), because)
+    def wait(seen: RedriveSituation) -> RedriveProgress:
+        """wait; once patience is over, end the case with a page"""
+        began_at = getattr(seen.progress.waits, since) or seen.now
+        if seen.is_long_ago(began_at):
+            return halting(because)(seen)
+        return replace(seen.progress.with_waits(**{since: began_at}), because=because(seen))
 
     return wait
 
 
-def sample(seen: RedriveSituation) -> Next:
+def sample(seen: RedriveSituation) -> RedriveProgress:
     """look at the messages: what came back goes to quarantine"""
-    return Next(seen.progress, TakeSample())
+    return seen.progress
 
 
-def soak(seen: RedriveSituation) -> Next:
+def soak(seen: RedriveSituation) -> RedriveProgress:
     """wait until a poison message must be back"""
-    source = seen.source
-    drain = source.visible / source.deletes_per_second if source.deletes_per_second else 0
+    rate = seen.deletes_per_second
     length = seen.bounds.soak(
-        receives=source.receives,
-        needed_seconds=source.visibility_timeout,
-        delay_seconds=source.delay_seconds,
-        drain_seconds=drain,
+        receives=seen.source.max_receive_count or 1,
+        needed_seconds=number_in(seen.source.attributes, "VisibilityTimeout"),
+        delay_seconds=number_in(seen.source.attributes, "DelaySeconds"),
+        drain_seconds=seen.visible / rate if rate else 0,
     )
     progress = seen.progress.now_in(Stage.SOAK, seen.now).with_waits(consumers_since=None)
-    stood = source.visible + progress.current.moved
-    return Next(progress.with_stage(soak_ends_at=seen.now + length, stood=stood))
+    stood = seen.visible + progress.current.moved
+    return progress.with_stage(soak_ends_at=seen.now + length, stood=stood)
 
 
-def finish(seen: RedriveSituation) -> Next:
+def finish(seen: RedriveSituation) -> RedriveProgress:
     """end the case as verified"""
     progress, stuck = seen.progress, seen.seen.stuck
     left = f"; {stuck} cannot go back there and stay" if stuck else ""
-    came_back = (
-        f"{progress.returned} of them came back and are in {_quarantine(progress)}"
-        if progress.returned
-        else "and none of them came back"
-    )
+    came_back = "and none of them came back"
+    if progress.returned:
+        came_back = f"{progress.returned} of them came back and are in {_quarantine(progress)}"
     because = f"{counted(progress.moved, 'message')} went back, {came_back}{left}"
-    return Next(progress.now_in(Stage.DONE, seen.now, because))
+    return progress.now_in(Stage.DONE, seen.now, because)
 
 
-def ramp(seen: RedriveSituation) -> Next:
+def ramp(seen: RedriveSituation) -> RedriveProgress:
     """begin the next stage"""
     # Some times what the stage before has proven; where it moved nothing, a canary again.
     before, bounds = seen.progress.current, seen.bounds
@@ -411,27 +349,25 @@ def ramp(seen: RedriveSituation) -> Next:
     )
     progress = seen.progress.now_in(Stage.RAMP, seen.now)
     progress = progress.with_waits(consumers_since=None, is_refused=False)
-    return Next(replace(progress, current=current, rate_per_second=seen.rate_per_second))
+    return replace(progress, current=current, rate_per_second=seen.rate_per_second)
 
 
-def move(seen: RedriveSituation) -> Next:
+def move(seen: RedriveSituation) -> RedriveProgress:
     """send messages back"""
     messages = seen.messages_now
     progress = seen.progress.with_stage(in_flight=messages).with_waits(consumers_since=None)
-    progress = replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
-    return Next(progress, SendBack(messages))
+    return replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
 
 
 def how_many_are_back(seen: RedriveSituation) -> str:
     progress = seen.progress
-    newly_dead = seen.seen.newly_dead
-    more = f", {newly_dead} have newly died" if newly_dead else ""
+    more = f", {seen.seen.newly_dead} have newly died" if seen.seen.newly_dead else ""
     more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
     went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
+    where = f"; what came back is in {_quarantine(progress)}" if progress.quarantined else ""
     return (
         f"of {went} that went back {seen.came_back} came back{more}; "
-        f"at {seen.bounds.halts_at(progress.moved)} it stops, because the cause is not fixed"
-        + (f"; what came back is in {_quarantine(progress)}" if progress.quarantined else "")
+        f"at {seen.bounds.halts_at(progress.moved)} it stops, because the cause is not fixed{where}"
     )
 
 
@@ -447,48 +383,49 @@ def _quarantine(progress: RedriveProgress) -> str:
     return name_of_quarantine(parts_of(progress.source_arn).name)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line of the table: at one of these stages, when, to which stage (None: the same), how."""
 
     out_of: tuple[Stage, ...]
     into: Stage | None
     when: Callable[[RedriveSituation], bool]
-    does: Callable[[RedriveSituation], Next]
+    does: Change
+    then: Then = Then.ASK_AGAIN
 
 
 _SOAK, _HALTED = (Stage.SOAK,), Stage.HALTED
+_SAMPLE, _SEND, _REST = Then.SAMPLE, Then.SEND, Then.REST
+_BLOCKED = with_patience("blocked_since", _what_blocks)
+_UNREAD = with_patience("consumers_since", lambda _: UNREAD)
+_NOBODY = with_patience("consumers_since", lambda _: NOBODY)
 # Of a stage's rows the first that fits is taken.
 TABLE = (
-    Row(ENDED, None, always, end),
     Row(GOING_ON, _HALTED, blocked, halting(_what_blocks)),
-    Row(GOING_ON, None, frozen, wait_for_others),
+    Row(GOING_ON, None, frozen, wait_for_others, _REST),
     Row(GOING_ON, _HALTED, too_old, halting(lambda _: TOO_OLD)),
-    Row(GOING_ON, None, foreign_task, wait_for_others),
-    Row(GOING_ON, None, not_sampled, sample),
+    Row(GOING_ON, None, foreign_task, wait_for_others, _REST),
+    Row(GOING_ON, None, not_sampled, sample, _SAMPLE),
     Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
-    Row(GOING_ON, _HALTED, blocked_for_long, halting(_what_blocks)),
-    Row(GOING_ON, None, blocked_for_now, wait_for_situation),
+    Row(GOING_ON, _HALTED, blocked_for_now, _BLOCKED, _REST),
     Row(SENDING, Stage.SOAK, nothing_left, soak),
     Row(SENDING, _HALTED, refused_for_long, halting(_what_sqs_said)),
     Row(SENDING, Stage.SOAK, stage_is_over, soak),
-    Row(_SOAK, None, not_soaked, resting("it waits for what may come back")),
-    Row(_SOAK, _HALTED, unread_for_long, halting(lambda _: UNREAD)),
-    Row(_SOAK, None, unread, waiting_for_consumers(UNREAD)),
-    Row(GOING_ON, _HALTED, nobody_for_long, halting(lambda _: NOBODY)),
-    Row(GOING_ON, None, nobody, waiting_for_consumers(NOBODY)),
+    Row(_SOAK, None, not_soaked, resting("it waits for what may come back"), _REST),
+    Row(_SOAK, _HALTED, unread, _UNREAD, _REST),
+    Row(GOING_ON, _HALTED, nobody, _NOBODY, _REST),
     Row(_SOAK, Stage.DONE, nothing_left, finish),
     Row(_SOAK, Stage.RAMP, always, ramp),
-    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come")),
-    Row(SENDING, None, always, move),
+    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come"), _REST),
+    Row(SENDING, None, always, move, _SEND),
 )
 
 
-def decide(situation: RedriveSituation) -> Next:
-    """The first row that fits."""
+def decide(situation: RedriveSituation) -> tuple[RedriveProgress, Then]:
+    """The progress that the first row which fits asks for, and what is done after that."""
     seen = situation.after_a_crash()
     rows = (each for each in TABLE if seen.progress.stage in each.out_of)
-    return next(each for each in rows if each.when(seen)).does(seen)
+    row = next(each for each in rows if each.when(seen))
+    return row.does(seen), row.then
 
 
 # What becomes of the progress when an action was tried.
@@ -511,9 +448,6 @@ def settled(progress: RedriveProgress, found: DlqSample, waiting: int) -> Redriv
     """
     if found.quarantined or not found.still_back:
         progress = progress.with_waits(blocked_since=None)
-    if not found.still_back:
-        left = Counter(progress.fingerprints) - Counter(found.known)
-        progress = replace(progress, fingerprints=tuple(left.elements()))
     progress = replace(progress, quarantined=progress.quarantined + found.quarantined)
     if progress.is_opened:
         return replace(progress, returned=progress.returned - found.still_back)
@@ -523,19 +457,9 @@ def settled(progress: RedriveProgress, found: DlqSample, waiting: int) -> Redriv
     return replace(progress, is_opened=True).with_stage(expected=expected)
 
 
-@dataclass(frozen=True)
-class Put:
-    """What became of messages that were to be sent on.
-
-    `unsure` may have gone or not; `refused` is why one of the others stays.
-    """
-
-    moved: int = 0
-    unsure: int = 0
-    refused: Blocked = NOT_BLOCKED
-
-
-def moved(progress: RedriveProgress, put: Put, now: datetime, *, is_short: bool) -> RedriveProgress:
+def moved(
+    progress: RedriveProgress, put: MoveResult, now: datetime, *, is_short: bool
+) -> RedriveProgress:
     """After the mover; `is_short`: there were no more for now."""
     current = progress.current
     spent = current.moved + put.moved + put.unsure
@@ -549,11 +473,10 @@ def moved(progress: RedriveProgress, put: Put, now: datetime, *, is_short: bool)
     after = replace(after, moved=progress.moved + put.moved)
     if put.moved:
         return after.with_waits(refused_since=None, is_refused=False)
-    if not put.refused.because:
+    if not put.failed:
         return after
     since = progress.waits.refused_since or now
-    after = after.with_waits(refused_since=since, is_refused=True)
-    return replace(after, because=put.refused.because)
+    return replace(after.with_waits(refused_since=since, is_refused=True), because=put.reason)
 
 
 class Effects(Protocol):
@@ -565,15 +488,10 @@ class Effects(Protocol):
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Receive messages and sort them out."""
 
-    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         """Move what came back."""
 
-    def fingerprints(
-        self, progress: RedriveProgress, messages: tuple[Message, ...]
-    ) -> tuple[str, ...]:
-        """What the progress has to know those of these by that cannot bear the mark."""
-
-    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         """Move what waits."""
 
 
@@ -584,23 +502,23 @@ class Tick:
     situation: RedriveSituation
     effects: Effects
 
-    def run(self) -> End | None:
-        """What ends the case, or None where it goes on at the next tick."""
+    def run(self) -> RedriveProgress:
+        """As far as it comes at this tick."""
         for _ in range(MOST_STEPS):
-            going = decide(self.situation)
-            if isinstance(going.action, SendBack):
-                self._send_back(going.progress, going.action.messages)
+            if self.progress.is_over:
+                break
+            progress, then = decide(self.situation)
+            if then is Then.SEND:
+                self._send_back(progress)
                 if self.progress.current.left:
                     break
                 continue
-            self._write(going.progress)
-            if isinstance(going.action, End):
-                return going.action
-            if isinstance(going.action, Rest):
+            self._write(progress)
+            if then is Then.REST:
                 break
-            if isinstance(going.action, TakeSample):
+            if then is Then.SAMPLE:
                 self._sample()
-        return None
+        return self.progress
 
     @property
     def progress(self) -> RedriveProgress:
@@ -621,23 +539,17 @@ class Tick:
         self._write(settled(self.progress, found, self.situation.waiting))
         self.situation = replace(self.situation, sample=found)
         if found.still_back:
-            refused = put.refused.because or "there was no time for all of it"
+            refused = put.reason or "there was no time for all of it"
             reason = f"what came back cannot be quarantined: {refused}"
-            self._block(Blocked(reason, put.refused.for_good))
+            self._block(Blocked(reason, put.is_refused_for_good))
 
     def _block(self, blocked: Blocked) -> None:
         self.situation = replace(self.situation, blocked=self.situation.blocked | blocked)
 
-    def _send_back(self, progress: RedriveProgress, wanted: int) -> None:
-        before = progress.fingerprints
+    def _send_back(self, progress: RedriveProgress) -> None:
+        wanted = progress.current.in_flight
         picked = self.situation.seen.waiting[:wanted]
-        unmarked = self.effects.fingerprints(progress, picked)
-        retained = (*before, *unmarked)[-MOST_FINGERPRINTS:]
-        progress = replace(progress, fingerprints=retained).with_stage(in_flight=len(picked))
-        self._write(progress)
+        self._write(progress.with_stage(in_flight=len(picked)))
         put = self.effects.send_back(self.progress, picked)
-        is_short = len(picked) < wanted and not put.refused.because
-        after = moved(self.progress, put, self.situation.now, is_short=is_short)
-        if not put.moved and not put.unsure:
-            after = replace(after, fingerprints=before)
-        self._write(after)
+        is_short = len(picked) < wanted and not put.failed
+        self._write(moved(self.progress, put, self.situation.now, is_short=is_short))

@@ -35,11 +35,8 @@ _HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 Node = Mapping[str, Any]
 
 
-class Misread(NamedTuple):
-    """Why a text is no filter, and at which character that shows."""
-
-    reason: str
-    at: int
+class Misread(Exception):
+    """Why a text is no filter."""
 
 
 class Judgement(NamedTuple):
@@ -76,25 +73,20 @@ class MessageFilter:
 EVERY_MESSAGE = MessageFilter()
 
 
-def message_filter(expression: str) -> MessageFilter | Misread:
-    """Read an expression; never raises."""
+def message_filter(expression: str) -> MessageFilter:
+    """Read an expression; raises Misread."""
     if len(expression) > LONGEST_EXPRESSION:
-        return Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters", LONGEST_EXPRESSION)
+        raise Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters")
     try:
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
         return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
-    except RecursionError:
-        return Misread(f"it is nested deeper than {DEEPEST} levels", 0)
-    except _Unusable as error:
-        return Misread(error.args[0], max(0, expression.find(error.args[1])))
+    except RecursionError as error:
+        raise Misread(f"it is nested deeper than {DEEPEST} levels") from error
     except JMESPathError as error:
         said = " ".join(str(error).partition("\n")[0].split()).removesuffix(", for expression:")
-        return Misread(f"{said}; {_HINT}", getattr(error, "lex_position", None) or 0)
-
-
-class _Unusable(Exception):
-    """A filter that JMESPath would take and we do not: why, and the word that shows it."""
+        at = (getattr(error, "lex_position", None) or 0) + 1
+        raise Misread(f"at character {at}: {said}; {_HINT}") from error
 
 
 class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
@@ -157,20 +149,20 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
 
 
 def _ways(node: Node) -> list[Node]:
-    """Every way into the message that begins at a root; raises _Unusable for any other."""
+    """Every way into the message that begins at a root; raises Misread for any other."""
     kind, children = node["type"], node["children"]
     if kind == "field":
         _require_root(node["value"])
         return [node]
     if kind in ("current", "identity"):
-        raise _Unusable(f"begin with one of {', '.join(ROOTS)}", "@")
+        raise Misread(f"@: begin with one of {', '.join(ROOTS)}")
     if kind in _LEADING:
         first = _ways(children[0])
         return [node] if kind in _WAYS and first == [children[0]] else first
     if kind == "function_expression":
         _require_function(node["value"], children)
     if kind == "comparator" and any(each.get("value", 0) is None for each in children):
-        raise _Unusable("nothing equals null: say exists(...) or !exists(...)", "null")
+        raise Misread("nothing equals null: say exists(...) or !exists(...)")
     inner = (each for each in children if isinstance(each, dict) and each["type"] != "expref")
     return [way for each in inner for way in _ways(each)]
 
@@ -189,13 +181,13 @@ def _require_root(name: str) -> None:
         return
     close = get_close_matches(name, ROOTS, n=1, cutoff=0.5)
     hint = f"is it {close[0]}?" if close else f"a text stands in single quotes: '{name}'"
-    raise _Unusable(f"{name[:40]} is none of {', '.join(ROOTS)}; {hint}", name)
+    raise Misread(f"{name[:40]} is none of {', '.join(ROOTS)}; {hint}")
 
 
 def _require_function(name: str, arguments: Sequence[Node]) -> None:
     if not (len(arguments) == 1 if name == EXISTS else name in Functions.FUNCTION_TABLE):
         there_are = ", ".join((f"{EXISTS}(PATH)", *Functions.FUNCTION_TABLE))
-        raise _Unusable(f"there is no such function; there are {there_are}", name)
+        raise Misread(f"there is no function {name[:40]}; there are {there_are}")
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, get_type_hints
 
 from mendq.model.queue import parsed
@@ -20,6 +19,8 @@ MOST_ATTRIBUTES = 10
 LONGEST_NUMBER = 9
 # What is counted further stays there: a count that reads as 0 again would be none.
 MOST_REDRIVES = 10**LONGEST_NUMBER - 1
+# The answer did not come, or was not about what was sent: it may be there, or not.
+UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,6 @@ class Message:
             len(name.encode()) + len(each.data_type.encode()) + len(each.in_bytes)
             for name, each in self.attributes.items()
         )
-
-    @property
-    def fingerprint(self) -> str:
-        """What it is known by where it can bear no mark; copies with one text share it."""
-        digest = sha256(self.body.encode())
-        for name in sorted(set(self.attributes) - {REDRIVE_COUNT, QUARANTINED}):
-            digest.update(b"\0" + name.encode() + b"\0" + self.attributes[name].in_bytes)
-        digest.update(b"\0" + self.group_id.encode())
-        return digest.hexdigest()[:32]
 
     def marked(self, name: str, mark: MessageAttribute) -> Message:
         """With one more attribute, or another value of it."""
@@ -148,9 +140,62 @@ def quarantine_reason(message: Message) -> QuarantineMark | None:
     if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
         return None
     found = parsed(mark.value) or {}
-    if any(type(found.get(name)) is not kind for name, kind in _KINDS.items()):
+    given: dict[str, Any] = {name: found.get(name) for name in _KINDS}
+    if any(type(given[name]) is not kind for name, kind in _KINDS.items()):
         return None
-    made = QuarantineMark(**{name: found[name] for name in _KINDS})
-    if made.redrive_count < 0:
-        return None
-    return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))
+    made = QuarantineMark(**given)
+    count = min(made.redrive_count, MOST_REDRIVES)
+    return None if count < 0 else replace(made, redrive_count=count)
+
+
+@dataclass(frozen=True)
+class NotMoved:
+    """A message that stays where it is; `code` is SQS's in its canonical spelling, or ours.
+
+    `passes`: asked again later, SQS may take it.
+    """
+
+    message_id: str
+    code: str
+    reason: str
+    passes: bool = False
+
+
+@dataclass(frozen=True)
+class MoveResult:
+    """What became of some messages.
+
+    `copied` were sent and could not be deleted: SQS hands them out again, and a mover that sees one
+    again deletes it. `unmarked` went without the mark, because it does not fit.
+    """
+
+    moved: int = 0
+    copied: int = 0
+    unmarked: int = 0
+    failed: tuple[NotMoved, ...] = ()
+
+    @property
+    def tried(self) -> int:
+        return self.moved + self.copied + len(self.failed)
+
+    @property
+    def unsure(self) -> int:
+        """Those that may have gone, or not."""
+        return self.copied + sum(each.code == UNANSWERED for each in self.failed)
+
+    @property
+    def reason(self) -> str:
+        """Why one of those stays that did not go."""
+        return next((each.reason or each.code for each in self.failed), "")
+
+    @property
+    def is_refused_for_good(self) -> bool:
+        return bool(self.failed) and not self.moved and not self.failed[0].passes
+
+    def __add__(self, other: MoveResult) -> MoveResult:
+        return MoveResult(
+            self.moved + other.moved,
+            self.copied + other.copied,
+            self.unmarked + other.unmarked,
+            self.failed + other.failed,
+        )

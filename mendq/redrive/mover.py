@@ -8,8 +8,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Receiv
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from types import TracebackType
@@ -18,15 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from mendq.aws.errors import looking
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.queue import FIFO
-from mendq.redrive.messages import Message, MessageAttribute
-from mendq.redrive.send_batches import (
-    Destination,
-    FifoOrder,
-    MoveResult,
-    Sent,
-    send,
-    why_unfit,
-)
+from mendq.redrive.messages import Message, MessageAttribute, MoveResult
+from mendq.redrive.send_batches import Destination, FifoOrder, Sent, send, why_unfit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -39,50 +31,14 @@ MOST_HELD = 5_000
 MOST_RECEIVED = 10
 
 
-class HeldFifoGroups:
-    """Which groups of a FIFO queue may go on behind what is held: SQS shows no more of those.
-
-    It hands out nothing of a group of which something is in flight, and ten messages at most at a
-    time. So a group is opened: let go, and received from its beginning while the others stay held.
-    A group may go on for as long as looking at it brings something new, or messages leave it."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, set[str]] = {}
-        self._may_go_on: dict[str, None] = {}
-
-    def note(self, received: Iterable[Message], new: Collection[str]) -> None:
-        """`new` are the ids of those that were not seen before."""
-        for each in received:
-            self._ids.setdefault(each.group_id, set()).add(each.message_id)
-            if each.message_id in new:
-                self._may_go_on[each.group_id] = None
-
-    def lose(self, messages: Iterable[Message]) -> None:
-        """They were deleted: others may be among the first ten now."""
-        for each in messages:
-            stay = self._ids.get(each.group_id, set())
-            stay.discard(each.message_id)
-            if stay:
-                self._may_go_on[each.group_id] = None
-
-    def next_to_open(self) -> frozenset[str] | None:
-        """The ids of a group that was held; None where none can hide anything."""
-        for group in self._may_go_on:
-            del self._may_go_on[group]
-            return frozenset(self._ids[group])
-        return None
-
-    def __bool__(self) -> bool:
-        return bool(self._may_go_on)
-
-
 class MessageMover:
     """Messages taken out of one queue and kept from everybody else until they are put somewhere.
 
-    A context manager; leaving it makes visible again whatever is still held. A crash hides them for
-    `visibility_seconds`, a receive waits `wait_seconds` for a first message: SQS asks all of its
-    servers then, so that an empty answer means that there is none. Looking is receiving: a queue
-    with a RedrivePolicy of its own would have messages taken from it for being looked at.
+    A context manager; leaving it makes visible again whatever is still held, unless somebody who
+    cannot wait interrupts it. That, or a crash, hides them for `visibility_seconds`. A receive
+    waits `wait_seconds` for a first message: SQS asks all of its servers then, so that an empty
+    answer means that there is none. Looking is receiving: a queue with a RedrivePolicy of its own
+    would have messages taken from it for being looked at.
     """
 
     def __init__(
@@ -96,13 +52,14 @@ class MessageMover:
     ) -> None:
         self._sqs, self._queue_url, self._wait_seconds = sqs, queue_url, wait_seconds
         self._held = VisibilityHeartbeat(sqs, queue_url, seconds=visibility_seconds, clock=clock)
-        self._groups, self._is_opening = HeldFifoGroups(), False
+        # The ids that were seen of each FIFO group, and the groups that may hide more behind them.
+        self._groups: dict[str, set[str]] = {}
+        self._may_go_on: dict[str, None] = {}
+        self._is_opening = False
         self._ready: list[Message] = []
         # Never to be given (again): what was, and the copies that this mover has sent.
         self._given: set[str] = set()
         self._sent: set[str] = set()
-        self._going: frozenset[str] = frozenset()
-        self._is_abandoned = False
 
     def __enter__(self) -> Self:
         self._held.__enter__()
@@ -114,9 +71,11 @@ class MessageMover:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        held = sorted(self._held.held)
         try:
-            if not self._is_abandoned:
-                self._held.release()
+            if kind is not KeyboardInterrupt:
+                for at in range(0, len(held), MOST_RECEIVED):
+                    self._held.release(*held[at : at + MOST_RECEIVED])
         finally:
             self._held.__exit__(kind, error, traceback)
 
@@ -132,7 +91,9 @@ class MessageMover:
             if not received:
                 break
             new = [each for each in received if self._is_new(each)]
-            self._groups.note(received, {each.message_id for each in new})
+            for each in received:
+                self._groups.setdefault(each.group_id, set()).add(each.message_id)
+            self._may_go_on |= dict.fromkeys(each.group_id for each in new)
             self._ready += new
         messages, self._ready = self._ready[:most], self._ready[most:]
         return messages
@@ -151,25 +112,10 @@ class MessageMover:
         if ids := [each.message_id for each in messages]:
             self._held.release(*ids)
 
-    def let_go(self) -> Iterator[int]:
-        """Let others have whatever is held, ten by ten: yields how many are so far, first 0."""
-        ids = sorted(self._held.held)
-        yield 0
-        for at in range(0, len(ids), MOST_RECEIVED):
-            self._going = frozenset(ids[at : at + MOST_RECEIVED])
-            self._held.release(*self._going)
-            self._going = frozenset()
-            yield min(at + MOST_RECEIVED, len(ids))
-
-    def abandon(self) -> int:
-        """How many stay hidden until their visibility timeout is over: for whoever cannot wait."""
-        self._is_abandoned = True
-        return self.in_flight_here
-
     @property
     def in_flight_here(self) -> int:
         """How many are kept from everybody else now, at most."""
-        return len(self._held.held | self._going)
+        return len(self._held.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
         """Delete these where they are held still; the message ids of those that are gone."""
@@ -179,16 +125,20 @@ class MessageMover:
     def _shown(self, most: int) -> list[Message]:
         """What SQS shows by itself, and of a FIFO queue what it hides behind what is held.
 
-        Of a group it shows none while one is held: the groups are let go for that, each in its
-        turn, and received from their beginning. Empty where the queue shows no others.
+        Of a group it shows ten at a time, and none while one is held: the groups are let go for
+        that, each in its turn, and received from their beginning while the others stay held. A
+        group may go on for as long as looking at it brings something new, or messages leave it.
+        Empty where the queue shows no others.
         """
         if not self._is_opening:
             received = self._receive(most)
             self._is_opening = not received and self._hides_some()
             if not self._is_opening:
                 return received
-        while (ids := self._groups.next_to_open()) is not None:
-            if held := ids & self._held.held:
+        while self._may_go_on:
+            group = next(iter(self._may_go_on))
+            del self._may_go_on[group]
+            if held := self._groups[group] & self._held.held:
                 self._held.release(*held)
                 if received := self._receive(MOST_RECEIVED):
                     return received
@@ -196,7 +146,7 @@ class MessageMover:
         return self._receive(most)
 
     def _hides_some(self) -> bool:
-        if not (self._queue_url.endswith(FIFO) and self._groups):
+        if not (self._queue_url.endswith(FIFO) and self._may_go_on):
             return False
         name: QueueAttributeNameType = "ApproximateNumberOfMessages"
         with looking(f"attributes of {self._queue_url}"):
@@ -227,20 +177,20 @@ class MessageMover:
         stays = [each for message in batch if (each := why_unfit(message, held, to))]
         unfit = {each.message_id for each in stays}
         goes = [each for each in batch if each.message_id not in unfit]
-        sent = send(self._sqs, goes, to) if goes else Sent({})
+        sent = send(self._sqs, goes, to) if goes else Sent()
         went = [each for each in goes if each.message_id in sent.copies]
         self._sent |= sent.copies.keys()
         self._given |= set(sent.copies.values())
         gone = self.delete(went)
-        self._groups.lose(each for each in went if each.message_id in gone)
-        passing = {each.message_id for each in (*stays, *sent.refused) if each.passes}
-        passing |= sent.copies.keys()
-        waits = order.settle(batch, gone, passing, is_hopeless=sent.is_hopeless)
+        for group in {each.group_id for each in went} & self._groups.keys():
+            self._groups[group] -= gone
+            self._may_go_on |= {group: None} if self._groups[group] else {}
+        order.settle(batch, gone, is_hopeless=sent.is_hopeless)
         return MoveResult(
             moved=len(gone),
             copied=len(went) - len(gone),
-            unmarked=tuple(each.fingerprint for each in went if not to.can_mark(each)),
-            failed=(*stays, *sent.refused, *waits),
+            unmarked=sum(not to.can_mark(each) for each in went),
+            failed=(*stays, *sent.refused),
         )
 
 
@@ -252,8 +202,8 @@ def message_of(message: Mapping[str, Any]) -> Message:
         message_id=str(message.get("MessageId", "")),
         body=str(message.get("Body", "")),
         # Older than any queue where it does not say: nothing is concluded from that.
-        sent_at=datetime.fromtimestamp(_whole(system.get("SentTimestamp")) / 1000, UTC),
-        receive_count=_whole(system.get("ApproximateReceiveCount")) or 1,
+        sent_at=datetime.fromtimestamp(int(system.get("SentTimestamp", 0)) / 1000, UTC),
+        receive_count=int(system.get("ApproximateReceiveCount", 1)),
         attributes={str(name): _attribute(each) for name, each in given.items()},
         source_arn=system.get("DeadLetterQueueSourceArn") or None,
         group_id=str(system.get("MessageGroupId", "")),
@@ -267,9 +217,3 @@ def _attribute(given: Mapping[str, Any]) -> MessageAttribute:
     if data_type.startswith("Binary"):
         return MessageAttribute(data_type, bytes(given.get("BinaryValue", b"")))
     return MessageAttribute(data_type, str(given.get("StringValue", "")))
-
-
-def _whole(text: Any) -> int:
-    """The number that SQS says; 0 where it says none."""
-    is_number = isinstance(text, str) and re.fullmatch(r"[0-9]{1,15}", text)
-    return int(text) if is_number else 0

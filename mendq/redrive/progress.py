@@ -6,18 +6,17 @@ All of it outlives the look that it was written down by: machine.py moves it on.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self, cast, get_type_hints
 
 from mendq.model.evidence import to_text
-from mendq.redrive.messages import Message
+from mendq.model.facts import Facts
+from mendq.model.queue import number_in
+from mendq.redrive.messages import Message, hopped
 
-# Clocks differ by so much between us and SQS.
-SKEW = timedelta(seconds=5)
 # Of no queue's counts, and no rate, is any number larger.
 _MOST = 10**12
 
@@ -87,8 +86,7 @@ class RedriveProgress:
     """How far one redrive has come, as the case store keeps it; `n` counts how often it was
     written.
 
-    `moved` is known to be gone. `fingerprints` are of messages that went without a mark, one for
-    each that did. `is_opened`: what came back before the first went is in quarantine.
+    `moved` is known to be gone. `is_opened`: what came back before the first went is in quarantine.
     """
 
     case_id: str
@@ -104,7 +102,6 @@ class RedriveProgress:
     rate_per_second: float = 0
     waits: Waits = field(default_factory=Waits)
     is_opened: bool = False
-    fingerprints: tuple[str, ...] = ()
     because: str = ""
 
     @classmethod
@@ -126,9 +123,7 @@ class RedriveProgress:
 
     def document(self) -> dict[str, Any]:
         """The document that the case store holds."""
-        text = json.dumps(asdict(self), default=to_text)
-        document: dict[str, Any] = json.loads(text)
-        return document
+        return cast("dict[str, Any]", json.loads(json.dumps(asdict(self), default=to_text)))
 
     @classmethod
     def from_document(cls, document: object) -> Self:
@@ -160,29 +155,22 @@ _IN_JSON: Mapping[Any, tuple[type, ...]] = {float: (int, float), datetime: (str,
 
 def _read(kind: Any, value: Any) -> Any:
     """Read a value as that very type; nothing is counted below nothing, and true is no number."""
+    if kind == datetime | None:
+        return None if value is None else _read(datetime, value)
     if is_dataclass(kind):
         found = _read(dict, value)
         kinds = get_type_hints(kind).items()
-        made = {name: _read(each, found[name]) for name, each in kinds if name in found}
-        return cast("Any", kind)(**made)
-    if kind == datetime | None:
-        return None if value is None else _read(datetime, value)
-    if kind == tuple[str, ...]:
-        return tuple(_read(str, each) for each in _read(list, value))
+        return cast("Any", kind)(**{n: _read(each, found[n]) for n, each in kinds if n in found})
     if type(value) not in _IN_JSON.get(kind, (kind,)):
         raise TypeError(f"no {kind.__name__}: {value!r:.99}")
     if kind in (int, float) and not 0 <= value < _MOST:
         raise ValueError(f"no number of messages: {value!r:.99}")
     if kind is Stage:
         return Stage(value)
-    return _moment(value) if kind is datetime else value
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"a time of no zone: {text!r:.99}")
-    return moment
+    read = datetime.fromisoformat(value) if kind is datetime else value
+    if kind is datetime and read.tzinfo is None:
+        raise ValueError(f"a time of no zone: {value!r:.99}")
+    return read
 
 
 @dataclass(frozen=True)
@@ -190,15 +178,14 @@ class DlqSample:
     """What was seen of the messages in the DLQ, in the order they were received in.
 
     `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send
-    back: they did not die in this source, or are too long for it. `is_whole`: there were no more.
-    `known` are the fingerprints that messages which bear no mark were known by.
+    back: they did not die in this source, are too long for it, or could not bear the mark that they
+    are known by when they come back. `is_whole`: there were no more.
     """
 
     returned: tuple[Message, ...] = ()
     waiting: tuple[Message, ...] = ()
     newly_dead: int = 0
     stuck: int = 0
-    known: tuple[str, ...] = ()
     is_whole: bool = True
     quarantined: int = 0
 
@@ -213,37 +200,20 @@ class DlqSample:
 
 
 def sample_of(
-    messages: Iterable[Message],
-    progress: RedriveProgress,
-    *,
-    is_fifo: bool,
-    most_bytes: int,
-    is_whole: bool,
+    messages: Iterable[Message], progress: RedriveProgress, source: Facts, *, is_whole: bool
 ) -> DlqSample:
     """Sort them out; what stands behind a stuck one of its FIFO group is stuck: order is theirs."""
-    returned, waiting, known = list[Message](), list[Message](), list[str]()
-    newly_dead = stuck = 0
-    blocked, unmarked = set[str](), Counter(progress.fingerprints)
+    returned, waiting = list[Message](), list[Message]()
+    newly_dead, stuck, blocked = 0, 0, set[str]()
+    most_bytes = number_in(source.attributes, "MaximumMessageSize")
     for each in messages:
         is_ours = each.source_arn == progress.source_arn
-        if is_ours and _is_back(each, progress, unmarked):
+        if is_ours and each.redrive_count:
             returned.append(each)
-            known += [] if each.redrive_count else [each.fingerprint]
-        elif not is_ours or each.size_bytes > most_bytes or each.group_id in blocked:
+        elif not is_ours or not hopped(each).fits(most_bytes) or each.group_id in blocked:
             stuck += 1
-            blocked |= {each.group_id} if is_fifo else set()
+            blocked |= {each.group_id} if source.is_fifo else set()
         else:
             waiting.append(each)
             newly_dead += each.sent_at > progress.began_at
-    return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, tuple(known), is_whole)
-
-
-def _is_back(message: Message, progress: RedriveProgress, unmarked: Counter[str]) -> bool:
-    """True for a marked one; one that bears no mark is known by its fingerprint, once for each
-    that went, where it was sent since: what waited all along was not."""
-    if message.redrive_count:
-        return True
-    if message.sent_at < progress.began_at - SKEW or not unmarked[message.fingerprint]:
-        return False
-    unmarked[message.fingerprint] -= 1
-    return True
+    return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, is_whole)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from botocore.exceptions import ClientError
 
@@ -25,18 +25,12 @@ from mendq.model.failed_call import canonical
 from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
-from mendq.model.queue import number_in
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
-from mendq.redrive.machine import NOT_BLOCKED, Blocked, RedriveSituation, SourceState
+from mendq.redrive.machine import NOT_BLOCKED, Blocked, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import RedriveStore
 
-_WAITING = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-)
 # Of a queue that is nobody's DLQ, or is gone.
 _NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
 # A status that SQS did not have when this was written is one that runs: nobody acts on it.
@@ -52,27 +46,6 @@ class RedriveRun(FixContext):
     @property
     def redrives(self) -> RedriveStore:
         return RedriveStore(self.clients.dynamodb, self.settings.case_table)
-
-
-@dataclass(frozen=True)
-class Queues:
-    """Both queues as they are now; without attributes where one is gone, or was not shown.
-
-    `blocked` says which was not shown: for good where it keeps us out.
-    """
-
-    dlq: Facts
-    source: Facts
-    blocked: Blocked = NOT_BLOCKED
-
-    @property
-    def most_bytes(self) -> int:
-        """The longest message that the source takes."""
-        return number_in(self.source.attributes, "MaximumMessageSize")
-
-    @property
-    def waiting(self) -> int:
-        return sum(int(self.dlq.attributes.get(name, "0")) for name in _WAITING)
 
 
 @dataclass
@@ -106,40 +79,26 @@ def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
     return any(each.get("Status") not in _OVER for each in answer.get("Results", []))
 
 
-def queues_of(progress: RedriveProgress, run: RedriveRun) -> Queues:
-    """Never raises for what SQS answers."""
-    errors, dlq, source = ReadErrors(), progress.dlq_arn, progress.source_arn
-    with errors.noted():
-        return Queues(_facts(dlq, run.clients), _facts(source, run.clients))
-    return Queues(Facts(dlq, {}, {}), Facts(source, {}, {}), errors.blocked)
-
-
-def with_makings(progress: RedriveProgress, queues: Queues) -> RedriveProgress:
-    """With when its queues were made, from the first time that they were seen."""
-    known = progress.queues
-    dlq_made_at = known.dlq_made_at or queues.dlq.created_at
-    source_made_at = known.source_made_at or queues.source.created_at
-    made = replace(known, dlq_made_at=dlq_made_at, source_made_at=source_made_at)
-    return replace(progress, queues=made)
-
-
 def situation_of(
-    progress: RedriveProgress, queues: Queues, frozen: str | None, run: RedriveRun
+    progress: RedriveProgress, frozen: str | None, run: RedriveRun
 ) -> RedriveSituation:
     """What is seen of it; `frozen` as the case store says. Raises the case store's errors."""
-    errors, task_runs = ReadErrors(queues.blocked), False
+    errors, task_runs = ReadErrors(), False
+    dlq, source = Facts(progress.dlq_arn, {}, {}), Facts(progress.source_arn, {}, {})
+    with errors.noted():
+        dlq, source = _facts(dlq.queue_arn, run.clients), _facts(source.queue_arn, run.clients)
+        progress = _with_makings(progress, dlq, source)
+        errors.blocked |= _for_good(_misfit(progress, dlq, source, run))
     with errors.noted():
         task_runs = move_task_runs(run.clients, progress.dlq_arn)
-    if not queues.blocked.because:
-        with errors.noted():
-            errors.blocked |= _for_good(_misfit(progress, queues, run))
     return RedriveSituation(
         progress,
         run.now,
-        queues.waiting,
-        _source(queues.source, progress, run),
+        dlq,
+        source,
         run.settings.bounds,
-        is_fifo=queues.source.is_fifo,
+        deletes_per_second=_deletes_per_second(progress, run),
+        deleted_since=_deleted_since(progress, run),
         has_foreign_task=task_runs,
         frozen=frozen or run.closed_calendars or "",
         blocked=errors.blocked | _for_good(_cause_is_back(progress, run)),
@@ -159,44 +118,20 @@ def _facts(queue_arn: str, clients: Clients) -> Facts:
         return Facts(queue_arn, {}, {})
 
 
-def _source(source: Facts, progress: RedriveProgress, run: RedriveRun) -> SourceState:
-    return SourceState(
-        visibility_timeout=number_in(source.attributes, "VisibilityTimeout"),
-        receives=source.max_receive_count or 1,
-        delay_seconds=number_in(source.attributes, "DelaySeconds"),
-        visible=int(source.attributes.get("ApproximateNumberOfMessages", "0")),
-        deletes_per_second=_deletes_per_second(progress, run),
-        deleted_since=_deleted_since(progress, run),
-    )
+def _with_makings(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
+    """With when its queues were made, from the first time that they were seen."""
+    known = progress.queues
+    dlq_made_at = known.dlq_made_at or dlq.created_at
+    source_made_at = known.source_made_at or source.created_at
+    made = replace(known, dlq_made_at=dlq_made_at, source_made_at=source_made_at)
+    return replace(progress, queues=made)
 
 
-def _deleted_since(progress: RedriveProgress, run: RedriveRun) -> int | None:
-    """Asked in a soak alone: whole minutes, after the one in which messages last went."""
-    if progress.stage is not Stage.SOAK or progress.moved_at is None:
-        return None
-    since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    with suppress(FactsUnavailable):
-        return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
-    return None
-
-
-def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
-    """Since what went back last was there to be deleted; None where CloudWatch does not say."""
-    bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
-    shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
-    since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
-    with suppress(FactsUnavailable):
-        deleted = messages_deleted(run.clients, progress.source_arn, since, until)
-        return deleted / (until - since).total_seconds()
-    return None
-
-
-def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
+def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRun) -> str:
     """Why messages may not go from the one to the other any more; raises as reading does."""
-    dlq, source = queues.dlq, queues.source
     known = progress.queues
     for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):
-        if queue.exists and made_at is not None and queue.created_at != made_at:
+        if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     arns = source_arns_of(run.clients, dlq.queue_arn) if dlq.exists else ()
     return why_not_between(dlq, source, arns, run.consent) or ""
@@ -204,11 +139,33 @@ def _misfit(progress: RedriveProgress, queues: Queues, run: RedriveRun) -> str:
 
 def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:
     """The first open case of a cause at the source."""
-    cases = run.open_cases.newest_about([progress.source_arn])
-    for each in cases:
+    for each in run.open_cases.newest_about([progress.source_arn]):
         if each.symptom in CAUSES and still_shows(each):
             return f"case {each.case_id} says that {each.symptom} shows at the source"
     return ""
+
+
+def _deleted_since(progress: RedriveProgress, run: RedriveRun) -> int | None:
+    """Asked in a soak alone: whole minutes, after the one in which messages last went."""
+    if progress.stage is not Stage.SOAK or progress.moved_at is None:
+        return None
+    since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return _deleted(progress, since, run)
+
+
+def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
+    """Since what went back last was there to be deleted; None where CloudWatch does not say."""
+    bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
+    shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
+    since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
+    deleted = _deleted(progress, since, run)
+    return None if deleted is None else deleted / (until - since).total_seconds()
+
+
+def _deleted(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
+    with suppress(FactsUnavailable):
+        return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
+    return None
 
 
 @dataclass(frozen=True)

@@ -20,26 +20,19 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
-from mendq.model.case import Case, severity_of
+from mendq.model.case import Case, State, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import RedriveMessages
-from mendq.redrive.machine import Blocked, End, Put, Tick
-from mendq.redrive.messages import Message, hopped, marked_quarantined
+from mendq.redrive.machine import Blocked, Tick
+from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped, marked_quarantined
 from mendq.redrive.mover import MessageMover
-from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
-from mendq.redrive.reads import (
-    Queues,
-    ReadErrors,
-    RedriveRun,
-    queues_of,
-    situation_of,
-    with_makings,
-)
-from mendq.redrive.send_batches import UNANSWERED, Destination, MoveResult
+from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, Stage, sample_of
+from mendq.redrive.reads import ReadErrors, RedriveRun, situation_of
+from mendq.redrive.send_batches import Destination
 from mendq.redrive.store import Claimed
 
 # As many at a time; what they weigh is known when they are there.
@@ -58,7 +51,7 @@ class RedriveEffects:
     """
 
     mover: MessageMover
-    queues: Queues
+    source: Facts
     run: RedriveRun
 
     def save(self, progress: RedriveProgress) -> RedriveProgress:
@@ -78,51 +71,36 @@ class RedriveEffects:
                     break
         if errors.blocked.because:
             return errors.blocked
-        source, most_bytes = self.queues.source, self.queues.most_bytes
-        return sample_of(
-            messages, progress, is_fifo=source.is_fifo, most_bytes=most_bytes, is_whole=is_whole
-        )
+        return sample_of(messages, progress, self.source, is_whole=is_whole)
 
-    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         """Make the quarantine where there is none yet."""
         errors, source_arn, case_id = ReadErrors(), progress.source_arn, progress.case_id
         if not messages:
-            return Put()
+            return MoveResult()
         with errors.noted():
-            queue_arn = quarantine_of(self.run.clients, self.queues.source)
-            if isinstance(queue_arn, Refusal):
-                return Put(refused=Blocked(queue_arn.reason, for_good=True))
-            mark = partial(
-                marked_quarantined, why=WHY, at=self.run.now, source_arn=source_arn, case_id=case_id
-            )
-            return self._put(messages, self._destination(queue_arn, case_id, mark))
-        return Put(refused=errors.blocked)
+            queue_arn = quarantine_of(self.run.clients, self.source)
+            if isinstance(queue_arn, str):
+                about: Any = {"at": self.run.now, "source_arn": source_arn, "case_id": case_id}
+                mark = partial(marked_quarantined, why=WHY, **about)
+                return self._put(messages, self._destination(queue_arn, case_id, mark))
+            errors.blocked = Blocked(queue_arn.reason, for_good=True)
+        why = errors.blocked
+        stays = NotMoved(messages[0].message_id, "", why.because, passes=not why.for_good)
+        return MoveResult(failed=(stays,))
 
-    def fingerprints(
-        self, progress: RedriveProgress, messages: tuple[Message, ...]
-    ) -> tuple[str, ...]:
-        to = self._source(progress)
-        return tuple(each.fingerprint for each in messages if not to.can_mark(each))
+    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
+        to = self._destination(progress.source_arn, progress.case_id, hopped)
+        most_bytes = number_in(self.source.attributes, "MaximumMessageSize")
+        return self._put(messages, replace(to, most_bytes=most_bytes))
 
-    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
-        return self._put(messages, self._source(progress))
-
-    def _put(self, messages: Sequence[Message], to: Destination) -> Put:
+    def _put(self, messages: Sequence[Message], to: Destination) -> MoveResult:
         done = MoveResult()
         for result in self.mover.put(messages, to):
             done += result
             if not self._has_time():
                 break
-        unsure = done.copied + sum(each.code == UNANSWERED for each in done.failed)
-        failed = next(iter(done.failed), None)
-        if failed is None:
-            return Put(done.moved, unsure)
-        for_good = not done.moved and not failed.passes
-        return Put(done.moved, unsure, Blocked(failed.reason or failed.code, for_good))
-
-    def _source(self, progress: RedriveProgress) -> Destination:
-        to = self._destination(progress.source_arn, progress.case_id, hopped)
-        return replace(to, most_bytes=self.queues.most_bytes)
+        return done
 
     def _destination(
         self, queue_arn: str, case_id: str, mark: Callable[[Message], Message]
@@ -206,9 +184,9 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     claimed = run.redrives.claim(case.queue_arn, run.owner, run.now)
     if claimed is None:
         return _declined("claimed", "another run is at work on these messages", again=True)
-    redriven = _RedriveCase(case, symptom, view, source_arn)
     try:
-        return redriven.go_on(redriven.progress_after(claimed, run), claimed, run, is_cancelled)
+        redriven = _RedriveCase(case, symptom, view, run)
+        return redriven.go_on(redriven.progress_after(claimed, source_arn), claimed, is_cancelled)
     finally:
         with suppress(CaseStoreUnavailable):
             run.redrives.release(case.queue_arn, run.owner)
@@ -232,58 +210,56 @@ def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:
 
 @dataclass(frozen=True)
 class _RedriveCase:
-    """An applied case whose step sends DLQ messages back to `source_arn`."""
+    """An applied case whose step sends DLQ messages back to their source."""
 
     case: Case
     symptom: Symptom
     view: CaseStoreView
-    source_arn: str
+    run: RedriveRun
 
-    def progress_after(self, claimed: Claimed, run: RedriveRun) -> RedriveProgress:
+    def progress_after(self, claimed: Claimed, source_arn: str) -> RedriveProgress:
         """Its own where it has one, else a new one in the place of what was there before.
 
         One that cannot be read may have been its own: then nothing more is moved.
         """
         newest, damage, dlq_arn = claimed.progress, claimed.damage, self.case.queue_arn
         if newest is not None and newest.case_id == self.case.case_id:
-            if newest.source_arn == self.source_arn:
+            if newest.source_arn == source_arn:
                 return newest
             damage = f"the redrive of {dlq_arn} goes to {newest.source_arn:.200}"
-        queues, size = RedriveQueues(dlq_arn, self.source_arn), run.settings.bounds
-        new = RedriveProgress.begun(self.case.case_id, queues, size=size.canary, now=run.now)
+        queues, now = RedriveQueues(dlq_arn, source_arn), self.run.now
+        size = self.run.settings.bounds
+        new = RedriveProgress.begun(self.case.case_id, queues, size=size.canary, now=now)
         new = replace(new, n=claimed.n)
-        return new.halted(run.now, f"{UNREADABLE}: {damage}") if damage else new
+        return new.halted(now, f"{UNREADABLE}: {damage}") if damage else new
 
-    def go_on(
-        self, before: RedriveProgress, claimed: Claimed, run: RedriveRun, is_cancelled: bool
-    ) -> Ticked:
+    def go_on(self, before: RedriveProgress, claimed: Claimed, is_cancelled: bool) -> Ticked:
         """Take it one tick further, or stop it."""
+        run = self.run
         if is_cancelled:
             halted = before.halted(run.now, "a person took it back")
             return Ticked(progress=run.redrives.save(halted, run.owner))
         if before.is_over and before != claimed.progress:
             before = run.redrives.save(before, run.owner)
-        queues = queues_of(before, run)
-        before = with_makings(before, queues)
-        situation = situation_of(before, queues, self.view.frozen, run)
+        situation = situation_of(before, self.view.frozen, run)
         url = queue_url(run.clients, before.dlq_arn)
         with MessageMover(run.clients.sqs, url) as mover:
-            tick = Tick(situation, RedriveEffects(mover, queues, run))
-            end = tick.run()
-        now = tick.progress
+            now = Tick(situation, RedriveEffects(mover, situation.source, run)).run()
         return Ticked(
-            case=self._ended(end, now, queues.dlq, run) if end else None,
+            case=self._ended(now, situation.dlq) if now.is_over else None,
             progress=now,
             redriven=now.moved - before.moved,
             quarantined=now.quarantined - before.quarantined,
         )
 
-    def _ended(self, end: End, progress: RedriveProgress, facts: Facts, run: RedriveRun) -> Case:
+    def _ended(self, progress: RedriveProgress, dlq: Facts) -> Case:
         """The case as it was written down; raises as `record_transition` does."""
-        moved = self.case.moved(end.state, end.because, run.now, actor=run.whose)
+        run = self.run
+        state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
+        moved = self.case.moved(state, progress.because, run.now, actor=run.whose)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         source = parts_of(progress.source_arn)
         look = f"mendq quarantine peek {source.name} --region {source.region}"
         next_command = look if progress.quarantined else ""
-        notification = Notification(self.symptom, facts, severity, next_command=next_command)
+        notification = Notification(self.symptom, dlq, severity, next_command=next_command)
         return record_transition(moved, self.view, notification, run, run.owner)

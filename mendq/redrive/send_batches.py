@@ -5,9 +5,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMe
 
 from __future__ import annotations
 
-from collections import ChainMap, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import md5, sha256
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.errors import PASSING, code_of, is_passing
 from mendq.model.failed_call import canonical
 from mendq.model.queue import on_fifo
-from mendq.redrive.messages import Message
+from mendq.redrive.messages import UNANSWERED, Message, NotMoved
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 MOST_ENTRIES = 10
 # The whole batch, and the largest message that a queue can be set to take.
 MOST_BYTES = 1_048_576
-# The answer did not come, or was not about what was sent: it may be there, or not.
-UNANSWERED = "unanswered"
 # What passes by itself, and no status says so.
 _PASSING = PASSING | {"KmsThrottled", "OverLimit"}
 # One message of a batch may be why the whole batch was refused.
@@ -60,32 +58,19 @@ class Destination:
         return on_fifo(self.queue_arn)
 
     def can_mark(self, message: Message) -> bool:
-        """True where it will bear the mark; else its fingerprint is noted before it is sent."""
+        """True where it will bear the mark."""
         return self.mark(message).fits(self.most_bytes)
 
     def as_sent(self, message: Message) -> Message:
         return self.mark(message) if self.can_mark(message) else message
 
 
-@dataclass(frozen=True)
-class NotMoved:
-    """A message that stays where it is; `code` is SQS's in its canonical spelling, or ours.
-
-    `passes`: asked again later, SQS may take it.
-    """
-
-    message_id: str
-    code: str
-    reason: str
-    passes: bool = False
-
-
-@dataclass(frozen=True)
+@dataclass
 class Sent:
     """What became of a batch; `copies` are the new message ids by the old ones."""
 
-    copies: Mapping[str, str]
-    refused: tuple[NotMoved, ...] = ()
+    copies: dict[str, str] = field(default_factory=dict)
+    refused: list[NotMoved] = field(default_factory=list)
     # Nothing else would go through either.
     is_hopeless: bool = False
 
@@ -111,34 +96,18 @@ class FifoOrder:
             left -= size
         return batch
 
-    def settle(
-        self,
-        batch: Sequence[Message],
-        gone: Collection[str],
-        passing: Collection[str],
-        *,
-        is_hopeless: bool = False,
-    ) -> Iterator[NotMoved]:
-        """Take the batch out; yields what has to wait because of what did not go.
+    def settle(self, batch: Iterable[Message], gone: Collection[str], *, is_hopeless: bool) -> None:
+        """Take the batch out; behind what did not go nothing of its group is tried any more.
 
-        `passing` are those that may go later; where it `is_hopeless`, nothing else is to be tried.
+        Where it `is_hopeless`, nothing else is.
         """
         for message in batch:
             name = self._lane_of(message)
             lane = self._lanes.pop(name)
             lane.popleft()
-            if message.message_id not in gone:
-                reason = f"{message.message_id} of the same group did not go, and is to go first"
-                passes = message.message_id in passing
-                for each in lane:
-                    yield NotMoved(each.message_id, "waits_for_neighbour", reason, passes)
-            elif lane:
+            if lane and message.message_id in gone:
                 self._lanes[name] = lane
         if is_hopeless:
-            passes = any(each.message_id in passing for each in batch)
-            for each in (each for lane in self._lanes.values() for each in lane):
-                reason = "what was refused before it would be again"
-                yield NotMoved(each.message_id, "not_tried", reason, passes)
             self._lanes.clear()
 
     def _lane_of(self, message: Message) -> str:
@@ -147,46 +116,43 @@ class FifoOrder:
 
 def send(sqs: SQSClient, messages: Sequence[Message], to: Destination) -> Sent:
     """Send one batch; where SQS refuses it whole, each alone. Never raises for what SQS answers."""
+    sent = Sent()
+    _send(sqs, messages, to, sent)
+    return sent
+
+
+def _send(sqs: SQSClient, messages: Sequence[Message], to: Destination, sent: Sent) -> None:
     entries = [_entry(str(at), each, to) for at, each in enumerate(messages)]
     try:
         answer = sqs.send_message_batch(QueueUrl=to.queue_url, Entries=entries)
     except (ClientError, BotoCoreError) as error:
-        return _refused_whole(sqs, messages, to, error)
+        code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
+        passes = is_passing(error) or code in _PASSING
+        if not passes and code in _OF_ONE_MESSAGE and len(messages) > 1:
+            for each in messages:
+                _send(sqs, [each], to, sent)
+            return
+        sent.refused += [NotMoved(each.message_id, code, str(error), passes) for each in messages]
+        sent.is_hopeless |= passes or code not in _OF_ONE_MESSAGE
+        return
     # Those alone have gone of which SQS says that it has the same text.
     taken = {each["Id"]: each for each in answer.get("Successful", [])}
     failed = {each["Id"]: each for each in answer.get("Failed", [])}
-    copies, refused = dict[str, str](), list[NotMoved]()
     for at, each in enumerate(messages):
         one = taken.get(str(at))
         digest = md5(each.body.encode(), usedforsecurity=False).hexdigest()
         if one and one["MD5OfMessageBody"] == digest:
-            copies[each.message_id] = one["MessageId"]
+            sent.copies[each.message_id] = one["MessageId"]
         else:
-            refused.append(_not_moved(each, failed.get(str(at), {})))
-    return Sent(copies, tuple(refused))
+            sent.refused.append(_not_moved(each.message_id, failed.get(str(at))))
 
 
-def _refused_whole(
-    sqs: SQSClient, messages: Sequence[Message], to: Destination, error: ClientError | BotoCoreError
-) -> Sent:
-    code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
-    passes = is_passing(error) or code in _PASSING
-    is_hopeless = passes or code not in _OF_ONE_MESSAGE
-    if is_hopeless or len(messages) == 1:
-        refused = tuple(NotMoved(each.message_id, code, str(error), passes) for each in messages)
-        return Sent({}, refused, is_hopeless)
-    alone = [send(sqs, [each], to) for each in messages]
-    copies = ChainMap(*(dict(each.copies) for each in alone))
-    refused = tuple(each for one in alone for each in one.refused)
-    return Sent(copies, refused, any(each.is_hopeless for each in alone))
-
-
-def _not_moved(message: Message, failed: Mapping[str, Any]) -> NotMoved:
-    if not failed:
-        return NotMoved(message.message_id, UNANSWERED, "SQS said nothing of it", passes=True)
+def _not_moved(message_id: str, failed: Mapping[str, Any] | None) -> NotMoved:
+    if failed is None:
+        return NotMoved(message_id, UNANSWERED, "SQS said nothing of it", passes=True)
     code = canonical(str(failed.get("Code", "")))
     passes = code in _PASSING or failed.get("SenderFault") is False
-    return NotMoved(message.message_id, code, str(failed.get("Message", "")), passes)
+    return NotMoved(message_id, code, str(failed.get("Message", "")), passes)
 
 
 def _entry(at: str, message: Message, to: Destination) -> Any:
@@ -208,33 +174,6 @@ def _entry(at: str, message: Message, to: Destination) -> Any:
 def deduplication_id(run_id: str, message_id: str) -> str:
     """The same for the same message of the same run: sent again within 5 minutes, it is one."""
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class MoveResult:
-    """What became of some messages.
-
-    `copied` were sent and could not be deleted: SQS hands them out again, and a mover that sees one
-    again deletes it. `unmarked` are fingerprints of those that went without the mark, because it
-    does not fit.
-    """
-
-    moved: int = 0
-    copied: int = 0
-    unmarked: tuple[str, ...] = ()
-    failed: tuple[NotMoved, ...] = ()
-
-    @property
-    def tried(self) -> int:
-        return self.moved + self.copied + len(self.failed)
-
-    def __add__(self, other: MoveResult) -> MoveResult:
-        return MoveResult(
-            self.moved + other.moved,
-            self.copied + other.copied,
-            self.unmarked + other.unmarked,
-            self.failed + other.failed,
-        )
 
 
 def why_unfit(message: Message, held: frozenset[str], to: Destination) -> NotMoved | None:

@@ -121,7 +121,7 @@ def _progress_in(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | Non
         progress = RedriveProgress.from_document(json.loads(item["document"]["S"]))
         if progress.dlq_arn != dlq_arn:
             raise ValueError(f"it is of {progress.dlq_arn:.200}")
-        return replace(progress, n=_n_in(item))
+        return progress
 
 
 def _n_in(item: Mapping[str, Any]) -> int:

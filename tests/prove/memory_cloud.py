@@ -17,7 +17,7 @@ import boto3
 
 from mendq.aws.clients import Clients
 from tests.heal.conftest import REGION, Account, moto_account
-from tests.prove.memory_sqs import MemorySqs, Refuses
+from tests.prove.memory_sqs import MemorySqs, Refuses, method_of
 from tests.prove.proof import BEGINS_AT
 from tests.prove.quick_case_store import quick_case_store
 from tests.prove.redrive_table import ConditionFailed, RedriveTable
@@ -45,7 +45,7 @@ class Cloud:
                         {"Id": "deleted", "Values": [seconds * self.deletes_per_second]}
                     ]
                 }
-            elif hasattr(self.sqs, "_" + _snake(operation)):
+            elif hasattr(self.sqs, method_of(operation)):
                 answer = self.sqs.answer(operation, asked)
             else:
                 answer = self.courses.answer(operation, asked)
@@ -54,10 +54,6 @@ class Cloud:
         except ConditionFailed:
             return _refusal("ConditionalCheckFailedException", "The conditional request failed")
         return None if answer is None else (SimpleNamespace(status_code=200), answer)
-
-
-def _snake(operation: str) -> str:
-    return "".join(f"_{each.lower()}" if each.isupper() else each for each in operation)[1:]
 
 
 def _refusal(code: str, message: str) -> Any:

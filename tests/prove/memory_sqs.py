@@ -18,6 +18,11 @@ Asked = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
+def method_of(operation: str) -> str:
+    """The name of the method here that answers it, where there is one."""
+    return re.sub(r"([A-Z])", r"_\1", operation).lower()
+
+
 class Refuses(Exception):
     """SQS's answer with this code."""
 
@@ -30,18 +35,11 @@ class Refuses(Exception):
 class Task:
     """Somebody else's message movement task: it moves what it finds, and marks nothing."""
 
-    started_at: float
     ends_at: float
     per_second: int
 
-    def document(self, queue_arn: str, now: float) -> Answer:
-        runs = now < self.ends_at
-        return ({"TaskHandle": "theirs"} if runs else {}) | {
-            "Status": "RUNNING" if runs else "COMPLETED",
-            "SourceArn": queue_arn,
-            "MaxNumberOfMessagesPerSecond": self.per_second,
-            "StartedTimestamp": int(self.started_at * 1000),
-        }
+    def document(self, now: float) -> Answer:
+        return {"Status": "RUNNING" if now < self.ends_at else "COMPLETED"}
 
 
 @dataclass
@@ -64,8 +62,7 @@ class MemorySqs:
 
     def answer(self, operation: str, asked: Asked) -> Answer:
         """Raises Refuses."""
-        named = re.sub(r"(?<!^)([A-Z])", r"_\1", operation).lower()
-        does: Callable[[Asked], Answer] = getattr(self, f"_{named}")
+        does: Callable[[Asked], Answer] = getattr(self, method_of(operation))
         return does(asked)
 
     def task_of(self, queue: MemoryQueue) -> Task | None:
@@ -75,7 +72,7 @@ class MemorySqs:
 
     def somebody_moves(self, queue: MemoryQueue, seconds: float, per_second: int) -> None:
         """Start a message movement task that ends by itself."""
-        self.tasks[queue.arn] = Task(self.now, self.now + seconds, per_second)
+        self.tasks[queue.arn] = Task(self.now + seconds, per_second)
         self.happened["tasks_of_others"] += 1
 
     def tasks_move(self, seconds: float) -> None:
@@ -168,7 +165,7 @@ class MemorySqs:
 
     def _list_message_move_tasks(self, asked: Asked) -> Answer:
         task = self.tasks.get(asked["SourceArn"])
-        return {"Results": [task.document(asked["SourceArn"], self.now)] if task else []}
+        return {"Results": [task.document(self.now)] if task else []}
 
 
 def _as_received(message: Message) -> Answer:

@@ -11,16 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from mendq.cases.record import Notification, record_transition
 from mendq.heal.context import Outcome
-from mendq.model.case import Case, State, opened
-from mendq.model.evidence import Evidence, Sighting
-from mendq.model.facts import Facts
+from mendq.model.case import Case, State
 from mendq.model.queue import Redrive
-from mendq.model.settings import RedriveSettings
-from mendq.model.steps import HELD, Owner, RedriveMessages
+from mendq.model.steps import HELD, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
-from mendq.redrive.reads import RedriveRun, RedriveStart
+from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import Ticked, redrive
 from tests.account.faults import Killed
 from tests.heal.operators import context_of
@@ -29,8 +25,8 @@ from tests.prove.memory_queue import MemoryQueue, Message
 from tests.prove.memory_sqs import MemorySqs
 from tests.prove.redriven_consumers import Consumers, Mix
 from tests.prove.struck_calls import Strike
+from tests.redrive.world import SYMPTOM, recorded, run_of
 
-SYMPTOM = "dlq_messages_waiting"
 MINUTE = 60
 STEP = 10
 _TAGS = {"mendq": "heal"}
@@ -106,26 +102,7 @@ class RedrivenWorld:
         return sum(times - 1 for (name, _), times in sent if name == self.source.name and times > 1)
 
     def run(self) -> RedriveRun:
-        """An invocation of the redrive Lambda."""
-        context, settings = context_of(self.cloud.account), self.cloud.account.settings
-        return RedriveRun(
-            clients=context.clients,
-            settings=RedriveSettings(
-                settings.account,
-                case_table=settings.case_table,
-                case_bucket=settings.case_bucket,
-                urgent_topic_arn=settings.urgent_topic_arn,
-                info_topic_arn=settings.info_topic_arn,
-                tag_may_raise_to=settings.tag_may_raise_to,
-                autonomy=settings.autonomy,
-                bounds=self.mix.bounds,
-            ),
-            owner=context.owner,
-            now=context.now,
-            remaining_seconds=lambda: 60,
-            write=RedriveStart(settings.consent).write,
-            whose=Owner.REDRIVE,
-        )
+        return run_of(self.cloud.account, self.mix.bounds)
 
     def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
         """One call of the Lambda; None where it died or failed: the next minute calls again."""
@@ -213,19 +190,7 @@ class RedrivenWorld:
             self.names.add(message.body)
 
     def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
+        steps = (RedriveMessages(HELD, self.source.arn),) if redriven else ()
         with self.cloud.calls.run():
-            context = context_of(self.cloud.account)
-            case = opened(
-                state,
-                queue_arn=queue_arn,
-                symptom=symptom,
-                reason="messages wait",
-                evidence=Evidence.of([Sighting.of_measurement(context.now)]),
-                steps=(RedriveMessages(HELD, self.source.arn),) if redriven else (),
-                now=context.now,
-                actor="heal",
-            )
-            view = context.case_store.look(queue_arn, symptom, ())
-            return record_transition(
-                case, view, Notification(None, Facts(queue_arn, {}, {})), context, context.owner
-            )
+            account = self.cloud.account
+            return recorded(account, [state], steps, queue_arn=queue_arn, symptom=symptom)

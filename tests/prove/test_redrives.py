@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -12,11 +12,11 @@ from moto.dynamodb.models import dynamodb_backends
 
 from mendq.redrive import redrive
 from mendq.redrive.machine import RedriveSituation
-from mendq.redrive.messages import Message
+from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import RedriveProgress, RedriveQueues
 from mendq.redrive.reads import situation_of
-from mendq.redrive.send_batches import Destination, FifoOrder, MoveResult
+from mendq.redrive.send_batches import Destination, FifoOrder
 from mendq.redrive.store import RedriveStore
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.prove.memory_cloud import Cloud
@@ -27,7 +27,7 @@ from tests.prove.redrive_faults import SCENES as SCENES_TO_STRIKE
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import SCENES as SCENES_TO_STOP
 from tests.prove.redrive_stops import stopped
-from tests.prove.redrive_table import RedriveTable, condition_of
+from tests.prove.redrive_table import RedriveTable
 from tests.prove.struck_calls import StruckCalls
 
 DEAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
@@ -128,11 +128,6 @@ def _lived(account: Account) -> Iterator[object]:
     yield claimed is not None and claimed.progress == saved
 
 
-def test_a_condition_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="begins_with"):
-        condition_of("begins_with(a, :b)")
-
-
 def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
     always = Random(1)  # noqa: S311 - the same order every time
     queue = MemoryQueue(f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}", always, **over)
@@ -141,59 +136,12 @@ def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
     return queue
 
 
-def _bodies(messages: Sequence[Stored]) -> list[str]:
-    return sorted(each.body for each in messages)
-
-
-def test_what_was_received_is_hidden_until_its_time_is_over() -> None:
-    queue = _queue()
-    assert len(queue.receive(10, 0, 30)) == 4
-    assert queue.receive(10, 29, 30) == []
-    assert len(queue.receive(10, 30, 30)) == 4
-
-
-def test_an_old_handle_deletes_nothing() -> None:
-    queue = _queue()
-    (first, *_) = queue.receive(1, 0, 30)
-    old = first.handle
-    queue.receive(10, 30, 30)
-    assert queue.delete(old, 31)
-    assert first.message_id in queue.messages
-    assert queue.delete(first.handle, 31)
-    assert first.message_id not in queue.messages
-
-
-def test_of_a_fifo_group_nothing_is_handed_out_behind_what_is_in_flight() -> None:
-    queue = _queue("orders.fifo")
-    assert _bodies(queue.receive(1, 0, 30)) == ["m0"]
-    assert _bodies(queue.receive(10, 1, 30)) == ["m1", "m3"]
-    assert queue.receive(10, 2, 30) == []
-    assert _bodies(queue.receive(10, 30, 30)) == ["m0", "m2"]
-
-
-def test_sent_twice_within_five_minutes_it_is_one() -> None:
-    queue = _queue("orders.fifo")
-    ids = [queue.put(Stored("again", 0), at, "same") for at in (0, 299, 300)]
-    assert ids[0] == ids[1] != ids[2]
-
-
-def test_received_too_often_it_dies_and_says_where() -> None:
+def test_a_queue_in_memory_is_as_sqs_has_it() -> None:
     dead = _queue("orders-dlq")
-    queue = _queue(most_receives=2, dlq=dead)
-    for at in (0, 30):
-        assert len(queue.receive(10, at, 30)) == 4
-    assert queue.receive(10, 60, 30) == []
-    assert not queue.messages
-    died: Mapping[str, str] = {
-        each.body: each.source_arn for each in dead.messages.values() if each.source_arn
-    }
-    assert died == dict.fromkeys(("m0", "m1", "m2", "m3"), queue.arn)
-
-
-def test_a_standard_queue_hands_out_copies_and_forgets_deletes() -> None:
-    queue = _queue(copies=1.0, forgets=1.0)
-    queue.receive(10, 0, 30)
-    again = [each for at in range(20) for each in queue.receive(10, at, 30)]
-    assert again
-    assert queue.delete(again[-1].handle, 20)
-    assert len(queue.messages) == 4
+    queue, fifo = _queue(most_receives=2, dlq=dead), _queue("orders.fifo")
+    assert [len(queue.receive(10, at, 30)) for at in (0, 29, 30, 60)] == [4, 0, 4, 0]
+    died = {each.body for each in dead.messages.values() if each.source_arn == queue.arn}
+    assert died == {"m0", "m1", "m2", "m3"}
+    first, *_ = fifo.receive(1, 0, 30)
+    assert {each.group for each in fifo.receive(10, 1, 30)} == {"g1"}, "behind it none is shown"
+    assert [fifo.delete(first.handle, at) for at in (31, 29)] == [False, True]

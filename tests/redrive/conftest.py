@@ -8,6 +8,7 @@ import pytest
 
 from tests.heal.conftest import Account, account
 from tests.redrive.world import Redriving, redriving, timed_by
+from tests.scan.scanning import Scanning, scanning
 
 __all__ = ["account"]
 
@@ -21,4 +22,10 @@ def timed(account: Account) -> Iterator[Account]:
 @pytest.fixture
 def here() -> Iterator[Redriving]:
     with redriving() as made:
+        yield made
+
+
+@pytest.fixture
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made

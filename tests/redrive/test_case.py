@@ -17,20 +17,18 @@ from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
-from mendq.redrive.messages import Message, marked_quarantined, quarantine_reason
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import quarantine_of
-from mendq.redrive.send_batches import Destination
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, context_of, outcomes, undo
-from tests.redrive.world import LONGEST, Redriving, redriving, two_queues
+from tests.redrive.world import LONGEST, Redriving, redriving
 
 DAYS_4 = 345_600
 
 
-@pytest.fixture(params=["orders", "orders.fifo"])
-def world(request: pytest.FixtureRequest) -> Iterator[Redriving]:
-    with redriving(request.param, MessageRetentionPeriod=str(DAYS_4)) as made:
+@pytest.fixture
+def world() -> Iterator[Redriving]:
+    with redriving("orders", MessageRetentionPeriod=str(DAYS_4)) as made:
         yield made
 
 
@@ -68,20 +66,16 @@ def _set(world: Redriving, queue_arn: str, **attributes: str) -> None:
 
 
 def _shared(world: Redriving) -> None:
-    ending = ".fifo" * world.source.endswith(".fifo")
-    world.account.queue(f"second{ending}", RedrivePolicy=Redrive(world.dlq, 3).text)
+    world.account.queue("second", RedrivePolicy=Redrive(world.dlq, 3).text)
     assert len(source_arns_of(world.account.clients, world.dlq)) == 2
 
 
 def _behind_another(world: Redriving) -> None:
-    target = world.account.queue(f"last{'.fifo' * world.source.endswith('.fifo')}")
-    _set(world, world.dlq, RedrivePolicy=Redrive(target, 3).text)
+    _set(world, world.dlq, RedrivePolicy=Redrive(world.account.queue("last"), 3).text)
 
 
 def _of_another_type(world: Redriving) -> None:
-    world.source = world.account.queue(
-        "payments.fifo" if world.source.endswith("orders") else "payments"
-    )
+    world.source = world.account.queue("payments.fifo")
 
 
 FAULTS: dict[str, Callable[[Redriving], object]] = {
@@ -127,13 +121,13 @@ def follow(here: Redriving, **later: float) -> None:
 
 def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(here: Redriving) -> None:
     case = here.case(State.APPLIED)
-    for minute in range(1, 61):
+    for minute in range(1, 6):
         follow(here, minutes=1)
         assert len(here.asked) == minute
     here.account.tag(here.dlq, mendq="off")
     follow(here, days=20)
     assert here.asked[-1] == request_about(case)
-    assert len(here.asked) == 61
+    assert len(here.asked) == 6
     assert here.newest() == case
 
 
@@ -151,11 +145,9 @@ def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> N
     assert len(here.asked) == 2
 
 
-@pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED, State.WATCHING])
-def test_once_it_is_over_nobody_is_called(here: Redriving, state: State) -> None:
-    here.case(State.APPLIED, state)
-    for _ in range(3):
-        follow(here, minutes=1)
+def test_once_it_is_over_nobody_is_called(here: Redriving) -> None:
+    here.case(State.APPLIED, State.VERIFIED)
+    follow(here, minutes=1)
     assert here.asked == []
 
 
@@ -190,15 +182,6 @@ def test_what_could_not_be_stopped_is_not_said_to_be(here: Redriving, code: str)
     assert answered["error"] == "claimed"
     assert here.answers["reason"] in answered["reason"]
     assert here.newest() == case
-
-
-@pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
-def test_of_one_that_is_over_nothing_is_undone(here: Redriving, state: State) -> None:
-    case = here.case(State.APPLIED, state)
-    answered = undo(here.account, case.case_id)
-    assert outcomes(answered) == {"Dlq": "nothing"}
-    assert [each["command"] for each in answered["attributes"]] == [""]
-    assert (here.asked, here.newest()) == ([], case)
 
 
 def facts(account: Account, queue_arn: str) -> Facts:
@@ -236,17 +219,16 @@ def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account:
     assert account.attributes(theirs) == before
 
 
-@pytest.mark.parametrize(("state", "is_used"), [("Enabled", False), ("Disabled", True)])
 def test_a_queue_that_a_function_consumes_is_not_used(
-    account: Account, monkeypatch: pytest.MonkeyPatch, state: str, *, is_used: bool
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = facts(account, account.queue("orders"))
-    made = quarantine_of(account.clients, source)
-    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": state}
+    assert isinstance(quarantine_of(account.clients, source), str)
+    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
     monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
     found = quarantine_of(account.clients, source)
-    assert (found == made) is is_used
-    assert is_used or (isinstance(found, Refusal) and "tidy consumes it" in found.reason)
+    assert isinstance(found, Refusal)
+    assert "tidy consumes it" in found.reason
 
 
 def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:
@@ -254,27 +236,3 @@ def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:
     source = facts(here.account, here.source)
     with pytest.raises(FactsUnavailable, match="orders-quarantine"):
         quarantine_of(here.account.clients, source)
-
-
-@pytest.mark.parametrize("fifo", [False, True])
-def test_a_message_in_a_quarantine_says_why_and_when_and_goes_whole(
-    timed: Account, *, fifo: bool
-) -> None:
-    queues = two_queues(timed, fifo=fifo)
-    made = str(quarantine_of(timed.clients, facts(timed, queues.there)))
-
-    def mark(message: Message) -> Message:
-        return marked_quarantined(
-            message, "it came back", at=timed.now, source_arn=queues.there, case_id="case-1"
-        )
-
-    redrive_count = {"mendq.redrive": {"DataType": "Number", "StringValue": "1"}}
-    queues.write("poison", MessageAttributes=redrive_count)
-    assert queues.move(Destination(made, timed.url(made), "case-1", mark)).moved == 1
-    queues.there = made
-    (message,) = queues.arrived()
-    retained = quarantine_reason(message)
-    assert (message.body, queues.left()) == ("poison", [])
-    assert retained is not None
-    assert (retained.why, retained.at) == ("it came back", timed.now.isoformat())
-    assert (retained.case, retained.redrive_count) == ("case-1", 1)

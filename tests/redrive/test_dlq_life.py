@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,15 +15,9 @@ from mendq.model.steps import AttachDlq
 from tests.account.faults import Killed
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
-from tests.scan.scanning import Scanning, scanning
+from tests.scan.scanning import Scanning
 
 MISSING = "dlq_missing"
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 @pytest.fixture
@@ -31,12 +25,11 @@ def account(scanned: Scanning) -> Account:
     return scanned.account
 
 
-def without_dlq(scanned: Scanning, *, days: int = 1) -> str:
+def without_dlq(scanned: Scanning) -> str:
     queue = scanned.account.queue("orders", VisibilityTimeout="30")
-    scanned.account.clients.sqs.send_message(
-        QueueUrl=scanned.account.url(queue), MessageBody="poison"
-    )
-    scanned.account.later(days=days)
+    url = scanned.account.url(queue)
+    scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="poison")
+    scanned.account.later(days=1)
     scanned.count_one_coming_back(queue)
     return queue
 
@@ -74,7 +67,7 @@ def exists(account: Account, queue_arn: str) -> bool:
     return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
 
 
-def test_what_a_person_approved_is_made_attached_and_written_down(
+def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
     scanned: Scanning, account: Account
 ) -> None:
     queue = approved(scanned)
@@ -85,19 +78,10 @@ def test_what_a_person_approved_is_made_attached_and_written_down(
     items = account.case_store_items()
     assert {sk for pk, sk in items if sk.startswith("snapshot#")}
     assert "DeadLetterQueue" not in items[queue, "configuration"]["attributes"]["S"]
-
-
-def test_an_approval_comes_to_nothing_where_the_cause_has_become_known(
-    scanned: Scanning, account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = approved(scanned)
-    monkeypatch.setattr(
-        "mendq.cases.table.OpenCases.open_about", lambda *_: frozenset({"consumer_failing"})
-    )
-    taken_up(account)
-    assert states(account)[-1] == "expired"
-    assert not exists(account, f"{queue}-dlq")
-    assert redrive_of(account, queue) == ""
+    for hours, state in ((6, "applied"), (2.5, "verified")):
+        account.later(hours=hours)
+        followed(account)
+        assert states(account)[-1] == state
 
 
 def test_an_approval_does_not_outlive_its_queue(scanned: Scanning, account: Account) -> None:
@@ -152,37 +136,22 @@ def attached(scanned: Scanning) -> str:
     return queue
 
 
-def test_taken_back_it_is_detached_and_the_queue_is_retained(
-    scanned: Scanning, account: Account
-) -> None:
-    queue = attached(scanned)
-    document = undo(account, case_of(account).case_id)
-    assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
-    (retained,) = [
-        each for each in document["attributes"] if each["attribute"] == "DeadLetterQueue"
-    ]
-    assert retained["command"].startswith("aws sqs delete-queue ")
-    assert retained["command"].endswith("/orders-dlq")
-    assert redrive_of(account, queue) == ""
-    assert exists(account, f"{queue}-dlq")
-    assert states(account)[-1] == "rolled_back"
-    assert outcomes(undo(account, case_of(account).case_id))["RedrivePolicy"] == "undone"
-
-
-def test_what_was_taken_back_may_be_attached_again_once_the_silence_is_over(
+def test_taken_back_its_queue_is_retained_and_may_be_attached_again_after_the_silence(
     scanned: Scanning, account: Account
 ) -> None:
     """The queue that was kept is ours: nobody is overruled."""
     queue = attached(scanned)
-    undo(account, case_of(account).case_id)
+    document = undo(account, case_of(account).case_id)
+    assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
+    assert (redrive_of(account, queue), exists(account, f"{queue}-dlq")) == ("", True)
+    assert states(account)[-1] == "rolled_back"
     account.later(days=8)
     scanned.count_one_coming_back(queue)
     found(scanned)
-    assert states(account)[-1] == "proposed"
     say(account, "approve", case_of(account).case_id)
     account.later(minutes=1)
     taken_up(account)
-    assert states(account)[-1] == "applied"
+    assert states(account)[-2:] == ["approved", "applied"]
     assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
 
 
@@ -208,15 +177,3 @@ def test_a_person_who_takes_it_away_is_left_alone(
     scanned.count_one_coming_back(queue)
     found(scanned)
     assert states(account)[-1] == "overridden", "and silent for a week"
-
-
-def test_it_is_proven_by_standing_unfound_without_any_delete(
-    scanned: Scanning, account: Account
-) -> None:
-    attached(scanned)
-    account.later(hours=6)
-    followed(account)
-    assert states(account)[-1] == "applied"
-    account.later(hours=2)
-    followed(account)
-    assert states(account)[-1] == "verified"

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.queue import Redrive
-from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 RACE = "visibility_timeout_too_short"
 VISIBILITY = "30"
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
 
 
 def racing(scanned: Scanning) -> tuple[str, str]:
@@ -68,7 +61,7 @@ def test_the_race_itself_is_found_and_fixed(scanned: Scanning) -> None:
 
 @pytest.mark.parametrize(
     ("status", "hours"),
-    [("COMPLETED", 6.03), ("COMPLETED", 6.5), ("CANCELLED", 42), ("FAILED", 30), ("RUNNING", 35)],
+    [("COMPLETED", 6.03), ("CANCELLED", 42), ("RUNNING", 35)],
 )
 def test_a_task_may_have_moved_until_long_after_it_began(
     scanned: Scanning, status: str, hours: float
@@ -87,13 +80,6 @@ def elsewhere(scanned: Scanning, queue: str, into: str) -> str:
     return dead
 
 
-def test_messages_of_another_queue_may_be_moved_into_this_one(scanned: Scanning) -> None:
-    queue, _ = racing(scanned)
-    elsewhere(scanned, queue, into=queue)
-    assert not found(scanned)
-    assert visibility(scanned, queue) == VISIBILITY
-
-
 def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Scanning) -> None:
     """Whoever names the queue to heal, a forged request among them, moves nothing."""
     queue, _ = racing(scanned)
@@ -110,12 +96,13 @@ def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Sca
     assert visibility(scanned, queue) == "60"
 
 
-@pytest.mark.parametrize("code", ["AccessDenied", "InternalError"])
-def test_where_tasks_cannot_be_listed_one_may_be_running(scanned: Scanning, code: str) -> None:
+def test_where_tasks_cannot_be_listed_one_may_be_running(scanned: Scanning) -> None:
     queue, _ = racing(scanned)
 
     def refuse(**_: object) -> None:
-        raise ClientError({"Error": {"Code": code, "Message": ""}}, "ListMessageMoveTasks")
+        raise ClientError(
+            {"Error": {"Code": "AccessDenied", "Message": ""}}, "ListMessageMoveTasks"
+        )
 
     events = scanned.account.clients.sqs.meta.events
     events.register_first("before-call.sqs.ListMessageMoveTasks", refuse)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,37 +15,19 @@ from mendq.heal.batch import heal_findings
 from mendq.heal.repeats import one_for_each, silent_for
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
-from tests.scan.scanning import Scanning, an_hour_on, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 SYMPTOM = "dlq_missing"
 
 
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
-
-
-def sharing(scanned: Scanning, tags: Mapping[str, str]) -> tuple[list[str], str]:
-    """Queues by name and tag, and the one queue that all of them name, which is gone."""
-    queues = [naming(scanned, name, tag) for name, tag in tags.items()]
-    scanned.account.later(days=1)
-    return queues, gone(scanned, "orders-dlq")
-
-
-def gone(scanned: Scanning, name: str) -> str:
-    """The ARN of a queue that is deleted, whether it was there or not."""
-    made = scanned.account.queue(name, tag=None)
-    scanned.account.clients.sqs.delete_queue(QueueUrl=scanned.account.url(made))
-    return made
-
-
-def naming(scanned: Scanning, name: str, tag: str = "heal", dlq: str = "orders-dlq") -> str:
-    """A queue whose RedrivePolicy names one that is gone."""
-    dead = scanned.account.queue(dlq, tag=None)
-    queue = scanned.account.queue(name, tag=tag, RedrivePolicy=Redrive(dead, 5).text)
-    gone(scanned, dlq)
-    return queue
+def sharing(scanned: Scanning, names: Sequence[str]) -> tuple[list[str], str]:
+    """Queues, and the one queue that all of them name, which is gone."""
+    account = scanned.account
+    dead = account.queue("orders-dlq", tag=None)
+    queues = [account.queue(each, RedrivePolicy=Redrive(dead, 5).text) for each in names]
+    account.clients.sqs.delete_queue(QueueUrl=account.url(dead))
+    account.later(days=1)
+    return queues, dead
 
 
 def cases(scanned: Scanning) -> list[dict[str, Any]]:
@@ -56,7 +37,7 @@ def cases(scanned: Scanning) -> list[dict[str, Any]]:
 
 
 def test_twenty_sources_make_one_proposal_and_one_page(scanned: Scanning) -> None:
-    queues, dead = sharing(scanned, {f"orders-{n:02}": "heal" for n in range(20)})
+    queues, dead = sharing(scanned, [f"orders-{n:02}" for n in range(20)])
     scanned.scan()
     found = [e for e in scanned.findings()["findings"] if e["symptom"] == SYMPTOM]
     assert [each["queue_arn"] for each in found] == queues, "each is reported"
@@ -71,16 +52,9 @@ def test_twenty_sources_make_one_proposal_and_one_page(scanned: Scanning) -> Non
     assert len(cases(scanned)) == 1
 
 
-def test_the_queue_whose_mode_goes_furthest_speaks_for_all(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, {"a": "observe", "b": "propose", "c": "propose"})
-    scanned.scan()
-    (case,) = cases(scanned)
-    assert (case["to"], case["queue_arn"]) == ("proposed", queues[1])
-
-
 def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> None:
     """The queue would take in the whole backlog of that one."""
-    queues, _ = sharing(scanned, {"a": "heal", "b": "heal"})
+    queues, _ = sharing(scanned, "ab")
     account = scanned.account
     account.clients.sqs.send_message(QueueUrl=account.url(queues[1]), MessageBody="x")
     account.later(days=1)
@@ -92,11 +66,10 @@ def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> 
 
 
 def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, {"b": "heal"})
+    queues, _ = sharing(scanned, "b")
     scanned.scan()
     (first,) = cases(scanned)
-    later = naming(scanned, "a")
-    scanned.account.later(minutes=120)
+    ((later,), _) = sharing(scanned, "a")
     request = {"found": [{"queue_arn": later, "symptom": SYMPTOM, "open_at": queues}]}
     healed = heal_findings(request, scanned.account.run())
     (outcome,) = healed.fixed.values()
@@ -105,18 +78,6 @@ def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -
     assert first["case_id"] in outcome.refusal.reason
     assert len(cases(scanned)) == 1
     assert len(scanned.account.pages()) == 1
-
-
-def test_the_queue_with_the_open_case_goes_on_speaking(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, {"b": "heal"})
-    scanned.scan()
-    assert len(cases(scanned)) == 1
-    naming(scanned, "a")
-    scanned.account.later(days=1)
-    scanned.scan()
-    named = [arn for arn, symptom in scanned.named() if symptom == SYMPTOM]
-    assert named in ([], queues), "never the other"
-    cases(scanned)
 
 
 PREFIX = "arn:aws:sqs:us-east-1:123456789012:"

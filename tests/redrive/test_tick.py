@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
 from mendq.heal.context import request_about
 from mendq.model.case import State
-from mendq.redrive.messages import REDRIVE_COUNT, MessageAttribute, quarantine_reason
+from mendq.redrive.messages import MessageAttribute, quarantine_reason
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.store import redrive_key
@@ -43,17 +43,17 @@ def poisoned(here: Redriving) -> frozenset[str]:
 
 
 def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
-    outcome = here.begun(*texts(30)).tick()
+    outcome = here.begun(*texts(9)).tick()
     assert (outcome.case, outcome.redriven, outcome.quarantined) == (None, 5, 0)
     assert {each.redrive_count for each in here.seen(here.source)} == {1}
-    assert len(here.bodies(here.dlq)) == 25
+    assert len(here.bodies(here.dlq)) == 4
     assert here.progress.stage is Stage.SOAK
     # 1.2 x 3 receives x 10 s is less than the least.
     assert here.progress.current.soak_ends_at == here.account.now + timedelta(seconds=60)
 
 
 def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redriving) -> None:
-    here.begun(*texts(30)).tick()
+    here.begun(*texts(9)).tick()
     (poison, *_) = sorted(here.bodies(here.source))
     outcome = here.minutes(5, frozenset({poison}))
     assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
@@ -64,7 +64,7 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     assert mark is not None
     assert (retained.body, mark.source, mark.redrive_count) == (poison, here.source, 1)
     assert mark.case == outcome.case.case_id
-    assert len(here.bodies(here.dlq)) == 25
+    assert len(here.bodies(here.dlq)) == 4
     ((_, page),) = here.pages
     assert "what came back is in orders-quarantine" in page
     assert "mendq quarantine peek orders --region us-east-1" in page
@@ -73,49 +73,17 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     assert here.progress == before
 
 
-def test_poison_ends_in_quarantine_and_the_rest_is_handled(here: Redriving) -> None:
-    poison = frozenset(texts(60)[::7])
-    here.begun(*texts(60), bounds=LATE).minutes(40, poison)
-    assert here.state is State.VERIFIED
-    assert here.bodies(here.quarantine) == poison
-    assert here.bodies(here.dlq) == set()
-    assert (here.progress.moved, here.progress.returned) == (60, len(poison))
-
-
-def test_what_somebody_put_there_stays_and_the_rest_goes(here: Redriving) -> None:
-    assert ended(here.begun(*texts(4), "stranger")) is State.VERIFIED
-    assert here.bodies(here.dlq) == {"stranger"}
-    assert "1 cannot go back there" in here.progress.because
-
-
-def test_messages_of_an_earlier_redrive_are_quarantined_and_halt_nothing(here: Redriving) -> None:
-    here.begun(*texts(10))
-    here.send("again", **{REDRIVE_COUNT: MessageAttribute("Number", "3").document()})
-    outcome = here.tick()
-    assert (outcome.redriven, outcome.quarantined) == (5, 1)
-    assert ended(here) is State.VERIFIED
-    assert here.bodies(here.quarantine) == {"again"}
-
-
-def test_a_message_that_can_bear_no_mark_is_known_by_its_fingerprint(here: Redriving) -> None:
-    here.begun()
-    here.send("full", **TEN)
+def test_a_message_that_can_bear_no_mark_stays_and_the_rest_goes(here: Redriving) -> None:
+    here.begun(*texts(4), "stranger").send("full", **TEN)
     here.account.later(minutes=1)
-    here.tick()
-    assert len(here.progress.fingerprints) == 1
-    here.minutes(5, frozenset({"full"}))
-    assert here.state is State.ESCALATED
-    assert here.bodies(here.quarantine) == {"full"}
-    assert not here.progress.fingerprints, "it is back"
+    assert ended(here) is State.VERIFIED
+    assert here.bodies(here.dlq) == {"stranger", "full"}
+    assert "2 cannot go back there" in here.progress.because
 
 
 FORBIDS: dict[str, Callable[[Redriving], object]] = {
     "frozen": Redriving.freeze,
     "tag": lambda here: here.account.tag(here.source, **{"mendq:redrive": "off"}),
-    "off": lambda here: here.account.tag(here.dlq, mendq="observe"),
-    "unmanaged": lambda here: here.account.clients.sqs.untag_queue(
-        QueueUrl=here.account.url(here.source), TagKeys=["mendq"]
-    ),
     "gone": lambda here: here.account.clients.sqs.delete_queue(
         QueueUrl=here.account.url(here.source)
     ),
@@ -128,47 +96,39 @@ FORBIDS: dict[str, Callable[[Redriving], object]] = {
 
 @pytest.mark.parametrize("how", FORBIDS)
 def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None:
-    here.begun(*texts(30))
+    here.begun(*texts(9))
     FORBIDS[how](here)
-    assert here.tick().redriven == 0
+    answer = here.tick()
+    assert (answer.redriven, here.progress.moved) == (0, 0)
     assert here.state is (State.APPLIED if how == "frozen" else State.ESCALATED)
     here.refusals.clear()
-    assert len(here.bodies(here.dlq)) == 30
+    assert len(here.bodies(here.dlq)) == 9
+    if how == "frozen":
+        assert "an incident" in answer.document()["reason"]
+        here.freeze(thaw=True)
+        assert ended(here) is State.VERIFIED
 
 
-def test_after_the_thaw_it_goes_on(here: Redriving) -> None:
-    here.begun(*texts(10)).freeze()
-    assert "an incident" in here.tick().document()["reason"]
-    here.freeze(thaw=True)
-    assert ended(here) is State.VERIFIED
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "CANCELLING", "SOMETHING_NEW"])
+@pytest.mark.parametrize("status", ["RUNNING", "SOMETHING_NEW"])
 def test_somebody_else_s_task_is_waited_for_and_left_alone(here: Redriving, status: str) -> None:
-    here.begun(*texts(30)).tasks.append({"Status": status})
-    for _ in range(8):
+    here.begun(*texts(9)).tasks.append({"Status": status})
+    for _ in range(7):
         assert here.tick().redriven == 0
         here.account.later(minutes=1)
-    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 30)
+    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 9)
     assert "somebody else's message movement task" in here.progress.because
     here.tasks[:] = [{"Status": "COMPLETED"}]
-    assert ended(here) is State.VERIFIED
+    assert here.tick().redriven == 5
 
 
-def test_taken_back_it_halts_even_in_a_freeze(here: Redriving) -> None:
-    here.begun(*texts(30)).tick()
+def test_only_true_stops_it_and_that_even_in_a_freeze(here: Redriving) -> None:
+    here.begun(*texts(9)).tick(cancel="true")
+    assert not here.progress.is_over
     here.freeze()
     for _ in range(2):
         assert here.tick(cancel=True).refusal is None
     assert here.progress.because == "a person took it back"
-    assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 25)
-
-
-@pytest.mark.parametrize("word", ["true", 1, None, False])
-def test_only_true_stops_it(here: Redriving, word: object) -> None:
-    progress = here.begun("a").tick(cancel=word).progress
-    assert progress is not None
-    assert not progress.is_over
+    assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 4)
 
 
 def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
@@ -184,22 +144,6 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
     assert here.tick().redriven == 5
 
 
-def test_a_run_that_lost_its_claim_writes_nothing(here: Redriving) -> None:
-    here.begun(*texts(10)).tick()
-    slow, quick = here.run(), here.run()
-    claimed = slow.redrives.claim(here.dlq, slow.owner, here.account.now)
-    later = here.account.now + timedelta(seconds=91)
-    assert quick.redrives.claim(here.dlq, quick.owner, later) is not None
-    assert claimed is not None
-    assert claimed.progress is not None
-    before = here.progress
-    with pytest.raises(CaseMoved):
-        slow.redrives.save(claimed.progress, slow.owner)
-    slow.redrives.release(here.dlq, slow.owner)
-    assert here.progress == before
-    assert slow.redrives.claim(here.dlq, slow.owner, later) is None
-
-
 def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
     here.begun(*texts(10))
     outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
@@ -210,16 +154,16 @@ def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_at_any_call_no_message_is_lost(here: Redriving, kind: str) -> None:
     """At later and later calls of tick after tick, through canary, soak and ramp."""
-    here.begun(*texts(60), bounds=LATE).deleted = 300
+    here.begun(*texts(40), bounds=LATE).deleted = 300
     handled, struck = set[str](), set[str]()
-    for strike_at in range(9, 30, 2):
+    for strike_at in range(9, 30, 3):
         fault = Fault(here.account, kind, strike_at)
         with suppress(Killed, FactsUnavailable, CaseStoreUnavailable):
             here.tick()
         fault.leave()
         here.account.later(minutes=4)
         handled |= here.consume()
-        assert set(texts(60)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
+        assert set(texts(40)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
         struck.add(fault.call)
     assert len(struck - {""}) > 2
     assert ended(here, 60) in {State.VERIFIED, State.ESCALATED}
@@ -227,7 +171,7 @@ def test_killed_at_any_call_no_message_is_lost(here: Redriving, kind: str) -> No
 
 @pytest.mark.parametrize("call", ["GetQueueAttributes", "ReceiveMessage", "ListMessageMoveTasks"])
 def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: str) -> None:
-    here.begun(*texts(30)).tick()
+    here.begun(*texts(9)).tick()
     here.refuse(call, "AccessDenied", BY_IAM)
     here.account.later(minutes=5)
     for _ in range(4):
@@ -245,7 +189,7 @@ def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: s
 def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     here: Redriving, message: str, is_soon: bool
 ) -> None:
-    here.begun(*texts(60), bounds=LATE).tick()
+    here.begun(*texts(9), bounds=LATE).tick()
     here.account.queue("orders-quarantine", tag=None)
     here.refuse("GetQueueAttributes", "AccessDenied", message, about="quarantine")
     here.account.later(minutes=2)
@@ -256,44 +200,28 @@ def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     assert here.progress.returned <= 3
 
 
-@pytest.mark.parametrize("messages", [3, 30])
-def test_messages_that_sqs_refuses_are_reported_after_an_hour(
-    here: Redriving, messages: int
-) -> None:
-    here.begun(*texts(messages))
-    here.refuse("SendMessageBatch", "AccessDenied", "no kms:GenerateDataKey")
-    assert ended(here, 9) is State.ESCALATED
-    assert (len(here.pages), here.progress.current.number) == (1, 0)
-    assert "kms:GenerateDataKey" in here.progress.because
-    assert len(here.bodies(here.dlq)) == messages
-
-
 def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -> None:
     here.begun(*texts(10), "bad")
     here.refuse("SendMessageBatch", "InvalidMessageContents", "U+FFFE", about="'bad'")
     assert ended(here) is State.ESCALATED
-    assert here.progress.moved == 10
-    assert here.bodies(here.dlq) == {"bad"}
+    assert (here.progress.moved, here.bodies(here.dlq)) == (10, {"bad"})
     assert "U+FFFE" in here.progress.because
 
 
-def _lose(here: Redriving) -> None:
+def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
+    here.begun(*texts(9))
+    here.account.set_visibility(here.source, 300)
     error = ReadTimeoutError(endpoint_url="moto")
     here.refusals.append(lambda call, _: error if call == "SendMessageBatch" else None)
-
-
-def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
-    here.begun(*texts(30))
-    here.account.set_visibility(here.source, 300)
-    _lose(here)
     here.tick()
     here.refusals.clear()
-    assert ended(here, 120) is State.VERIFIED
+    here.account.later(minutes=18)
+    assert ended(here, 60) is State.VERIFIED
 
 
 @pytest.mark.parametrize("name", ["orders-dlq", "orders"])
 def test_a_queue_that_was_made_again_is_another(here: Redriving, name: str) -> None:
-    here.begun(*texts(30)).tick()
+    here.begun(*texts(9)).tick()
     queue_arn = here.dlq if name.endswith("dlq") else here.source
     attributes = here.account.attributes(queue_arn)
     here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(queue_arn))
@@ -311,18 +239,15 @@ VICTIM = "arn:aws:sqs:us-east-1:123456789012:victim"
     "over",
     [
         {"current": {"size": "5"}},
-        {"moved": -(10**9)},
         {"queues": {"dlq_arn": f"{VICTIM}-dlq"}},
         {"queues": {"source_arn": VICTIM}},
-        "",
-        "null",
         "{",
     ],
 )
 def test_a_damaged_progress_halts_it_with_a_page(
     here: Redriving, over: dict[str, Any] | str
 ) -> None:
-    here.begun(*texts(60)).tick()
+    here.begun(*texts(9)).tick()
     text = over
     if isinstance(over, dict):
         document = here.progress.document()
@@ -339,24 +264,21 @@ def test_a_damaged_progress_halts_it_with_a_page(
     assert ended(here, 3) is State.ESCALATED
     assert len(here.pages) == 1
     assert "case store" in here.progress.because
-    assert len(here.bodies(here.dlq)) == 55
+    assert len(here.bodies(here.dlq)) == 4
 
 
 @pytest.mark.parametrize(
     ("code", "status", "passes"),
     [
-        ("OverLimit", 400, True),
         ("KmsThrottled", 400, True),
-        ("RequestThrottled", 403, True),
         ("SomethingNew", 503, True),
         ("AccessDenied", 403, False),
-        ("KmsDisabled", 400, False),
     ],
 )
 def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
     here: Redriving, code: str, status: int, passes: bool
 ) -> None:
-    here.begun(*texts(60), bounds=LATE).tick()
+    here.begun(*texts(9), bounds=LATE).tick()
     poisoned(here)
     here.refuse("SendMessageBatch", code, about="quarantine", status=status)
     here.account.later(minutes=1)
@@ -364,15 +286,13 @@ def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
     with suppress(AssertionError):
         here.tick()
     assert here.state is (State.APPLIED if passes else State.ESCALATED)
-    assert len(here.bodies(here.dlq)) == 58
+    assert len(here.bodies(here.dlq)) == 7
 
 
 @pytest.mark.parametrize(
     "request_of",
     [
-        None,
         "x",
-        [{}],
         {"cancel": True},
         {"queue_arn": "orders", "symptom": "dlq_messages_waiting", "case_id": "c"},
         {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders-dlq"},
@@ -383,15 +303,7 @@ def test_what_is_no_request_about_a_case_is_nobody_s(here: Redriving, request_of
         redrive(request_of, here.run())
 
 
-@pytest.mark.parametrize(
-    "states",
-    [
-        (State.PROPOSED,),
-        (State.PROPOSED, State.DECLINED),
-        (State.APPLIED, State.VERIFIED),
-        (State.APPLIED, State.ROLLED_BACK),
-    ],
-)
+@pytest.mark.parametrize("states", [(State.PROPOSED,), (State.APPLIED, State.ROLLED_BACK)])
 def test_of_a_case_that_is_not_applied_no_message_goes(
     here: Redriving, states: tuple[State, ...]
 ) -> None:
@@ -399,8 +311,7 @@ def test_of_a_case_that_is_not_applied_no_message_goes(
     case = here.case(*states)
     for more in ({}, {"cancel": True}):
         assert redrive({**request_about(case), **more}, here.run()).case is None
-    assert here.waiting(here.source) == 0
-    assert here.newest() == case
+    assert (here.waiting(here.source), here.newest()) == (0, case)
 
 
 def test_an_approved_case_is_taken_up_and_no_message_goes(here: Redriving) -> None:

@@ -2,79 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
-
-import pytest
 
 from mendq.cases.transactions import Entry
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import take_up
-from mendq.model.case import Case, State
+from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
+from tests.scan.scanning import Scanning, an_hour_on
 
 WAITING = "dlq_messages_waiting"
 A_DAY = 86_400
 
 
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
-
-
-def messages(
+def waiting(
     scanned: Scanning,
-    name: str = "orders",
     days: int = 14,
-    tag: str | None = "heal",
-    source_tag: str | None = "heal",
-) -> tuple[str, str]:
-    """A queue and its DLQ, in which two messages lie."""
-    retained = str(days * A_DAY)
-    dead = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=retained)
-    redrive = Redrive(dead, 5).text
-    source = scanned.account.queue(name, tag=source_tag, RedrivePolicy=redrive)
-    for body in ("one", "two"):
-        sqs = scanned.account.clients.sqs
-        sqs.send_message(QueueUrl=scanned.account.url(dead), MessageBody=body)
-    return source, dead
+    hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
+    cause: str = "visibility_timeout_too_short",
+    *,
+    is_handled: bool = True,
+) -> dict[str, tuple[str, str]]:
+    """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
+    account, made = scanned.account, dict[str, tuple[str, str]]()
+    for name in hours_old:
+        retained = str(days * A_DAY)
+        dead = account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
+        source = account.queue(name, tag="heal", RedrivePolicy=Redrive(dead, 5).text)
+        made[name] = source, dead
+        for body in ("one", "two"):
+            account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody=body)
+    account.later(days=1)
+    for name, (source, dead) in made.items():
+        fixed = case(cause, State.APPLIED, State.WATCHING, queue_arn=source)
+        fixed = replace(fixed, at=account.now, opened_at=account.now)
+        until = account.now + timedelta(days=2)
+        account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, {}, until))
+        lies_there(scanned, dead, hours_old[name], source * is_handled)
+    return made
 
 
 def lies_there(scanned: Scanning, dead: str, hours_old: float = 5, source: str = "") -> None:
     """What CloudWatch measured of the messages, and how many were deleted at their source."""
     for minutes in (330, 90, 10):
         at = scanned.account.now - timedelta(minutes=minutes)
-        age = int(3600 * hours_old - 60 * minutes)
-        scanned.count(dead, at, visible=2, age=max(age, 0))
+        scanned.count(dead, at, visible=2, age=max(int(3600 * hours_old - 60 * minutes), 0))
         if source:
             scanned.count(source, at, deleted=3_600)
-
-
-def is_fixed(
-    scanned: Scanning, source: str, *states: State, symptom: str = "visibility_timeout_too_short"
-) -> Case:
-    """A case about the source, as the case store keeps it."""
-    made = case(symptom, *(states or (State.APPLIED, State.WATCHING)), queue_arn=source)
-    made = replace(made, at=scanned.account.now, opened_at=scanned.account.now)
-    entry = Entry(made, CaseStoreView(), "o", "o", {}, {}, scanned.account.now + timedelta(days=2))
-    scanned.account.run().case_store.record(entry)
-    return made
-
-
-def waiting(scanned: Scanning, **over: Any) -> tuple[str, str]:
-    """All that it takes to be found, after a day."""
-    source, dead = messages(scanned, **over)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source)
-    lies_there(scanned, dead, source=source)
-    return source, dead
 
 
 def opened(scanned: Scanning) -> list[dict[str, Any]]:
@@ -85,13 +66,8 @@ def opened(scanned: Scanning) -> list[dict[str, Any]]:
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
 
 
-def let_it(scanned: Scanning) -> None:
-    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
-    scanned.account.settings = settings
-
-
 def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
-    source, dead = waiting(scanned)
+    ((source, dead),) = waiting(scanned).values()
     (made,) = opened(scanned)
     an_hour_on(scanned.account)
     lies_there(scanned, dead)
@@ -105,37 +81,8 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning
     assert visible == "2", "nothing is moved by saying so"
 
 
-def test_settings_let_it_be_done_without_a_person(scanned: Scanning) -> None:
-    waiting(scanned)
-    let_it(scanned)
-    (made,) = opened(scanned)
-    assert made["to"] == "approved"
-    assert "settings let redrive do it" in made["reason"]
-
-
-def test_a_source_that_is_not_managed_is_sent_nothing(scanned: Scanning) -> None:
-    waiting(scanned, source_tag=None)
-    scanned.scan()
-    (healed,) = scanned.heal()
-    (outcome,) = healed.fixed.values()
-    assert outcome.refusal is not None
-    assert outcome.refusal.code == "source_not_managed"
-    assert scanned.account.transitions() == []
-
-
-def test_of_a_shared_one_people_are_told_how_to_take_one_source_s(scanned: Scanning) -> None:
-    _, dead = waiting(scanned)
-    scanned.account.queue("second", tag=None, RedrivePolicy=Redrive(dead, 5).text)
-    (made,) = opened(scanned)
-    assert (made["to"], made["steps"]) == ("refused", [])
-    assert "takes the messages of 2 queues" in made["reason"]
-
-
 def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -> None:
-    source, dead = messages(scanned)
-    scanned.account.later(days=1)
-    is_fixed(scanned, source, symptom="kms_throttled")
-    lies_there(scanned, dead)
+    ((source, dead),) = waiting(scanned, cause="kms_throttled", is_handled=False).values()
     sqs = scanned.account.clients.sqs
     sqs.send_message(QueueUrl=scanned.account.url(source), MessageBody="poison")
     for minutes in (30, 60, 90):
@@ -150,12 +97,7 @@ def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     scanned: Scanning,
 ) -> None:
-    hours = {"a": 3, "b": 5, "c": 4}
-    made = {name: messages(scanned, name) for name in hours}
-    scanned.account.later(days=1)
-    for name, (source, dead) in made.items():
-        is_fixed(scanned, source)
-        lies_there(scanned, dead, hours_old=hours[name])
+    made = waiting(scanned, hours_old={"a": 3, "b": 5, "c": 4})
     scanned.scan()
     announced = [arn for arn, symptom in scanned.named() if symptom == WAITING]
     assert announced == [made[name][1] for name in ("b", "c", "a")]
@@ -174,10 +116,18 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
 def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
     """Else every approval would end as another plan."""
     waiting(scanned, days=5)
-    let_it(scanned)
+    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanned.account.settings = settings
     (made,) = opened(scanned)
+    assert made["to"] == "approved", "settings let it be done without a person"
     scanned.account.later(minutes=1)
-    request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
+    dead, now = made["queue_arn"], scanned.account.now
+    scanned.count(dead, now - timedelta(minutes=5), deleted=1, visible=2)
+    request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is not None
+    assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None), "it waits"
+    scanned.account.later(minutes=16)
     outcome = take_up(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is None
     assert outcome.case is not None
@@ -187,40 +137,3 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     attributes = scanned.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
-
-
-def approved(scanned: Scanning) -> tuple[dict[str, Any], str]:
-    """What is asked of the redrive once a person has approved it, and the messages' queue."""
-    _, dead = waiting(scanned)
-    let_it(scanned)
-    (made,) = opened(scanned)
-    scanned.account.later(minutes=20)
-    return {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}, dead
-
-
-def test_while_somebody_takes_messages_an_approval_waits_and_then_goes_on(
-    scanned: Scanning,
-) -> None:
-    """As `mendq redrive --limit 1` does, before one believes in the rest."""
-    request, dead = approved(scanned)
-    scanned.count(dead, scanned.account.now - timedelta(minutes=5), deleted=1, visible=2)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.refusal is not None
-    assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None)
-    retained = scanned.account.run().case_store.look(dead, WAITING, ("Dlq",))
-    assert retained.case is not None
-    assert retained.case.state is State.APPROVED, "it has not expired"
-    assert retained.hold_up is not None
-    assert retained.hold_up.code == "messages_are_taken"
-    scanned.account.later(minutes=16)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.case is not None
-    assert outcome.case.state is State.APPLIED
-
-
-def test_a_function_that_reads_them_ends_the_approval(scanned: Scanning) -> None:
-    request, dead = approved(scanned)
-    consumed(scanned, dead)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
-    assert outcome.case is not None
-    assert (outcome.case.state, outcome.case.code) == (State.EXPIRED, "messages_are_read")

@@ -7,16 +7,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 
+from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
-from mendq.redrive.machine import Blocked, End, Put, RedriveSituation, SourceState, Tick
-from mendq.redrive.messages import Message, hopped
+from mendq.model.queue import Redrive
+from mendq.redrive.machine import Blocked, RedriveSituation, Tick
+from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
 DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 MOST_BYTES = 262_144
+RECEIVES, VISIBILITY = 3, 20
 TICK = timedelta(seconds=60)
+
+
+def begun(size: int = 5) -> RedriveProgress:
+    return RedriveProgress.begun("case", RedriveQueues(DEAD, SOURCE), size=size, now=NOW)
 
 
 class Crash(Exception):
@@ -36,7 +43,7 @@ class Toy:
     retained: list[Message] = field(default_factory=list)
     poison: set[str] = field(default_factory=set)
     processed: Counter[str] = field(default_factory=Counter)
-    progress: RedriveProgress | None = None
+    progress: RedriveProgress = field(default_factory=begun)
     now: datetime = NOW
     deletes_per_second: float | None = 50.0
     frozen: str = ""
@@ -45,15 +52,12 @@ class Toy:
     refuses_sample: str = ""
     has_foreign_task: bool = False
     bounds: Bounds = field(default_factory=Bounds)
-    receives: int = 3
-    visibility_timeout: int = 20
     is_fifo: bool = False
     copies: int = 0
     crash_at: float = inf
     effects: int = 0
     sent_in_stage: Counter[int] = field(default_factory=Counter)
     refuses_send: str = ""
-    ended: End | None = None
 
     def fill(self, good: int, poison: int = 0) -> Toy:
         every = good + poison
@@ -62,7 +66,13 @@ class Toy:
             if poison and number % (every // poison) == 0 and len(self.poison) < poison:
                 self.poison.add(name)
             self.dead.append(message(name, group_id=str(number) if self.is_fifo else ""))
+        self.progress = begun(size=self.bounds.canary)
         return self
+
+    @property
+    def ended(self) -> RedriveProgress | None:
+        """Its progress, once it is over."""
+        return self.progress if self.progress.is_over else None
 
     # What a tick does.
 
@@ -77,47 +87,36 @@ class Toy:
         if self.refuses_sample:
             return Blocked(self.refuses_sample)
         taken = self.dead[: self.bounds.census]
-        return sample_of(
-            taken,
-            progress,
-            is_fifo=self.is_fifo,
-            most_bytes=MOST_BYTES,
-            is_whole=len(taken) == len(self.dead),
-        )
+        is_whole = len(taken) == len(self.dead)
+        return sample_of(taken, progress, self.situation().source, is_whole=is_whole)
 
-    def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+    def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         for each in messages:
             self._effect()
             self.retained.append(each)
             self._effect()
             self.dead.remove(each)
-        return Put(len(messages))
+        return MoveResult(len(messages))
 
-    def fingerprints(
-        self, _progress: RedriveProgress, _messages: tuple[Message, ...]
-    ) -> tuple[str, ...]:
-        return ()
-
-    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> Put:
+    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         if self.refuses_send:
-            return Put(refused=Blocked(self.refuses_send))
+            return MoveResult(failed=(NotMoved("m", self.refuses_send, ""),))
         for each in messages:
             self._effect()
             self._to_source(hopped(each))
             self.sent_in_stage[progress.current.number] += 1
             self._effect()
             self.dead.remove(each)
-        return Put(len(messages))
+        return MoveResult(len(messages))
 
     # What the world does.
 
-    def tick(self) -> End | None:
+    def tick(self) -> RedriveProgress | None:
         """One call of the Lambda; a crash leaves what it had done."""
         try:
-            self.ended = Tick(self.situation(), self).run() or self.ended
+            Tick(self.situation(), self).run()
         except Crash:
             self.crash_at = inf
-            return None
         return self.ended
 
     def see(self) -> None:
@@ -125,20 +124,13 @@ class Toy:
         self.blocked_for_now = self.refuses_sample = ""
 
     def situation(self) -> RedriveSituation:
-        if self.progress is None:
-            queues, size = RedriveQueues(DEAD, SOURCE), self.bounds.canary
-            self.progress = RedriveProgress.begun("case", queues, size=size, now=self.now)
         return RedriveSituation(
             self.progress,
             self.now,
-            0 if self.blocked_for_now else len(self.dead),
-            SourceState(
-                self.visibility_timeout,
-                self.receives,
-                deletes_per_second=self.deletes_per_second,
-            ),
+            queue(DEAD, waiting=0 if self.blocked_for_now else len(self.dead)),
+            queue(f"{SOURCE}{'.fifo' * self.is_fifo}", visibility=VISIBILITY),
             self.bounds,
-            is_fifo=self.is_fifo,
+            self.deletes_per_second,
             has_foreign_task=self.has_foreign_task,
             frozen=self.frozen,
             blocked=Blocked(self.blocked, bool(self.blocked)) | Blocked(self.blocked_for_now),
@@ -158,7 +150,7 @@ class Toy:
             else:
                 self.processed[each.body] += 1
 
-    def run(self, most: int = 2_000) -> End:
+    def run(self, most: int = 2_000) -> RedriveProgress:
         """Ticks until the case ends."""
         for _ in range(most):
             if end := self.tick():
@@ -176,14 +168,13 @@ class Toy:
 
     def check(self) -> None:
         """What holds at every moment."""
-        assert self.progress is not None
         current = self.progress.current
         assert self.sent_in_stage[current.number] <= current.size, "more than the stage may move"
 
     def _to_source(self, each: Message) -> None:
+        times = RECEIVES if each.body in self.poison else 1
+        back_at = self.now + timedelta(seconds=times * VISIBILITY)
         self.copies += 1
-        times = self.receives if each.body in self.poison else 1
-        back_at = self.now + timedelta(seconds=times * self.visibility_timeout)
         new = replace(each, message_id=f"copy {self.copies}", sent_at=self.now)
         self.source.append((back_at, new))
 
@@ -197,3 +188,15 @@ def message(name: str, **over: object) -> Message:
     """One that died in the source an hour before."""
     old = Message(name, name, NOW - timedelta(hours=1), source_arn=SOURCE)
     return replace(old, **over)  # type: ignore[arg-type]
+
+
+def queue(queue_arn: str, waiting: int = 0, visibility: int = 30, delay: int = 0) -> Facts:
+    """As SQS shows it."""
+    attributes = {
+        "ApproximateNumberOfMessages": str(waiting),
+        "VisibilityTimeout": str(visibility),
+        "DelaySeconds": str(delay),
+        "MaximumMessageSize": str(MOST_BYTES),
+        "RedrivePolicy": Redrive(DEAD, RECEIVES).text,
+    }
+    return Facts(queue_arn, attributes, {})

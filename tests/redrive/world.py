@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import count
@@ -25,12 +25,12 @@ from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
-from mendq.redrive.messages import Message, hopped
+from mendq.redrive.messages import Message, MoveResult, hopped
 from mendq.redrive.mover import MessageMover, message_of
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import Ticked, redrive
-from mendq.redrive.send_batches import Destination, MoveResult
+from mendq.redrive.send_batches import Destination
 from tests.account.answers import answered
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import context_of
@@ -66,47 +66,15 @@ class Redriving:
 
     def run(self, clients: Clients | None = None, remaining_seconds: float = 60) -> RedriveRun:
         """An invocation of the redrive Lambda."""
-        context, settings = context_of(self.account), self.account.settings
-        ours = {each.name for each in fields(RedriveSettings)} & vars(settings).keys()
-        values = {name: getattr(settings, name) for name in ours}
-        return RedriveRun(
-            clients=clients or context.clients,
-            settings=RedriveSettings(**{**values, "bounds": self.bounds}),
-            owner=context.owner,
-            now=context.now,
-            remaining_seconds=lambda: remaining_seconds,
-            write=RedriveStart(settings.consent).write,
-            whose=Owner.REDRIVE,
-        )
+        return run_of(self.account, self.bounds, clients, remaining_seconds)
 
     def back(self) -> RedriveMessages:
         return RedriveMessages(HELD, self.source)
 
     def case(self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any) -> Case:
         """A case that went through these states, as the case store holds it."""
-        first, *later = states
         about = {"queue_arn": self.dlq, "symptom": SYMPTOM, **over}
-        view = context_of(self.account).case_store.look(about["queue_arn"], about["symptom"], ())
-        case = opened(
-            first,
-            **about,
-            reason="messages wait",
-            evidence=Evidence.of([Sighting.of_measurement(self.account.now)]),
-            steps=steps or (self.back(),),
-            now=self.account.now,
-            actor="heal",
-            previous=view.case,
-        )
-        case = self._recorded(case)
-        for each in later:
-            case = self._recorded(case.moved(each, "it came to that", self.account.now))
-        return case
-
-    def _recorded(self, case: Case) -> Case:
-        context = context_of(self.account)
-        view = context.case_store.look(case.queue_arn, case.symptom, ())
-        notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        return record_transition(case, view, notification, context, context.owner)
+        return recorded(self.account, states, steps or (self.back(),), **about)
 
     def newest(self) -> Case:
         case = context_of(self.account).case_store.look(self.dlq, SYMPTOM, ("Dlq",)).case
@@ -258,6 +226,52 @@ class Redriving:
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
 
+def run_of(
+    account: Account, bounds: Bounds, clients: Clients | None = None, remaining_seconds: float = 60
+) -> RedriveRun:
+    """An invocation of the redrive Lambda."""
+    context, settings = context_of(account), account.settings
+    ours = {each.name for each in fields(RedriveSettings)} & vars(settings).keys()
+    values = {name: getattr(settings, name) for name in ours}
+    return RedriveRun(
+        clients=clients or context.clients,
+        settings=RedriveSettings(**{**values, "bounds": bounds}),
+        owner=context.owner,
+        now=context.now,
+        remaining_seconds=lambda: remaining_seconds,
+        write=RedriveStart(settings.consent).write,
+        whose=Owner.REDRIVE,
+    )
+
+
+def recorded(
+    account: Account, states: Sequence[State], steps: tuple[AttributeStep, ...], **about: Any
+) -> Case:
+    """A case that went through these states, as the case store holds it."""
+    context, case = context_of(account), None
+    queue_arn, symptom = about["queue_arn"], about["symptom"]
+    for state in states:
+        view = context.case_store.look(queue_arn, symptom, ())
+        if case is None:
+            sighted = Evidence.of([Sighting.of_measurement(account.now)])
+            case = opened(
+                state,
+                reason="messages wait",
+                evidence=sighted,
+                steps=steps,
+                now=account.now,
+                actor="heal",
+                previous=view.case,
+                **about,
+            )
+        else:
+            case = case.moved(state, "it came to that", account.now)
+        notification = Notification(None, Facts(queue_arn, {}, {}))
+        case = record_transition(case, view, notification, context, context.owner)
+    assert case is not None
+    return case
+
+
 def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
     """All of a queue's messages that can be seen, in order of a FIFO group: taken, or left."""
     sqs, url = account.clients.sqs, account.url(queue_arn)
@@ -360,11 +374,6 @@ class TwoQueues:
                 tried += len(chosen)
                 done = sum(mover.put(chosen, to or self.to()), done)
         return done
-
-    def is_empty(self) -> bool:
-        counts = self.account.attributes(self.here)
-        kinds = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-        return not any(int(counts[each]) for each in kinds)
 
     def arrived(self) -> list[Message]:
         return read(self.account, self.there)

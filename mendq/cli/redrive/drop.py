@@ -13,13 +13,11 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.work import Act, Work
 from mendq.model.evidence import to_text
 from mendq.notifications.text import counted
-from mendq.redrive.messages import Message, quarantine_reason
+from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
 from mendq.redrive.mover import MessageMover
-from mendq.redrive.send_batches import MoveResult, NotMoved
 
 
 @dataclass(frozen=True)
@@ -30,27 +28,16 @@ class Drop(Work):
 
     done, said, doing = "dropped", "dropped", "dropping"
 
-    def require(self, before: Tally) -> None:  # noqa: ARG002 - whatever was seen
-        """Stopped where the folder that one stands in is gone, or a file is there."""
-        try:
-            path = self.file.absolute()
-        except OSError as error:
-            raise Stopped(f"{self.file} is nowhere: {_said(error)}", Exit.USAGE) from error
-        if os.path.lexists(path):
-            raise _is_there(path)
-        self.call.out.whole(f"before any is deleted it is written to {path}")
-
     def question(self, chosen: int) -> str:
-        going = counted(self.going(chosen), "message")
-        return f"Delete {going} from {self.route.messages.name}?"
+        going = counted(self.choice.going(chosen), "message")
+        return f"Write {going} to {self.file}, and delete them from {self.route.messages.name}?"
 
     @contextmanager
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
         """A new file; Stopped where one is there, or none can be made."""
-        path = self.file.absolute()
-        handle = _made(path)
+        handle = _made(self.file)
         try:
-            yield DropFile(path, handle).drop
+            yield DropFile(self.file, handle).drop
         finally:
             # Whatever is in it is on the disk already.
             with suppress(OSError):
@@ -131,17 +118,13 @@ def _made(path: Path) -> int:
             os.close(handle)
             path.unlink()
             raise
-    except FileExistsError as error:
-        raise _is_there(path) from error
     except OSError as error:
-        line = f"{path} cannot be made: {_said(error)}; --file names another place"
+        why = _said(error)
+        if isinstance(error, FileExistsError):
+            why = "there is one, and it is not written over"
+        line = f"{path} cannot be made: {why}; --file names another place"
         raise Stopped(line, Exit.USAGE) from error
     return handle
-
-
-def _is_there(path: Path) -> Stopped:
-    line = f"{path} cannot be made: there is one, and it is not written over; --file names another"
-    return Stopped(line, Exit.USAGE)
 
 
 def _make_lasting(folder: Path) -> None:

@@ -113,7 +113,6 @@ def redrive_store(account: Account) -> RedriveStore | None:
         raise
 
 
-_STYLES = {Stage.DONE: "green", Stage.HALTED: "red"}
 _ENDED = {Stage.DONE: "ended", Stage.HALTED: "halted"}
 
 
@@ -130,27 +129,19 @@ def progress_of(account: Account, case: Case) -> RedriveProgress | None:
 
 
 def progress_lines(progress: RedriveProgress) -> Iterator[Line]:
-    """A label, its style and what it says."""
+    """A label, its style and what it says; a stage counts once something of it went."""
     current, stage = progress.current, progress.stage
     yield "way", "dim", f"{parts_of(progress.dlq_arn).name} -> {parts_of(progress.source_arn).name}"
     since = f"{minute(current.began_at)}, begun {minute(progress.began_at)}"
-    yield "stage", _STYLES.get(stage, "cyan"), f"{stage} since {since}"
+    yield "stage", "cyan", f"{stage} since {since}"
     if stage is Stage.SOAK and current.soak_ends_at is not None:
         yield "soak", "dim", f"until {minute(current.soak_ends_at)}"
-    yield "sent", "dim", _sent(progress)
+    stages = counted(current.number + (current.moved > 0), "stage")
+    sent = f"{counted(progress.moved, 'message')} sent back in {stages}"
+    yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"
     returned = f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
     yield "came back", "dim", returned
     if progress.rate_per_second:
         yield "rate", "dim", f"{progress.rate_per_second:,.2f} a second"
     if progress.because:
         yield _ENDED.get(stage, "stands so"), "dim", f"because {progress.because}"
-
-
-def _sent(progress: RedriveProgress) -> str:
-    """A stage counts once something of it went."""
-    current = progress.current
-    stages = current.number + (current.moved > 0)
-    if not progress.moved and not current.moved:
-        return "nothing was sent" if progress.is_over else "nothing sent yet"
-    sent = f"{counted(progress.moved, 'message')} sent back in {counted(stages, 'stage')}"
-    return f"{sent}, {current.moved:,} of at most {current.size:,} in this"

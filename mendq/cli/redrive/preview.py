@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 from itertools import islice
-from math import inf
 from operator import attrgetter
 
 from rich.text import Text
@@ -22,8 +21,6 @@ from mendq.redrive.messages import REDRIVE_COUNT, Message
 
 MOST_SAMPLES = 3
 _WIDEST = 60
-# Upper ends, in hours.
-AGES = ((1, "under 1 h"), (24, "1 h to 1 d"), (96, "1 d to 4 d"), (inf, "over 4 d"))
 
 
 class Standing(Enum):
@@ -69,7 +66,6 @@ class Tally:
     oldest_chosen_at: datetime | None = None
     unsigned: int = 0
     sent_back_before: int = 0
-    ages: Counter[str] = field(default_factory=Counter)
     groups: set[str] = field(default_factory=set)
     values: dict[str, Counter[str]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
@@ -98,8 +94,6 @@ class Tally:
         self.unsigned += self.selection.died_in(message) is None
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
-        hours = (self.selection.now - message.sent_at).total_seconds() / 3_600
-        self.ages[next(words for end, words in AGES if hours < end)] += 1
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.
             if name.startswith(("group_id", "attributes.")) and found is not None:
@@ -126,8 +120,17 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
     out.say(f"{route.messages.name} -> {to}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'message')} seen, {counted(chosen, 'matches', 'match')}{first}")
-    _hidden(out, route, tally)
-    _first_to_expire(out, route, tally)
+    if hidden := route.messages.unseen(seen):
+        # They may match as well, and nobody can look at them now.
+        seconds = counted(int(route.messages.attributes["VisibilityTimeout"]), "second")
+        words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
+        out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
+    if tally.oldest_at is not None:
+        # In colour where there is no time to lose.
+        retained = int(route.messages.attributes["MessageRetentionPeriod"])
+        left = left_of(tally.oldest_at, retained, tally.selection.now)
+        words = f"expires {left}" if left.at_most else "may expire any moment"
+        out.say(f"the oldest {words}", "yellow" if left.is_urgent else "dim")
     if chosen:
         _groups(out, tally)
         out.say("for example", "dim")
@@ -137,42 +140,15 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
     out.lines(("-", "dim", each) for each in notes)
 
 
-def _first_to_expire(out: Output, route: Route, tally: Tally) -> None:
-    """In colour where there is no time to lose."""
-    retained = route.messages.attributes.get("MessageRetentionPeriod")
-    if tally.oldest_at is None or retained is None:
-        return
-    left = left_of(tally.oldest_at, int(retained), tally.selection.now)
-    words = f"the oldest expires {left}" if left.at_most else "the oldest may expire any moment"
-    out.say(words, "yellow" if left.is_urgent else "dim")
-
-
 def _groups(out: Output, tally: Tally) -> None:
     shown = table("MESSAGES", "WHICH")
     for written, values in tally.values.items():
-        for words, number in _most(values):
+        for words, number in values.most_common(_MOST_ROWS):
             shown.add_row(Text(f"{number:>8,}"), Text(plain(f"{written} {words}", 160)))
-    for _, words in AGES:
-        if number := tally.ages[words]:
-            shown.add_row(Text(f"{number:>8,}"), Text(f"age {words}"))
-    out.show(shown)
-
-
-def _hidden(out: Output, route: Route, tally: Tally) -> None:
-    """They may match as well, and nobody can look at them now."""
-    messages = route.messages
-    if hidden := messages.unseen(len(tally.seen)):
-        seconds = int(messages.attributes.get("VisibilityTimeout", "30"))
-        after = f"{counted(seconds, 'second')} after they were received where nobody said otherwise"
-        words = "more are hidden, in somebody else's hand: they can be seen again when that is over"
-        out.say(f"{hidden:,} {words}, {after}", "yellow")
-
-
-def _most(values: Counter[str]) -> Iterator[tuple[str, int]]:
-    yield from values.most_common(_MOST_ROWS)
-    rest = values.most_common()[_MOST_ROWS:]
-    if rest:
-        yield f"({len(rest)} other values)", sum(number for _, number in rest)
+        if (others := len(values) - _MOST_ROWS) > 0:
+            shown.add_row("", f"{written}: {others:,} other values")
+    if shown.rows:
+        out.show(shown)
 
 
 def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
@@ -218,18 +194,9 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
             f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and died "
             "again: see first whether their cause is fixed"
         )
-    if tally.selection.chosen_by.tree is None and route.messages.arn == route.dlq_arn:
-        yield (
-            "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
-            f"aws sqs start-message-move-task --source-arn {route.messages.arn}"
-        )
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (
             f"their order mixes with newer messages: {messages} of {groups} go behind the "
             f"{source.waiting:,} that wait in {source.name} and whatever is sent meanwhile"
-        )
-        yield (
-            "a FIFO queue shows no more of a group than its first ten messages: what stands behind "
-            "them is looked at when they have gone"
         )

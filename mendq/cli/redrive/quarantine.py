@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from mendq.aws.errors import QueueGone, looking
-from mendq.aws.queue import attributes_of, queue_url
+from mendq.aws.errors import looking
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
 from mendq.cli.account import Account
 from mendq.cli.command_group import CommandGroup
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.output import Output, Yes, age, minute, require_answer, table
+from mendq.cli.output import Output, age, table
 from mendq.cli.queues import managed_queues
+from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.preview import Selection
-from mendq.cli.redrive.redrive import (
-    DryRun,
-    EveryMessage,
-    Limit,
-    Rate,
-    WhereText,
-    chosen_by,
-    send_back,
+from mendq.cli.redrive.redrive import send_back
+from mendq.cli.redrive.route import (
+    Queue,
+    Route,
+    find_queue,
+    quarantine_named,
+    route_out_of,
+    with_remedies,
 )
-from mendq.cli.redrive.route import Queue, Route, quarantine_named, route_out_of, with_remedies
-from mendq.cli.redrive.work import rate_of
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
-from mendq.notifications.text import counted, plain, value
+from mendq.notifications.text import plain, value
 from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message, quarantine_reason
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
 _MOST_VALUE = 60
+_SHOWN_APART = ("message_id", "attributes", "body")
 Named = Annotated[
     str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
 ]
+File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
 quarantine = typer.Typer(
     name="quarantine",
@@ -75,10 +76,8 @@ class Quarantine:
     @property
     def expires_by(self) -> datetime | None:
         """When SQS has deleted the first message, at the latest."""
-        retained = self.queue.attributes.get("MessageRetentionPeriod")
-        if self.oldest_at is None or retained is None:
-            return None
-        return self.oldest_at + timedelta(seconds=int(retained))
+        retained = timedelta(seconds=int(self.queue.attributes["MessageRetentionPeriod"]))
+        return self.oldest_at and self.oldest_at + retained
 
     def document(self) -> dict[str, object]:
         return {
@@ -128,14 +127,8 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
         there = {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", [])}
     for each in managed_queues(account):
         arn = arn_of_quarantine(each.queue_arn)
-        if parts_of(arn).name not in there:
-            continue
-        try:
-            found = attributes_of(account.clients, arn)
-        except QueueGone:
-            continue
-        queue = Queue(arn, queue_url(account.clients, arn), found)
-        yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
+        if parts_of(arn).name in there and (queue := find_queue(account, arn)):
+            yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
 
 
 def _oldest_at(account: Account, queue: Queue, now: datetime) -> datetime | None:
@@ -170,7 +163,7 @@ def peek(
 
     To look at a message is to receive it, so its receive count rises.
     """
-    now, found = datetime.now(UTC), quarantine_named(call.account, queue)
+    found = quarantine_named(call.account, queue)
     route = Route(found, found)
     with (
         call.out.waiting("looking at messages"),
@@ -178,69 +171,35 @@ def peek(
         route.mover(call.account) as mover,
     ):
         messages = mover.take(limit)
-    call.out.document([document_of(each, with_body=bodies) for each in messages])
-    for each in messages:
-        _show(call.out, each, now, with_body=bodies)
+    documents = [document_of(each, with_body=bodies) for each in messages]
+    call.out.document(documents)
+    for each, document in zip(messages, documents, strict=True):
+        _show(call.out, each, document)
     shown, hidden = len(messages), found.unseen(len(messages))
     more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
     there = f"{shown:,} of about {max(shown, found.waiting):,} messages in {found.name}"
     call.out.say(f"{there}{more}", "dim")
 
 
-def _show(out: Output, message: Message, now: datetime, *, with_body: bool) -> None:
-    retained = quarantine_reason(message)
+def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     out.say(message.message_id, "bold")
-    if retained is None:
+    if document["why"] is None:
         out.under("why it is here is not known: it bears no mark of Mendq's", "yellow")
-    else:
-        out.under(plain(retained.why, 400))
-        count, case = counted(retained.redrive_count, "time"), plain(retained.case, 80)
-        out.under(f"here since {_moment(retained.at)}, sent back {count}, {case}")
-    group = f", group {value(message.group_id, _MOST_VALUE)}" if message.group_id else ""
-    size = counted(message.size_bytes, "byte")
-    receives = counted(message.receive_count, "receive")
-    out.under(f"{age(message.sent_at, now)} old, {size}, {receives}{group}", "dim")
+    said = {name: found for name, found in document.items() if name not in _SHOWN_APART and found}
+    out.lines((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
     for name, each in message.attributes.items():
-        if name in (REDRIVE_COUNT, QUARANTINED):
-            continue
-        if isinstance(each.value, bytes):
-            words = f"({counted(len(each.value), 'byte')})"
-        else:
-            words = value(each.value, _MOST_VALUE) or '""'
-        out.under(f"{plain(name, _MOST_VALUE)} = {words}", "dim")
-    if with_body:
-        out.whole(plain(message.body, _MOST_BODY), "", indent=2)
-
-
-def _moment(written: str) -> str:
-    """A mark is a sender's text as well, once it was sent again."""
-    try:
-        return minute(datetime.fromisoformat(written).astimezone(UTC))
-    except (ValueError, OverflowError):
-        return plain(written, 40)
+        if name not in (REDRIVE_COUNT, QUARANTINED):
+            out.under(f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim")
+    if body := document.get("body"):
+        out.whole(plain(body, _MOST_BODY), "", indent=2)
 
 
 @quarantine.command("return")
 @with_invocation
-def return_(  # noqa: PLR0913, PLR0917 - the command line is the signature
-    call: Invocation,
-    queue: Named,
-    expression: WhereText = None,
-    every: EveryMessage = False,
-    limit: Limit = None,
-    rate: Rate = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> Exit:
+@choosing
+def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in."""
-    chosen, per_second = chosen_by(expression, every=every), rate_of(rate)
-    require_answer(yes=yes or dry_run)
-
-    def look() -> Route:
-        return route_out_of(call.account, queue)
-
-    work = send_back(call, look, chosen, limit, per_second, _retained_for)
-    return work.carry_out(dry_run=dry_run, yes=yes)
+    return send_back(call, choice, partial(route_out_of, call.account, queue), _retained_for)
 
 
 def _retained_for(message: Message) -> str | None:
@@ -251,23 +210,14 @@ def _retained_for(message: Message) -> str | None:
 
 @quarantine.command("drop")
 @with_invocation
-def drop(  # noqa: PLR0913, PLR0917 - the command line is the signature
-    call: Invocation,
-    queue: Named,
-    expression: WhereText = None,
-    every: EveryMessage = False,
-    limit: Limit = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Where they are written first; a new file here.")
-    ] = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-) -> Exit:
+@choosing
+def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them."""
-    chosen, now = chosen_by(expression, every=every), datetime.now(UTC)
-    require_answer(yes=yes or dry_run)
-    found = quarantine_named(call.account, queue)
-    selection = Selection(chosen, found.arn, is_sole_source=True, now=now, died_in=lambda _: None)
+    now, found = datetime.now(UTC), quarantine_named(call.account, queue)
+    selection = Selection(choice.messages, found.arn, is_sole_source=True, now=now, died_in=_nobody)
     path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
-    work = Drop(call, Route(found, found), selection, limit, None, path)
-    return work.carry_out(dry_run=dry_run, yes=yes)
+    return Drop(call, Route(found, found), selection, choice, path).carry_out()
+
+
+def _nobody(_message: Message) -> None:
+    """Whoever drops messages drops those of any source."""

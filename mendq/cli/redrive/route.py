@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 
 from botocore.exceptions import ClientError
 
@@ -73,6 +74,9 @@ class Queue:
         return max(0, self.in_flight - max(0, seen - self.waiting))
 
 
+_ways_of = attrgetter("messages.arn", "source.arn", "others", "dlq_arn")
+
+
 @dataclass(frozen=True)
 class Route:
     """`others` are further queues whose messages die into `messages`.
@@ -101,37 +105,28 @@ class Route:
 
     def require_same(self, now: Route) -> None:
         """Stopped where messages would not go any more from where and to where somebody agreed."""
-        if self._ways != now._ways:
+        if _ways_of(self) != _ways_of(now):
             raise Stopped(
                 f"{self.source.name} has other DLQ messages, or shares them with other queues, "
                 "since you were asked: nothing was moved; look again",
                 word="queues_changed",
             )
 
-    @property
-    def _ways(self) -> tuple[object, ...]:
-        return self.messages.arn, self.source.arn, self.others, self.dlq_arn
 
-
-def queue_of(account: Account, arn: str) -> Queue:
-    """Stopped where there is none."""
+def find_queue(account: Account, arn: str) -> Queue | None:
+    """None where there is none."""
     try:
         attributes = attributes_of(account.clients, arn)
-    except QueueGone as gone:
-        raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND) from gone
-    return Queue(arn, queue_url(account.clients, arn), attributes)
-
-
-def _exists(account: Account, arn: str) -> bool:
-    try:
-        return bool(attributes_of(account.clients, arn))
     except QueueGone:
-        return False
+        return None
+    return Queue(arn, queue_url(account.clients, arn), attributes)
 
 
 def movable(account: Account, arn: str) -> Queue:
     """Stopped where there is none, or where its tag forbids that messages are moved."""
-    found = queue_of(account, arn)
+    found = find_queue(account, arn)
+    if found is None:
+        raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND)
     if redrive_is_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
         raise Stopped(line, word="redrive_off")
@@ -149,8 +144,7 @@ def route_from(account: Account, source_arn: str) -> Route:
 
 
 def _dlq_arn(account: Account, source: Queue) -> str:
-    named = redrive_of(source.attributes.get("RedrivePolicy", ""))
-    if named is not None:
+    if named := redrive_of(source.attributes.get("RedrivePolicy", "")):
         if arn_of(named.dlq_arn) is None:
             raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
         return named.dlq_arn
@@ -159,8 +153,7 @@ def _dlq_arn(account: Account, source: Queue) -> str:
         raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
     raise Stopped(
         f"{source.name} has no DLQ: nothing that fails in it is kept, and there is nothing to send "
-        "back. Name the queue that the messages died in, or give this one a RedrivePolicy for "
-        "those to come",
+        "back. Name the queue that the messages died in",
         Exit.NOT_FOUND,
     )
 
@@ -173,20 +166,15 @@ def quarantine_named(account: Account, named: str) -> Queue:
     source_arn = queue_arn_of(account, named)
     is_one = is_quarantine(parts_of(source_arn).name)
     arn = source_arn if is_one else arn_of_quarantine(source_arn)
-    name, said, shows = parts_of(arn).name, named[:120], "`mendq quarantine list` shows"
-    try:
-        found = queue_of(account, arn)
-    except Stopped as missing:
+    if found := find_queue(account, arn):
+        require_last(found)
+        return found
+    name, said = parts_of(arn).name, named[:120]
+    line = f"there is no queue {', and no '.join(dict.fromkeys((said, name)))}: "
+    line += "`mendq quarantine list` shows the quarantines that there are"
+    if not is_one and find_queue(account, source_arn):
         line = f"{said} has no quarantine: there is no {name} until a message comes back"
-        if is_one:
-            line = f"there is no queue {name}: {shows} those that there are"
-        elif not _exists(account, source_arn):
-            line = (
-                f"there is no queue {said}, and no {name}: {shows} the quarantines that there are"
-            )
-        raise Stopped(line, Exit.NOT_FOUND) from missing
-    require_last(found)
-    return found
+    raise Stopped(line, Exit.NOT_FOUND)
 
 
 def route_out_of(account: Account, named: str) -> Route:

@@ -5,9 +5,8 @@ Each message is looked at once a pass; what was not chosen is let go before anyt
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence, Sized
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -21,35 +20,23 @@ from mendq.cli.decide.freeze import warn_of_freeze
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import stoppable
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, confirm
+from mendq.cli.output import confirm
+from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.preview import Selection, Tally, print_preview
 from mendq.cli.redrive.route import Route, remedy, with_remedies
 from mendq.notifications.text import counted, plain
-from mendq.redrive.messages import REDRIVE_COUNT, Message
+from mendq.redrive.messages import REDRIVE_COUNT, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
-from mendq.redrive.send_batches import MoveResult
 
 FULL_BATCH = 10
 ENDING = (
     "interrupted: it ends after the batch under way, and lets go of what is in hand; "
     "Ctrl-C again leaves at once"
 )
-_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 _MOST_FAILURES = 5
 _UNBOUNDED = 10**9
-Tell = Callable[..., None]
+Tell = Callable[[int], None]
 Act = Callable[[MessageMover, Sequence[Message]], Iterator[MoveResult]]
-
-
-def rate_of(text: str | None) -> float | None:
-    """`10/s`, `0.5/s`, `10`; Stopped where it is no rate above 0."""
-    if text is None:
-        return None
-    found = _RATE.fullmatch(text.strip())
-    rate = float(found.group(1)) if found else 0.0
-    if not rate:
-        raise Stopped(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
-    return rate
 
 
 @dataclass
@@ -111,8 +98,7 @@ class Work:
     call: Invocation
     route: Route
     selection: Selection
-    limit: int | None
-    per_second: float | None
+    choice: Choice
 
     # What the messages are that did not stay: for scripts, for people, and while it goes on.
     done: ClassVar[str]
@@ -134,62 +120,67 @@ class Work:
         """What scripts are told beside the numbers."""
         return {}
 
-    def carry_out(self, *, dry_run: bool, yes: bool) -> Exit:
+    def carry_out(self) -> Exit:
         """Show what there is, ask, do it to what was seen before the question, and say what came.
 
         Of a FIFO queue it is done to what was hidden behind that as well. A message that was sent
         back and died again bears a new id: it is not sent twice.
         """
-        out, before = self.call.out, self._counted()
-        print_preview(out, self.route, before, self.limit)
+        before, out = self._counted(), self.call.out
+        print_preview(out, self.route, before, self.choice.limit)
         warn_of_freeze(self.call)
-        if dry_run or not before.chosen:
-            return self._say_nothing(self._ended(MoveResult(), len(before.chosen), before.seen))
+        matched = len(before.chosen)
+        if self.choice.dry_run or not matched:
+            ended = self._ended(MoveResult(), matched, before.seen)
+            out.document(self._document(ended))
+            if not matched:
+                which = "message that can be seen" if ended.hidden else "message"
+                out.say(f"no {which} matches: there is nothing to do", "yellow")
+            line = f"nothing was {self.done}; each message that was looked at counts a receive more"
+            out.say(line, "dim")
+            return Exit.DONE
         self.require(before)
-        confirm(self.question(len(before.chosen)), yes=yes)
+        confirm(self.question(matched), yes=self.choice.yes)
         faults = list[str]()
         with stoppable(ENDING) as stop, self.begun(stop, faults) as act:
             ended = self._act_upon(before, act, stop, faults)
         return self._say(ended)
 
-    def going(self, chosen: int) -> int:
-        """How many at most."""
-        return chosen if self.limit is None else min(chosen, self.limit)
-
     def _counted(self) -> Tally:
         """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
         tally, waiting = Tally(self.selection), self.route.messages.waiting
-        with stoppable(ENDING) as stop, self._mover("looking at messages", waiting, stop) as held:
-            mover, tell = held
-            while not stop.is_set() and (messages := mover.take(MOST_RECEIVED)):
-                for each in messages:
-                    tally.add(each)
-                tell(len(tally.seen))
-        if stop.is_set():
-            raise Stopped("interrupted: nothing was moved, every message is visible again")
+        with stoppable(ENDING) as stop:
+            with self._mover("looking at messages", waiting, stop) as (mover, tell):
+                while not stop.is_set() and (messages := mover.take(MOST_RECEIVED)):
+                    for each in messages:
+                        tally.add(each)
+                    tell(len(tally.seen))
+            if stop.is_set():
+                raise Stopped("interrupted: nothing was moved, every message is visible again")
         return tally
 
     def _act_upon(self, before: Tally, act: Act, stop: Event, faults: list[str]) -> Ended:
         """What came of it, however it ended."""
         tally, is_fifo = Tally(self.selection), self.route.messages.is_fifo
-        wanted = None if is_fifo else frozenset(before.chosen)
-        most = self.limit or (_UNBOUNDED if is_fifo else len(before.chosen))
-        taking = _Taking(tally, is_fifo, Pace(self.per_second, stop.wait), stop, wanted, most)
+        chosen, choice = before.chosen, self.choice
+        # What came since the question was not asked for, but for what a FIFO queue had hidden.
+        wanted = tally.chosen if is_fifo else chosen
+        most = choice.limit or (_UNBOUNDED if is_fifo else len(chosen))
+        pace = Pace(choice.per_second, stop.wait)
+        taking = _Taking(tally, wanted, is_fifo, pace, stop, most)
         try:
-            with self._mover(self.doing, self.going(len(before.chosen)), stop) as (mover, tell):
-                taking.run(mover, act, tell, f"{self.doing}: looking at them again")
+            with self._mover(self.doing, choice.going(len(chosen)), stop) as (mover, tell):
+                taking.run(mover, act, tell)
         except Stopped as stopped:
             faults.append(str(stopped))
         except KeyboardInterrupt:
             stop.set()
         if stop.is_set():
             faults.append("interrupted: what was in hand is visible again")
-        # What came since the question was not asked for, but for what a FIFO queue had hidden.
-        hidden = tally.chosen.keys() - before.chosen.keys() if is_fifo else ()
-        matched = len(before.chosen) + len(hidden)
+        matched = len(chosen.keys() | wanted.keys())
         return self._ended(taking.done, matched, before.seen | tally.seen, next(iter(faults), ""))
 
-    def _ended(self, done: MoveResult, matched: int, seen: Sized, fault: str = "") -> Ended:
+    def _ended(self, done: MoveResult, matched: int, seen: set[str], fault: str = "") -> Ended:
         """There were those in others' hands as well, and in a FIFO queue those behind the seen."""
         messages = self.route.messages
         shown = max(len(seen), messages.waiting) if messages.is_fifo else len(seen)
@@ -198,23 +189,28 @@ class Work:
 
     @contextmanager
     def _mover(self, words: str, total: int, stop: Event) -> Iterator[tuple[MessageMover, Tell]]:
-        """Show how far the work comes, and at its end how what is in hand is let go of.
+        """Show how far the work comes.
 
         Raises Stopped where a queue could not be looked at, or where somebody could not wait for
         the end, with the number that stays hidden.
         """
-        out, mover = self.call.out, self.route.mover(self.call.account)
-        with with_remedies(self.route), mover:
+        console, mover = self.call.out.progress, self.route.mover(self.call.account)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        with with_remedies(self.route), bar:
+            task = bar.add_task(words, total=total)
+
+            def tell(messages: int) -> None:
+                bar.update(task, completed=messages, total=max(messages, total))
+
             try:
-                try:
-                    with _bar(out, words, total) as tell:
-                        yield mover, tell
-                except Exception:
-                    _let_go(mover, out, stop)
-                    raise
-                _let_go(mover, out, stop)
+                with mover:
+                    yield mover, tell
+                    if stop.is_set():
+                        held = counted(mover.in_flight_here, "message")
+                        console.print(Text(f"letting go of {held}"))
             except KeyboardInterrupt as twice:
-                left = counted(mover.abandon(), "message stays", "messages stay")
+                left = counted(mover.in_flight_here, "message stays", "messages stay")
                 line = (
                     f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds, "
                     "and can be seen again then"
@@ -226,29 +222,18 @@ class Work:
         numbers = {"matched": ended.matched, self.done: ended.moved, "left": ended.left}
         return {**numbers, "failed": failed}
 
-    def _say_nothing(self, ended: Ended) -> Exit:
-        """Where nothing is done: what would be, or that there is nothing."""
-        out = self.call.out
-        out.document(self._document(ended))
-        if not ended.matched:
-            which = "message that can be seen" if ended.hidden else "message"
-            out.say(f"no {which} matches: there is nothing to do", "yellow")
-        line = f"nothing was {self.done}; each message that was looked at counts a receive more"
-        out.say(line, "dim")
-        return Exit.DONE
-
     def _say(self, ended: Ended) -> Exit:
         """What became of the messages: what did not go and why, and what would let it."""
         out, done, name = self.call.out, ended.done, self.route.messages.name
         out.document({**self._document(ended), **self.more()})
-        hidden, matching = ended.hidden, max(0, min(ended.left, ended.matched - done.tried))
-        left = [f"{ended.left:,} left in {name}"]
-        if matching:
-            left.append(f"{matching:,} of them {'matches' if matching == 1 else 'match'}")
-        if hidden:
-            left.append(f"{hidden:,} of them hidden in somebody else's hand")
+        matching = max(0, min(ended.left, ended.matched - done.tried))
         went = f"{counted(ended.moved, 'message')} {self.said}, {len(done.failed):,} failed"
-        out.say(f"{went}, {', '.join(left)}", "green" if ended.exit is Exit.DONE else "red")
+        went += f", {ended.left:,} left in {name}"
+        if matching:
+            went += f", {matching:,} of them {'matches' if matching == 1 else 'match'}"
+        if ended.hidden:
+            went += f", {ended.hidden:,} of them hidden in somebody else's hand"
+        out.say(went, "green" if ended.exit is Exit.DONE else "red")
         if done.copied:
             out.say(
                 f"{done.copied:,} of them could not be deleted from {name} and are there as well: "
@@ -257,7 +242,7 @@ class Work:
             )
         if done.unmarked:
             line = f"of them had no room for {REDRIVE_COUNT} and went without it"
-            out.say(f"{len(done.unmarked):,} {line}", "yellow")
+            out.say(f"{done.unmarked:,} {line}", "yellow")
         for each in done.failed[:_MOST_FAILURES]:
             out.under(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")
         if len(done.failed) > _MOST_FAILURES:
@@ -270,57 +255,28 @@ class Work:
         return ended.exit
 
 
-def _let_go(mover: MessageMover, out: Output, stop: Event) -> None:
-    if not (messages := mover.in_flight_here):
-        return
-    words = f"letting go of {counted(messages, 'message')}"
-    if stop.is_set():
-        out.progress.print(Text(words))
-    with _bar(out, words, messages) as tell:
-        for released in mover.let_go():
-            tell(released)
-
-
-@contextmanager
-def _bar(out: Output, words: str, total: int) -> Iterator[Tell]:
-    """How far something has come, where somebody looks."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = out.progress
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task(words, total=total)
-
-        def tell(messages: int, said: str = words) -> None:
-            most = max(messages, total)
-            progress.update(task, description=said, completed=messages, total=most)
-
-        yield tell
-
-
 @dataclass
 class _Taking:
-    """Takes what is chosen and acts upon it, batch by batch.
+    """Takes what is `wanted` and acts upon it, batch by batch; the tally may add to that.
 
-    `wanted` are the only messages that are taken, or None: all that the tally chooses. `most` are
-    tried; `stop` ends it after the batch that is under way.
+    `most` are tried; `stop` ends it after the batch that is under way.
     """
 
     tally: Tally
+    wanted: Collection[str]
     is_fifo: bool
     pace: Pace
     stop: Event
-    wanted: Collection[str] | None
     most: int
     done: MoveResult = field(default_factory=MoveResult)
 
-    def run(self, mover: MessageMover, act: Act, tell: Tell, looking: str) -> None:
+    def run(self, mover: MessageMover, act: Act, tell: Tell) -> None:
         """Until nothing new is seen; every message that stays is in hand until the mover is left.
 
-        Tells how many were tried, and how many have been looked at anew before that.
+        Tells how many were tried.
         """
-        while self._left and (messages := self._some(mover, tell, looking)):
-            chosen = [each for each in messages if self._goes(each)][: self._left]
+        while self._left and (messages := self._some(mover)):
+            chosen = [each for each in messages if each.message_id in self.wanted][: self._left]
             if not self.is_fifo:
                 # Of a FIFO queue at the end: of a group nothing is shown behind what was let go.
                 going = {each.message_id for each in chosen}
@@ -328,16 +284,14 @@ class _Taking:
             # Of a FIFO queue all at once: the mover keeps each group's order.
             size = len(chosen) if self.is_fifo else self.pace.batch
             for at in range(0, len(chosen), max(1, size)):
-                for moved in self._acted(mover, act, chosen[at : at + size]):
-                    self.done += moved
-                    tell(self.done.tried)
+                self._act(mover, act, tell, chosen[at : at + size])
 
     @property
     def _left(self) -> int:
         """How many more may be tried."""
         return 0 if self.stop.is_set() else max(0, self.most - self.done.tried)
 
-    def _some(self, mover: MessageMover, tell: Tell, looking: str) -> list[Message]:
+    def _some(self, mover: MessageMover) -> list[Message]:
         """As many as can be held: so the others are let go once, not again and again.
 
         Of a FIFO queue a few: more of a group come only when these have gone.
@@ -345,29 +299,23 @@ class _Taking:
         found: list[Message] = []
         most, wanted = 1 if self.is_fifo else MOST_HELD, self._left
         while not self.stop.is_set() and len(found) < most and wanted > 0:
-            messages = mover.take(MOST_RECEIVED)
-            if not messages:
+            if not (messages := mover.take(MOST_RECEIVED)):
                 break
             for each in messages:
                 self.tally.add(each)
                 # What stays is held without its text: there may be thousands of it.
-                is_going = self._goes(each)
+                is_going = each.message_id in self.wanted
                 wanted -= is_going
                 found.append(each if is_going else replace(each, body="", attributes={}))
-            tell(len(found), looking)
         return found
 
-    def _goes(self, message: Message) -> bool:
-        return message.message_id in (self.tally.chosen if self.wanted is None else self.wanted)
-
-    def _acted(
-        self, mover: MessageMover, act: Act, going: Sequence[Message]
-    ) -> Iterator[MoveResult]:
+    def _act(self, mover: MessageMover, act: Act, tell: Tell, going: Sequence[Message]) -> None:
         self.pace.before(0 if self.is_fifo else len(going))
         if self.stop.is_set():
             return
         for moved in act(mover, going):
-            yield moved
+            self.done += moved
+            tell(self.done.tried)
             self.pace.before(moved.moved + moved.copied if self.is_fifo else 0)
             if self.stop.is_set():
                 return

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,13 +22,11 @@ from mendq.redrive.mover import MessageMover, message_of
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from mendq.redrive.store import RedriveStore
 from tests.cli.conftest import Operator
+from tests.redrive.world import read
 
 # moto says of no message where it died: here an attribute does, which nobody sees.
 DIED_IN = "died-in"
-
-
-class _Answer:
-    status_code = 200
+_NUMBERS = count()
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Dlq:
         given = {name.replace("_", "-"): text for name, text in attributes.items()}
         given = {DIED_IN: self.source, **given}
         text = body if isinstance(body, str) else json.dumps(body)
-        fifo = {"MessageGroupId": group, "MessageDeduplicationId": f"{len(self.ids(arn))}-{text}"}
+        fifo = {"MessageGroupId": group, "MessageDeduplicationId": f"{next(_NUMBERS)}-{text[:60]}"}
         answer = self.sqs.send_message(
             QueueUrl=self.operator.aws.url(arn),
             MessageBody=text,
@@ -75,35 +75,11 @@ class Dlq:
 
     def seen(self, arn: str) -> list[Message]:
         """All that is visible; it is visible still after that."""
-        found: list[Any] = []
-        while received := self._received(arn):
-            found += received
-        for each in found:
-            self.sqs.change_message_visibility(
-                QueueUrl=self.operator.aws.url(arn),
-                ReceiptHandle=each["ReceiptHandle"],
-                VisibilityTimeout=0,
-            )
-        return [message_of(each) for each in found]
+        return read(self.operator.aws, arn, stay=True)
 
     def taken(self, arn: str) -> list[Message]:
         """All that is visible, as somebody else takes it away."""
-        found: list[Message] = []
-        while received := self._received(arn):
-            found += map(message_of, received)
-            for each in received:
-                self.sqs.delete_message(
-                    QueueUrl=self.operator.aws.url(arn), ReceiptHandle=each["ReceiptHandle"]
-                )
-        return found
-
-    def _received(self, arn: str) -> Any:
-        answer = self.sqs.receive_message(
-            QueueUrl=self.operator.aws.url(arn),
-            MaxNumberOfMessages=10,
-            MessageAttributeNames=["All"],
-        )
-        return answer.get("Messages", [])
+        return read(self.operator.aws, arn)
 
     def ids(self, arn: str) -> set[str]:
         return {each.message_id for each in self.seen(arn)}
@@ -144,16 +120,14 @@ class Dlq:
         url = self.operator.aws.url(arn)
         self.sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
 
-    def answer(self, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
+    def answer(self, model: Any, **_: Any) -> tuple[Any, Any] | None:
         """What the operator's client is answered in moto's place."""
         if model.name in self.refused:
             code, message = self.refused[model.name]
-            refusal = _Answer()
-            refusal.status_code = 403
-            return refusal, {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
-        if model.name == "ListMessageMoveTasks":
-            return _Answer(), {"Results": self.tasks}
-        return None
+            refusal = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": {}}
+            return SimpleNamespace(status_code=403), refusal
+        is_asked = model.name == "ListMessageMoveTasks"
+        return (SimpleNamespace(status_code=200), {"Results": self.tasks}) if is_asked else None
 
 
 def dlq(operator: Operator, *, fifo: bool = False, **attributes: str) -> Dlq:

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from mendq.cli.exit_codes import Stopped
-from mendq.cli.redrive.preview import AGES, Selection, Standing, Tally
-from mendq.cli.redrive.work import FULL_BATCH, Pace, rate_of
+from mendq.cli.redrive.preview import Selection, Standing, Tally
+from mendq.cli.redrive.work import FULL_BATCH, Pace
 from mendq.consumer import VisibilityHeartbeat
-from mendq.redrive.message_filter import MessageFilter, message_filter
+from mendq.redrive.message_filter import message_filter
 from mendq.redrive.messages import MessageAttribute
 from mendq.redrive.mover import MessageMover
 from tests.cli.redrive.dlq import Dlq
 from tests.redrive.toy import NOW, SOURCE, message
 
 MESSAGE = message("m-1", body='{"n": 1}', sent_at=NOW)
-
-
-@pytest.mark.parametrize("text", ["", "fast", "0/s", "-1", "1/m", "1e3", "nan", "9" * 9, "1 /s"])
-def test_no_rate(text: str) -> None:
-    with pytest.raises(Stopped, match="no rate"):
-        rate_of(text)
-
-
-@pytest.mark.parametrize(("text", "rate"), [("10/s", 10.0), ("0.5/s", 0.5), ("7", 7.0)])
-def test_a_rate(text: str, rate: float) -> None:
-    assert rate_of(text) == rate
 
 
 @pytest.mark.parametrize(
@@ -72,46 +59,17 @@ def test_what_took_long_is_not_made_up_for() -> None:
     assert waited == [1.0]
 
 
-def _tally(
-    expression: str = "exists(body.n) || exists(attributes.type)", *, sole: bool = True
-) -> Tally:
-    found = message_filter(expression)
-    assert isinstance(found, MessageFilter)
-    return Tally(Selection(found, SOURCE, sole, NOW))
-
-
-@pytest.mark.parametrize("sole", [False, True])
-@pytest.mark.parametrize(
-    ("source_arn", "standing"),
-    [
-        (f"{SOURCE}-2", Standing.OF_ANOTHER_SOURCE),
-        (None, Standing.OF_NO_SOURCE),
-        (SOURCE, Standing.CHOSEN),
-    ],
-)
-def test_whose_a_message_is(source_arn: str | None, standing: Standing, *, sole: bool) -> None:
-    died = replace(MESSAGE, source_arn=source_arn)
-    expected = Standing.CHOSEN if sole and source_arn is None else standing
-    tally = _tally(sole=sole)
-    assert tally.add(died) is expected
-    assert list(tally.chosen) == (["m-1"] if expected is Standing.CHOSEN else [])
-    assert _tally("receive_count == `9`", sole=sole).add(died) is not Standing.CHOSEN
+def _tally(expression: str = "exists(body.n) || exists(attributes.type)") -> Tally:
+    found = Selection(message_filter(expression), SOURCE, is_sole_source=False, now=NOW)
+    return Tally(found)
 
 
 def test_a_message_that_is_seen_again_is_counted_once() -> None:
     tally = _tally()
     for _ in range(3):
         tally.add(MESSAGE)
-    assert (len(tally.seen), tally.standings[Standing.CHOSEN], tally.ages.total()) == (1, 1, 1)
+    assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
     assert tally.missing["attributes.type"] == 1
-
-
-def test_ages_are_said_apart_at_their_ends() -> None:
-    tally = _tally()
-    for number, hours in enumerate((0, 0.99, 1, 23.9, 24, 95, 96, 10_000)):
-        sent_at = NOW - timedelta(hours=hours)
-        tally.add(replace(MESSAGE, message_id=f"m-{number}", sent_at=sent_at))
-    assert [tally.ages[words] for _, words in AGES] == [2, 2, 2, 2]
 
 
 def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
@@ -142,13 +100,14 @@ def _press(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, act: Callable[..., None]) -> None:
-    """`act` at that release, counted from 1."""
+def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, presses: int) -> None:
+    """Ctrl-C so often before that release, counted from 1."""
     release, count = VisibilityHeartbeat.release, iter(range(1, 1_000))
 
     def pressed(visibility: VisibilityHeartbeat, *ids: str) -> None:
         if next(count) == which:
-            act()
+            for _ in range(presses):
+                _press()
         release(visibility, *ids)
 
     monkeypatch.setattr(VisibilityHeartbeat, "release", pressed)
@@ -176,11 +135,7 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
 def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
     filled: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice() -> None:
-        _press()
-        _press()
-
-    _at_release(monkeypatch, 2, twice)
+    _at_release(monkeypatch, 2, presses=2)
     error = filled.redrive("--all", "--yes", code=1)["error"]
     assert error["code"] == "interrupted"
     assert "25 messages stay hidden for up to 120 seconds" in error["message"]
@@ -196,7 +151,7 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
     def pressed(mover: MessageMover, messages: Any, to: Any) -> Iterator[Any]:
         yield from put(mover, messages, to)
         _press()
-        _at_release(monkeypatch, 2, _press)
+        _at_release(monkeypatch, 2, presses=1)
 
     monkeypatch.setattr(MessageMover, "put", pressed)
     result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
