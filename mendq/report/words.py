@@ -36,6 +36,11 @@ def unlinked(text: str) -> str:
     return text.replace("://", ":[//]").replace("www.", "www[.]")
 
 
+def quote(sentence: str) -> str:
+    """As `visible`, for what somebody else worded."""
+    return visible(sentence, MOST_SENTENCE)
+
+
 def _shown(character: str) -> str:
     category = unicodedata.category(character)
     if character in _LINE_SPACE or category == "Zs":
@@ -65,6 +70,10 @@ def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def was(number: int) -> str:
+    return "was" if number == 1 else "were"
 
 
 def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -173,7 +182,7 @@ def marked_queue(queue_arn: str) -> str:
 
 def quoted(sentence: str) -> str:
     """A reason that somebody else worded."""
-    return f"{_QUOTE}{visible(sentence, MOST_SENTENCE)}{_END}"
+    return f"{_QUOTE}{quote(sentence)}{_END}"
 
 
 def plain(sentence: str) -> str:
@@ -196,6 +205,29 @@ def parts(sentence: str) -> Iterator[tuple[str, str]]:
         at = found.end()
     if at < len(sentence):
         yield "text", sentence[at:]
+
+
+def listed_most(counts: Mapping[str, int], most: int, left_out: int = 0) -> str:
+    """`a (9), b (4) and 3 more`: those with most; `left_out` more were not counted."""
+    names = [f"{name} ({count:,})" for name, count in most_first(counts)[:most]]
+    beyond = len(counts) - len(names) + left_out
+    return listed([*names, *[f"{beyond:,} more"] * bool(beyond)])
+
+
+MOST_LEADERS = 2
+
+
+def had_most(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
+    """Which of `counts`, each of a day or of a queue, had most of `total` incidents."""
+    most = max(count for _, count in counts)
+    leaders = [name for name, count in counts if count == most]
+    if most == 1 < total:
+        return f"No {kind} had more than one incident."
+    if most == total:
+        return f"{leaders[0]} had {'the one incident' if most == 1 else f'all {most:,} incidents'}."
+    names = listed(leaders) if len(leaders) <= MOST_LEADERS else counted(len(leaders), kind)
+    each = " each" if len(leaders) > 1 else ""
+    return f"{names} had the most: {most:,} of {counted(total, 'incident')}{each}."
 
 
 def place_in(summary: Summary, queue_arn: str) -> str:

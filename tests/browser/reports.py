@@ -9,15 +9,19 @@ from typing import Any
 from mendq.report.html_page import page
 from mendq.report.read_summary import read
 from tests.report.hostile import PAYLOADS
-from tests.report.large import largest_week
-from tests.report.week_parts import (
+from tests.report.weeks import (
+    DAYS,
+    arn,
+    busy_week,
+    incident,
+    largest_week,
     nightly,
     notified,
     reached_a_person,
     recommendation,
+    week,
     without_newer,
 )
-from tests.report.weeks import DAYS, arn, busy_week, incident, week
 
 WIDE_NAME = "W" * 80
 HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
