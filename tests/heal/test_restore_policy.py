@@ -63,7 +63,7 @@ def test_it_is_proposed_with_what_goes_and_what_comes(account: Account) -> None:
     assert policy_of(account, queue) == EMPTIED
     ((subject, body),) = account.pages()
     assert subject.startswith("Mendq proposed: access denied on orders")
-    assert "Policy statement Senders changed, Principal AWS" in body
+    assert "Policy statement Senders Principal AWS" in body
     assert WORKER in body
     assert "CloudFormation overwrote it" in body
 
