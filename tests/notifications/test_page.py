@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -80,17 +79,14 @@ def test_every_aws_command_is_one() -> None:
     assert {each: mistake_in(each) for each in commands if mistake_in(each)} == {}
 
 
-def _event(body: str) -> Any:
-    (line,) = (each for each in body.splitlines() if "lambda invoke" in each)
-    words = shlex.split(line)
-    assert words[-1] == "/dev/stdout"
-    return json.loads(words[words.index("--payload") + 1])
-
-
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
 def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
     page = not_mailed("x", {"a@b.io": "why"}, Again("f", "eu-west-1", key))
-    assert _event(page.body) == {"detail": {"object": {"key": key}}}
+    (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
+    words = shlex.split(line)
+    assert words[-1] == "/dev/stdout"
+    event = json.loads(words[words.index("--payload") + 1])
+    assert event == {"detail": {"object": {"key": key}}}
 
 
 def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
