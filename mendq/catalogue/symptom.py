@@ -247,9 +247,10 @@ class Paged(Symptom):
     """A symptom that people are paged for.
 
     `shows` names the attributes that its page shows, set or not. `habit` is what the weekly report
-    says, after its name, of a queue that has it again and again; empty: nothing. While a case of one that it
-    `gives_way_to` is open, or a scan has found one in the same round, on its queue or one whose
-    messages that takes, it is not taken up: that says it better, or has to be fixed first.
+    says, after its name, of a queue that has it again and again; empty: nothing. While a case of
+    one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
+    one whose messages that takes, it is not taken up: that says it better, or has to be fixed
+    first.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})

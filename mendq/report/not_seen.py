@@ -34,7 +34,6 @@ CASES_NOT_READ = (
 )
 
 
-SLOWER = "standard_library"
 FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
 
 
@@ -47,7 +46,6 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
     drills, case_files = seen.drill_incidents, seen.case_files_unreadable
     sentences = (
         *_nightly_runs(summary),
-        *_slower_reader(summary),
         _files(seen),
         "" if summary.cases_were_read else CASES_NOT_READ,
         f"{counted(case_files, 'case file')} could not be read." if case_files else "",
@@ -177,14 +175,13 @@ def _read_whole(summary: Summary) -> str:
 
 def _in_doubt(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
     """A sentence for each nightly run that read far less than others, too early, or is torn."""
-    silent = [each for each in nightly_runs if each.verdict == NOTHING_READ]
-    if silent:
+    if silent := [each for each in nightly_runs if each.verdict == NOTHING_READ]:
         usually = _usually(silent[0]) if len(silent) == 1 else ""
         yield f"{_named([it.day for it in silent])} had not one record{usually}: is the trail on?"
     for each in nightly_runs:
-        name = day(each.day)
+        name, usually = day(each.day), _usually(each)
         if each.verdict == FAR_FEWER:
-            yield f"{name} had far fewer records than usual: {each.records:,}{_usually(each)}."
+            yield f"{name} had far fewer records than usual: {each.records:,}{usually}."
         elif each.verdict == TORN:
             yield f"The tables of {name} are not what its nightly run counted: run it again."
         elif each.verdict == PARTIAL:
@@ -194,18 +191,6 @@ def _in_doubt(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
 def _usually(nightly: Nightly) -> str:
     usual = nightly.usual_records
     return "" if usual is None else f", where {number(round(usual))} are usual"
-
-
-def _slower_reader(summary: Summary) -> Iterator[str]:
-    """A sentence for each reason why the fast reader was not used; the rows are the same."""
-    slow: dict[str, list[date]] = defaultdict(list)
-    for nightly in summary.not_seen.nightly_runs:
-        if nightly.reader == SLOWER:
-            slow[nightly.why_fallback].append(nightly.day)
-    for why, days in sorted(slow.items()):
-        which = "" if len(days) == len(summary.days) else f" ({_named(days)})"
-        read = f"{_runs(days)}{which} {was(len(days))} read without native code, which is slower"
-        yield f"{read}: {quoted(why)}." if why else f"{read}."
 
 
 def made_from(summary: Summary) -> str:

@@ -125,11 +125,9 @@ class UnreadableFile(Read, frozen=True):
 
 
 class Nightly(Read, frozen=True):
-    """What one nightly run read and how; `usual_records` is None where too few came before."""
+    """What one nightly run read; `usual_records` is None where too few came before."""
 
     day: date
-    reader: str
-    why_fallback: str
     records: Whole
     usual_records: Number | None
     verdict: str

@@ -11,9 +11,6 @@ from mendq.report.words import duration, listed, number, share
 
 # Below this many, a share or a median says less than the figures themselves.
 SMALLEST_N = 5
-INCIDENTS_TITLE = "Incidents"
-HEALED_TITLE = "Healed without a page"
-NOTIFIED_TITLE = "Reached a person"
 NO_WEEK = "no whole week before it to compare with"
 Written = Callable[[float], str]
 # Rise, fall or level, and a sentence against what.
@@ -95,17 +92,18 @@ def _counted(
 
 def _incidents(summary: Summary) -> Tile:
     """The first tile says for all of them how many days they are of."""
-    tile = _counted(summary, INCIDENTS_TITLE, lambda week: week.incidents)
+    tile = _counted(summary, "Incidents", lambda week: week.incidents)
     if summary.every_day_was_read:
         return tile
     return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
 
 
 def _healed(summary: Summary) -> Tile:
-    incidents, healed = summary.totals.incidents, summary.totals.healed
+    title, totals = "Healed without a page", summary.totals
+    incidents, healed = totals.incidents, totals.healed
     if not incidents:
-        return Tile(HEALED_TITLE, "0", "", "there was nothing to heal")
-    tile = Tile(HEALED_TITLE, f"{healed:,}", f"of {incidents:,}", "too few for a share")
+        return Tile(title, "0", "", "there was nothing to heal")
+    tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share")
     if incidents < SMALLEST_N:
         return tile
     weeks = [each for each in _whole_weeks(summary) if each.incidents >= SMALLEST_N]
@@ -119,7 +117,7 @@ def _healed(summary: Summary) -> Tile:
 
 
 def _notified(summary: Summary) -> Tile:
-    tile = _counted(summary, NOTIFIED_TITLE, lambda week: week.notified)
+    tile = _counted(summary, "Reached a person", lambda week: week.notified)
     incidents = summary.totals.incidents
     return replace(tile, of=f"of {incidents:,}") if incidents else tile
 

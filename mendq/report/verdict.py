@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mendq.report.not_seen import not_seen_in_short
 from mendq.report.outcomes import OUTCOMES, why_in_words
 from mendq.report.summary import COUNT_ONLY, FIXED, UNRESOLVED, Incident, Summary
-from mendq.report.tiles import HEALED_TITLE, INCIDENTS_TITLE, NOTIFIED_TITLE, tiles
+from mendq.report.tiles import tiles
 from mendq.report.to_do import to_do
 from mendq.report.words import (
     counted,
@@ -24,7 +24,8 @@ from mendq.report.words import (
     week_name,
 )
 
-_IN_A_MAIL = (INCIDENTS_TITLE, HEALED_TITLE, NOTIFIED_TITLE)
+# Incidents, healed, paged.
+_IN_A_MAIL = 3
 
 
 def headline(summary: Summary) -> str:
@@ -55,19 +56,17 @@ def others(summary: Summary) -> str:
 
 def verdict_text(summary: Summary) -> str:
     """The verdict for a plain-text mail: at most 9 lines."""
-    outstanding = standout(summary)
-    first = next(iter(to_do(summary)), None)
-    figures = {each.title: each for each in tiles(summary)}
     lines = [
         f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
         f"{headline(summary)} {others(summary)}".strip(),
-        outstanding.sentence if outstanding else "",
-        f"Why: {outstanding.because}" if outstanding else "",
-        f"Do first: {first.what} {first.effect}".rstrip() if first else "",
-        *(f"{title}: {figures[title].in_words}" for title in _IN_A_MAIL if title in figures),
-        f"Read: {not_seen_in_short(summary)}",
     ]
-    return "\n".join(unlinked(plain(each)) for each in lines if each)
+    if found := standout(summary):
+        lines += [f"{found.queue} {found.says}", f"Why: {found.because}"]
+    if first := to_do(summary)[:1]:
+        lines.append(f"Do first: {first[0].what} {first[0].effect}".rstrip())
+    lines += [f"{each.title}: {each.in_words}" for each in tiles(summary)[:_IN_A_MAIL]]
+    lines.append(f"Read: {not_seen_in_short(summary)}")
+    return "\n".join(unlinked(plain(each)) for each in lines)
 
 
 def _healed(summary: Summary) -> str:
@@ -120,10 +119,6 @@ class Standout:
     queue: str
     says: str
     because: str
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.queue} {plain(self.says)}"
 
 
 def standout(summary: Summary) -> Standout | None:

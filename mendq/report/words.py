@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from itertools import pairwise
 
 from mendq.report.summary import UNRESOLVED, Summary
 
@@ -81,14 +82,13 @@ def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
+_PARTS = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", 1))
+
+
 def duration(seconds: float) -> str:
     """Two units at most: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     whole = round(seconds)
-    for size, unit, part_size, part_unit in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
+    for (unit, size), (part_unit, part_size) in pairwise(_PARTS):
         if whole >= size:
             part = whole % size // part_size
             return f"{whole // size:,} {unit}" + (f" {part} {part_unit}" if part else "")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from analytics import recommendations
 from mendq.model.case import State
-from mendq.nightly.verdict import FALLBACK, Verdict
-from mendq.report.not_seen import FAR_FEWER, NOTHING_READ, SLOWER
+from mendq.nightly.verdict import Verdict
+from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
 from mendq.report.summary import FIXED
 from mendq.report.tables import LEVELS, STATES, level
@@ -27,7 +27,6 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     proved = {"unverified", "verified", "watching", "closed"}
     assert {*OUTCOMES, *FIXED} == (states - proved) | {"healed", "not_seen"}
     assert states <= set(STATES)
-    assert {SLOWER} == {FALLBACK}
     assert {FAR_FEWER, NOTHING_READ} <= set(Verdict)
     asked = {*recommendations._ASKS.values(), recommendations.WRITE_INTO_TEMPLATE, "watch"}
     assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == set(_WHAT)
