@@ -162,7 +162,7 @@ def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> N
     around = [alone[max(0, it.start() - 40) : it.end() + 9] for it in re.finditer(name, alone)]
     assert name in body
     assert all("<bdi" in each for each in around), around
-    assert not re.search("[\ue000-\uf8ff]", html + _busy_page())
+    assert not re.search("[\ue000-\uf8ff]", html + page(read(busy_week())))
 
 
 @pytest.mark.usefixtures("undrawn")
