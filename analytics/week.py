@@ -37,12 +37,14 @@ from analytics.week_parts import (
     without_drills,
     worst,
 )
-from mendq.catalogue import UNKNOWN
+from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.catalogue.symptom import Paged
 from mendq.nightly.verdict import NightlyRead, judged, week_is_over
 
 SCHEMA = 1
 MAXIMUM_UNREADABLE_FILES = 20
 MAXIMUM_NOTIFIED = 50
+_HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
 Reads = Mapping[date, NightlyRead]
 
 
@@ -83,6 +85,7 @@ def summary(
     rows = [*incidents, *quality_of(days, nightly_runs)]
     of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
     few, symptoms_left_out = with_few_symptoms(days, nightly_runs)
+    by_symptom = counted(row["symptom"] for row in incidents_of(days, few))
     return {
         "schema": SCHEMA,
         "week": week,
@@ -92,7 +95,8 @@ def summary(
         **_places(rows),
         "totals": {**totals(incidents), "queues": queues_named(incidents)},
         "by_outcome": counted(row["outcome"] for row in incidents),
-        "by_symptom": counted(row["symptom"] for row in incidents_of(days, few)),
+        "by_symptom": by_symptom,
+        "habits": {name: _HABITS[name] for name in by_symptom if name in _HABITS},
         "symptoms_left_out": symptoms_left_out,
         "per_day": [row for day in days for row in day_rows(day, few)],
         "queue_days": queue_days(days, nightly_runs),

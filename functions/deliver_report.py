@@ -12,7 +12,7 @@ from mendq.nightly.deliver import ReportBucket, ReportNotDelivered, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.notifications.notification import Again
 from mendq.report.html_page import page
-from mendq.report.mail import outgoing
+from mendq.report.mail import Outgoing
 from mendq.report.read_summary import MOST_BYTES, read_under
 
 
@@ -35,7 +35,7 @@ def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
         clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
         marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
         again = Again(call.context.function_name, clients.region, key)
-        report = outgoing(summary, place, clients.region, settings.sender or "")
+        report = Outgoing(summary, place, clients.region, settings.sender or "")
         delivery = send_report(clients, settings, marked, report, again)
         deliveries.append(delivery)
         log_delivery(call.log, summary.week, place, delivery)

@@ -124,6 +124,7 @@ ACCESS_DENIED = Fixed(
     plan_in_words="Page with the policy that refused, the grant that is missing and whose matter "
     "it is; or, where a deployment overwrote a policy that a person has pinned and that grants the "
     "call, put that one back byte for byte.",
+    habit="keeps turning callers away",
     aws_page="https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html",
     seen_as=seen_as_labelled("access_denied"),
     needs=frozenset({Need.QUEUE, Need.PIN}),

@@ -43,6 +43,7 @@ DEDUP_ID_MISSING = Fixed(
     name="dedup_id_missing",
     sentence="Senders give a FIFO queue no deduplication id, and it may not make one.",
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
+    habit="keeps being sent messages without a deduplication ID",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, on_fifo),),
     steps=(DeduplicateByContent,),

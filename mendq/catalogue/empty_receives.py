@@ -113,6 +113,7 @@ EMPTY_RECEIVES = Fixed(
     sentence="Readers ask for messages that are not there, so often that it costs or is throttled.",
     plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled or in "
     "vain.",
+    habit="keeps being polled faster than its messages come",
     aws_page=f"{SQS_GUIDE}/sqs-short-and-long-polling.html",
     seen_as=seen_as_labelled("empty_receives", not_on_fifo),
     speaks=carries_messages,

@@ -64,6 +64,7 @@ FIFO_THROTTLED = Fixed(
     sentence="A FIFO queue is called more often than SQS allows it.",
     plan_in_words="Turn on high throughput: DeduplicationScope messageGroup and "
     "FifoThroughputLimit perMessageGroupId, in one call.",
+    habit="keeps outrunning its FIFO quota",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
     seen_as=seen_as_labelled("empty_receives", on_fifo),
     # High throughput does nothing for other calls.

@@ -45,6 +45,7 @@ IN_FLIGHT_LIMIT = Paged(
     sentence="So many received messages are unfinished that SQS gives out no more.",
     plan_in_words="Page with the numbers and who receives; a longer visibility timeout would "
     "make it worse.",
+    habit="keeps reaching its in-flight limit",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,

@@ -68,6 +68,7 @@ KMS_DENIED = Paged(
     name="kms_denied",
     sentence="Callers may use the queue but not its KMS key, so messages stay unsent or unread.",
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
+    habit="keeps being called without a grant on its key",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,

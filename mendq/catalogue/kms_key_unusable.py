@@ -36,6 +36,7 @@ KMS_KEY_UNUSABLE = Paged(
     sentence="The queue's KMS key is disabled, gone or unfit, so nothing is sent or received.",
     plan_in_words="Page with how to see the key's state, and that a deleted key takes the messages "
     "with it; never touch a key.",
+    habit="keeps a key that cannot be used",
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
     seen_as=seen_as_labelled("kms_key_unusable"),
     plan=plan,

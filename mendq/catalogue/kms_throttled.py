@@ -65,6 +65,7 @@ KMS_THROTTLED = Fixed(
     name="kms_throttled",
     sentence="KMS throttles the data keys of an encrypted queue, so sends and receives fail.",
     plan_in_words="Raise KmsDataKeyReusePeriodSeconds to 300, then double it, at most to 3,600.",
+    habit="keeps exhausting the KMS quota",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     seen_as=seen_as_labelled("kms_throttled"),
     steps=(SetKmsDataKeyReusePeriod,),

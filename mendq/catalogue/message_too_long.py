@@ -78,6 +78,7 @@ MESSAGE_TOO_LONG = Fixed(
     sentence="Messages are longer than the queue takes, though SQS would take them.",
     plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a dead-letter "
     "queue that takes less.",
+    habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(SENDS, "InvalidParameterValue", names_a_limit_that_can_rise),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),

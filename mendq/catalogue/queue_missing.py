@@ -46,6 +46,7 @@ QUEUE_MISSING = Paged(
     name="queue_missing",
     sentence="The queue that callers name does not exist, so nothing they send arrives.",
     plan_in_words="Page with who still calls it and how to find who deleted it.",
+    habit="keeps being called although it is not there",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     seen_as=seen_as_labelled("queue_missing"),
     # Programs ask whether a queue is there; only who wants to work with it misses it.

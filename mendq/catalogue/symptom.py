@@ -246,9 +246,11 @@ class Reported(Symptom):
 class Paged(Symptom):
     """A symptom that people are paged for.
 
-    `shows` names the attributes that its page shows, set or not. While a case of one that it
-    `gives_way_to` is open, or a scan has found one in the same round, on its queue or one whose
-    messages that takes, it is not taken up: that says it better, or has to be fixed first.
+    `shows` names the attributes that its page shows, set or not. `habit` is what the weekly report
+    says, after its name, of a queue that has it again and again; empty: nothing. While a case of
+    one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
+    one whose messages that takes, it is not taken up: that says it better, or has to be fixed
+    first.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
@@ -256,6 +258,7 @@ class Paged(Symptom):
     shows: tuple[str, ...] = ()
     gives_way_to: frozenset[str] = frozenset()
     mass: MassAdvice = MassAdvice()
+    habit: str = ""
 
     @property
     def ships_as(self) -> str:

@@ -116,6 +116,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     sentence="Consumers need longer than the visibility timeout, so messages are handled twice.",
     plan_in_words="Raise VisibilityTimeout to what a Lambda consumer or a tag names, "
     "else by half; never over the ceiling, never in part.",
+    habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
         *seen_as_labelled("visibility_timeout_too_short"),

@@ -39,12 +39,6 @@ class ReportBucket:
         return key
 
 
-MOST_SUBJECT = 100
-# SNS takes 256 KB of UTF-8.
-MOST_TEXT_BYTES = 250_000
-_CUT = "\n(cut here: it is longer than a topic takes)\n"
-
-
 class ReportNotDelivered(Exception):
     """Some channel did not take the report; only those are tried when the event comes again."""
 
@@ -74,34 +68,17 @@ class Delivery:
     reached: tuple[str, ...] = ()
     failed: tuple[Failed, ...] = ()
 
-    @property
-    def refused(self) -> tuple[Failed, ...]:
-        """The failures that do not pass by themselves."""
-        return tuple(each for each in self.failed if not each.is_passing)
-
 
 def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
     """Everybody who subscribed to a topic."""
-    publish = partial(clients.sns_once.publish, TopicArn=topic_arn, Message=_cut(text))
-    return Channel(name, topic_arn, partial(publish, Subject=subject[:MOST_SUBJECT]))
-
-
-def _cut(text: str) -> str:
-    """What SNS takes of it; half a character, which no encoding takes, is spelled out."""
-    content = text.encode("utf-8", "backslashreplace")
-    if len(content) <= MOST_TEXT_BYTES:
-        return content.decode()
-    return content[: MOST_TEXT_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
+    publish = partial(clients.sns_once.publish, TopicArn=topic_arn)
+    return Channel(name, topic_arn, partial(publish, Message=text, Subject=subject))
 
 
 def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
     """One recipient on its own: an address that SES refuses costs nobody else the report."""
-    send = partial(
-        clients.mail.send_email,
-        FromEmailAddress=sender,
-        Destination={"ToAddresses": [recipient]},
-        Content={"Raw": {"Data": message}},
-    )
+    whom, raw = {"ToAddresses": [recipient]}, {"Raw": {"Data": message}}
+    send = partial(clients.mail.send_email, FromEmailAddress=sender, Destination=whom, Content=raw)
     # A key of the bucket, which is to tell nobody the address.
     return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
 
@@ -111,14 +88,14 @@ def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
     reached, failed = list[str](), list[Failed]()
     for channel in channels:
         try:
-            if (taken := marked.take(channel.name)) is None:
+            if (etag := marked.take(channel.name)) is None:
                 continue
             try:
                 channel.send()
             except (ClientError, BotoCoreError) as error:
-                marked.note_failed(taken, type(error).__name__)
+                marked.note(channel.name, etag, type(error).__name__)
                 raise
-            marked.note_sent(taken)
+            marked.note(channel.name, etag)
             reached.append(channel.reaches)
         except (ClientError, BotoCoreError, HeldByAnother) as error:
             failed.append(Failed(channel, " ".join(str(error).split()), is_passing(error)))
@@ -147,9 +124,9 @@ def send_report(
 ) -> Delivery:
     """The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once."""
     delivery = deliver(marked, _channels(clients, settings, report))
-    if not delivery.refused:
+    whom = {each.channel.reaches: each.why for each in delivery.failed if not each.is_passing}
+    if not whom:
         return delivery
-    whom = {each.channel.reaches: each.why for each in delivery.refused}
     notice = not_mailed(marked.week, whom, again)
     announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
     more = deliver(marked, [announced])

@@ -39,14 +39,6 @@ class HeldByAnother(ComeAgain):
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A channel that is ours to send by; `etag` is that of our claim."""
-
-    channel: str
-    etag: str
-
-
-@dataclass(frozen=True)
 class DeliveryClaims:
     """The claims of one week, for the run called `owner`. Raises botocore's errors as they come."""
 
@@ -56,13 +48,13 @@ class DeliveryClaims:
     owner: str
     clock: Callable[[], datetime]
 
-    def take(self, channel: str) -> Taken | None:
-        """Our hold on the channel; None where the week has gone out by it.
+    def take(self, channel: str) -> str | None:
+        """The ETag of our claim on the channel; None where the week has gone out by it.
 
         Raises HeldByAnother. A run takes again what it had taken itself, as a retry of it does.
         """
         if (etag := self._write(channel, TAKEN, IfNoneMatch="*")) is not None:
-            return Taken(channel, etag)
+            return etag
         found = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
         claim = _read(found["Body"].read(_MOST_BYTES))
         if claim["state"] not in (TAKEN, FAILED):
@@ -71,15 +63,11 @@ class DeliveryClaims:
             raise HeldByAnother(f"{channel}: another run has it until {claim['until']}")
         if (etag := self._write(channel, TAKEN, IfMatch=found["ETag"])) is None:
             raise HeldByAnother(f"{channel}: another run has taken it just now")
-        return Taken(channel, etag)
+        return etag
 
-    def note_sent(self, taken: Taken) -> None:
-        """The week has gone out by this channel: it never does again."""
-        self._write(taken.channel, SENT, IfMatch=taken.etag)
-
-    def note_failed(self, taken: Taken, why: str) -> None:
-        """Nothing is known to have gone out: whoever comes next may try at once."""
-        self._write(taken.channel, FAILED, why, IfMatch=taken.etag)
+    def note(self, channel: str, etag: str, failure: str = "") -> None:
+        """The week has gone out by this channel and never does again, or may be tried at once."""
+        self._write(channel, FAILED if failure else SENT, failure, IfMatch=etag)
 
     def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
         """The ETag of the claim; None where the condition does not hold."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mendq.model.evidence import to_text
 from mendq.model.plan import Ignore, Refusal
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 # EMR Serverless's states in which a run still goes on.
 # https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_JobRun.html
-ACTIVE: tuple[
-    Literal["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"], ...
-] = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
+ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,8 @@ def start(
     A nightly run and a week may run side by side: the week reads whole objects that a nightly run
     replaces.
     """
-    pages = emr.get_paginator("list_job_runs").paginate(
-        applicationId=settings.application_id, states=list(ACTIVE)
-    )
+    asked: Any = {"applicationId": settings.application_id, "states": list(ACTIVE)}
+    pages = emr.get_paginator("list_job_runs").paginate(**asked)
     for run in (run for page in pages for run in page["jobRuns"]):
         if run.get("name", "").startswith(f"{job.kind}-"):
             return Ignore("run_active", f"{run['name']} still goes on")

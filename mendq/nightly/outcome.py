@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from mendq.model.names import OwnMetric
 from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, is_in_reach, judged
@@ -65,10 +66,6 @@ class Run:
         return found[1] if found else None
 
     @property
-    def has_ended(self) -> bool:
-        return self.state in ENDED
-
-    @property
     def ended_well(self) -> bool:
         return self.state == "SUCCESS"
 
@@ -95,15 +92,19 @@ class Watched:
     def verdict(self) -> Verdict:
         return self.judged.verdict
 
+    @property
+    def records(self) -> int:
+        return self.nightly.records if self.nightly else 0
+
     def metrics(self) -> dict[NightlyMetric, int]:
         """Every one, so that what is missing was not watched."""
-        nightly = self.nightly
+        fell_back = self.nightly is not None and self.nightly.fell_back
         return {
             NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
-            NightlyMetric.WRITTEN: int(nightly is not None),
+            NightlyMetric.WRITTEN: int(self.nightly is not None),
             NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL),
-            NightlyMetric.FALLBACKS: int(nightly is not None and nightly.fell_back),
-            NightlyMetric.RECORDS_READ: nightly.records if nightly else 0,
+            NightlyMetric.FALLBACKS: int(fell_back),
+            NightlyMetric.RECORDS_READ: self.records,
             NightlyMetric.BYTES_UNREADABLE: self.bytes_unreadable,
             NightlyMetric.REPORT_MISSING: int(self.report_missing),
         }
@@ -116,17 +117,17 @@ class Watched:
     def why(self) -> str:
         """A sentence for whoever is woken by the figures."""
         nightly, run = self.nightly, self.run
-        read = f"{nightly.records if nightly else 0} records were read of {self.day}"
-        sentences = {
-            Verdict.FAILED: f"the run ended {run.state} and wrote nothing of {self.day}",
-            Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail began "
-            "later, or there was nothing new to say",
-            Verdict.PARTIAL: f"{read}, which was not over yet",
-            Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
-            Verdict.FAR_FEWER: f"{read} where {self.judged.usual_records} are usual",
-            Verdict.READ: read,
-        }
-        said = [sentences[self.verdict]]
+        read = f"{self.records} records were read of {self.day}"
+        said = [
+            {
+                Verdict.FAILED: f"the run ended {run.state} and wrote nothing of {self.day}",
+                Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail "
+                "began later, or there was nothing new to say",
+                Verdict.PARTIAL: f"{read}, which was not over yet",
+                Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
+                Verdict.FAR_FEWER: f"{read} where {self.judged.usual_records} are usual",
+            }.get(self.verdict, read)
+        ]
         if self.bytes_unreadable:
             said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
         if nightly and nightly.fell_back:
@@ -139,24 +140,18 @@ class Watched:
 
 
 def watched(
-    run: Run,
-    day: date,
-    nightly_runs: Mapping[date, NightlyRead],
-    summed_up_at: datetime | None = None,
+    run: Run, day: date, there: Mapping[date, NightlyRead], summed_up_at: datetime | None = None
 ) -> Watched:
-    """What `run` did for `day`; `nightly_runs` are that day's and those before it, as they lie
-    there.
+    """What `run` did for `day`; `there` are that day's nightly run and those before it.
 
     `summed_up_at` is when the newest week was summed up; None where none was.
     """
-    nightly = nightly_runs.get(day)
-    if nightly is not None and not run.wrote(nightly):
-        nightly = None
-    unreadable = sum(each.bytes_unreadable for each in nightly_runs.values() if run.wrote(each))
-    verdict = judged(nightly, nightly_runs.values(), run_failed=not run.ended_well)
-    oldest = min((each.made_at for each in nightly_runs.values()), default=run.updated_at)
+    mine = {of_day: each for of_day, each in there.items() if run.wrote(each)}
+    unreadable = sum(each.bytes_unreadable for each in mine.values())
+    verdict = judged(mine.get(day), there.values(), run_failed=not run.ended_well)
+    oldest = min((each.made_at for each in there.values()), default=run.updated_at)
     report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
-    return Watched(run, day, nightly, unreadable, verdict, report_missing)
+    return Watched(run, day, mine.get(day), unreadable, verdict, report_missing)
 
 
 @dataclass(frozen=True)
@@ -180,21 +175,19 @@ class WeekEnded:
     @property
     def why(self) -> str:
         """A sentence for whoever is woken by the figure."""
-        if self.failed:
-            return f"the run ended {self.run.state} and did not sum up {self.week}"
-        return f"the run ended {self.run.state}, and {self.week} is summed up"
+        became = "did not sum up {}" if self.failed else "{} is summed up"
+        return f"the run ended {self.run.state} and {became.format(self.week)}"
 
 
-def run_named_in(event: object, application_id: str) -> str | None:
+def run_named_in(event: Any, application_id: str) -> str | None:
     """The run that an event is about; None where it is none of this application's. Total.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
-    match event:
-        case {
-            "source": str(source),
-            "detail-type": str(kind),
-            "detail": {"applicationId": str(application), "jobRunId": str(run_id)},
-        } if (source, kind, application) == (SOURCE, DETAIL_TYPE, application_id):
-            return run_id if _RUN_ID.fullmatch(run_id) else None
-    return None
+    try:
+        detail = event["detail"]
+        ours = (event["source"], event["detail-type"], detail["applicationId"])
+        run_id = _RUN_ID.fullmatch(detail["jobRunId"])
+    except (TypeError, LookupError):
+        return None
+    return run_id[0] if run_id and ours == (SOURCE, DETAIL_TYPE, application_id) else None

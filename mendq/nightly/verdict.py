@@ -26,7 +26,7 @@ FEWER_TIMES = 5
 _DAY, _WEEK = timedelta(days=1), timedelta(days=7)
 # After a week's end its last nightly run is still to come: by default it starts two hours later.
 LAST_NIGHTLY_WITHIN = timedelta(hours=3)
-_MOST_DIGITS = 15
+_LARGEST = 10**15
 _BEFORE_SQS, _TOO_FAR = 2004, 9000
 
 
@@ -96,17 +96,16 @@ def read_nightly(content: bytes) -> NightlyRead | None:
     """None where `content` is no nightly run of ours; nothing is raised."""
     try:
         document = json.loads(content)
-        if document["schema"] != SCHEMA:
-            return None
-        return NightlyRead(
-            date.fromisoformat(document["day"]),
-            _moment(document["made_at"]),
-            _text(document["reader"]),
-            _text(document["why_fallback"]),
-            **{name: _count(document[name]) for name in COUNTS},
-        )
+        day, made_at = document["day"], datetime.fromisoformat(document["made_at"])
+        texts = [document[name] for name in ("reader", "why_fallback")]
+        counts = {name: document[name] for name in COUNTS}
+        is_ours = document["schema"] == SCHEMA and made_at.tzinfo is not None
+        found = NightlyRead(date.fromisoformat(day), made_at.astimezone(UTC), *texts, **counts)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
+    are_texts = all(isinstance(each, str) for each in texts)
+    are_counts = all(type(it) is int and 0 <= it < _LARGEST for it in counts.values())
+    return found if is_ours and are_texts and are_counts else None
 
 
 @dataclass(frozen=True)
@@ -185,22 +184,3 @@ def is_in_reach(year: int) -> bool:
 def nightly_key(day: date) -> str:
     """Where a nightly run's own account lies below the tables' root."""
     return f"{NIGHTLY_RUNS}/dt={day}/nightly.json"
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} does not say where its clock hangs")
-    return moment.astimezone(UTC)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 10**_MOST_DIGITS:
-        raise TypeError(f"{value!r} is no count")
-    return value

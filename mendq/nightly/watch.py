@@ -12,7 +12,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
-from mendq.nightly.outcome import Run, Watched, WeekEnded, run_named_in, watched
+from mendq.nightly.outcome import ENDED, Run, Watched, WeekEnded, run_named_in, watched
 from mendq.nightly.verdict import LOOKED_BACK_DAYS, NightlyRead, nightly_key, read_nightly
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def watch(
     run = _run(clients, settings.application_id, run_id)
     if run is None:
         return _not_watched("no_run", f"EMR Serverless knows no run {run_id} of our application")
-    if not run.has_ended:
+    if run.state not in ENDED:
         return _not_watched("goes_on", f"{run_id} is still {run.state}")
     bucket = NightlyBucket(clients.s3, settings.report_bucket)
     if run.week is not None:

@@ -136,27 +136,24 @@ def template(
     owner_of = deployed_by(tags)
     stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
     of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
-    owner = f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else "")
-    lines = (
-        line
-        for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]
-        for whose, text in (
-            ("Mendq's", step["after"]),
-            ("theirs", attributes.get(step["attribute"], "") if attributes else step["before"]),
-        )
-        for line in template_lines(whose, step["attribute"], text)
-    )
-    asks = (
+    lines = [
+        f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else ""),
         "put the value you want there, or the next deployment brings back its own",
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
-    )
-    return (Section("TEMPLATE", (owner, *asks, *lines)),)
+    ]
+    for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]:
+        name = step["attribute"]
+        theirs = attributes.get(name, "") if attributes else step["before"]
+        lines += template_lines("Mendq's", name, step["after"])
+        lines += template_lines("theirs", name, theirs)
+    return (Section("TEMPLATE", tuple(lines)),)
 
 
 _MOST_VALUE = 400
 _MOST_READ = 1_000
 
-# CloudFormation's property bears the attribute's own name; Terraform's argument does not.
+# CloudFormation's property bears the attribute's own name, Terraform's argument the same in its own
+# case, but for these.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 # https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 _TERRAFORM: dict[str, str] = {
@@ -164,24 +161,15 @@ _TERRAFORM: dict[str, str] = {
     "MessageRetentionPeriod": "message_retention_seconds",
     "MaximumMessageSize": "max_message_size",
     "ReceiveMessageWaitTimeSeconds": "receive_wait_time_seconds",
-    "DelaySeconds": "delay_seconds",
-    "KmsMasterKeyId": "kms_master_key_id",
-    "KmsDataKeyReusePeriodSeconds": "kms_data_key_reuse_period_seconds",
-    "SqsManagedSseEnabled": "sqs_managed_sse_enabled",
-    "ContentBasedDeduplication": "content_based_deduplication",
-    "DeduplicationScope": "deduplication_scope",
-    "FifoThroughputLimit": "fifo_throughput_limit",
-    "RedrivePolicy": "redrive_policy",
-    "RedriveAllowPolicy": "redrive_allow_policy",
-    "Policy": "policy",
 }
+_NEXT_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
-def terraform_name(attribute: str) -> str | None:
-    """The argument of Terraform's `aws_sqs_queue` for a queue attribute; None where none is."""
-    return _TERRAFORM.get(attribute)
+def terraform_name(attribute: str) -> str:
+    """The argument of Terraform's `aws_sqs_queue` for a queue attribute."""
+    return _TERRAFORM.get(attribute) or _NEXT_WORD.sub("_", plain(attribute, 64)).lower()
 
 
 def template_line(attribute: str, text: str) -> str:
@@ -192,19 +180,16 @@ def template_line(attribute: str, text: str) -> str:
 
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
     """Both languages' lines, after whose value it is; they say it where there is none to write."""
-    written, argument = _exact(text), terraform_name(attribute)
+    written = _exact(text)
     if not text:
         written = f"({NOT_SET}: leave it out)"
     elif len(written) > _MOST_VALUE:
         written = "(too long for a page)"
     escaped = written.replace("${", "$${").replace("%{", "%%{")
     encoded = f"jsonencode({escaped})" if escaped.startswith("{") else escaped
-    said = (
-        f"{argument} = {encoded}" if argument else f"no argument known for {plain(attribute, 64)}"
-    )
     return (
         f"{whose}, CloudFormation: {_property(attribute)}: {written}",
-        f"{whose}, Terraform: {said}",
+        f"{whose}, Terraform: {terraform_name(attribute)} = {encoded}",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -120,68 +121,35 @@ def in_short(name: str, text: str) -> str:
     """A value for a sentence: of a policy how long it is and a digest, never what stands in it."""
     if name not in _DOCUMENTS or not text:
         return text or "nothing"
-    statements = _statements(parsed(text) or {})
+    statements = _listed((parsed(text) or {}).get("Statement") or [])
     how_long = f" of {len(statements)} statement(s)" if statements else ""
     return f"a policy{how_long} (sha256 {digest_of(text)[:_DIGEST]})"
 
 
 def _of_attribute(name: str, was: str | None, now: str | None) -> list[str]:
-    before, after = (parsed(each) if name in _DOCUMENTS else None for each in (was, now))
+    title = plain(name, _MOST_NAME)
     try:
-        if before is not None and after is not None and name == "Policy":
-            return list(_of_policies(before, after))
-        if before and after:
-            return list(_of_members(name, before, after))
+        return list(_of_members(title, _document(name, was), _document(name, now)))
     except RecursionError:
-        before = after = None
-    return [f"{plain(name, _MOST_NAME)}: {_whole(was, before)} -> {_whole(now, after)}"]
+        return [f"{title}: {_shown(was)} -> {_shown(now)}"]
 
 
-def _whole(text: str | None, document: dict[str, Any] | None) -> str:
-    return compact_json(document, _MOST_STATEMENT) if text and document else _shown(text)
+def _document(name: str, text: str | None) -> Any:
+    """What is compared: a policy's statements by their names, another document, or the text."""
+    if name == "Policy":
+        policy = parsed(text)
+        return text if policy is None else _by_statement(policy)
+    return (parsed(text) or text) if name in _DOCUMENTS and text else text
 
 
-def _of_policies(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for key in sorted((was.keys() | now.keys()) - {"Statement"}):
-        yield from _of_members(f"Policy {plain(key, _MOST_NAME)}", was.get(key), now.get(key))
-    removed, added = _only_in_one(_statements(was), _statements(now))
-    for each in removed:
-        others = [other for other in added if _is_the_same_statement(each, other)]
-        if len(others) == 1:
-            added.remove(others[0])
-            yield from _of_members(f"{_named(each)} changed,", each, others[0])
-        else:
-            yield f"{_named(each)} removed: {compact_json(each, _MOST_STATEMENT)}"
-    for each in added:
-        yield f"{_named(each)} added: {compact_json(each, _MOST_STATEMENT)}"
-
-
-def _statements(policy: Mapping[str, Any]) -> list[Any]:
-    found = policy.get("Statement") or []
-    return found if isinstance(found, list) else [found]
-
-
-def _only_in_one(was: list[Any], now: list[Any]) -> tuple[list[Any], list[Any]]:
-    added = {index: _canonical(each) for index, each in enumerate(now)}
-    removed = []
-    for each in was:
-        wanted = _canonical(each)
-        same = next((index for index, text in added.items() if text == wanted), None)
-        if same is None:
-            removed.append(each)
-        else:
-            del added[same]
-    return removed, [now[index] for index in added]
-
-
-def _is_the_same_statement(one: Any, other: Any) -> bool:
-    both = isinstance(one, dict) and isinstance(other, dict)
-    return both and bool(one.get("Sid")) and one.get("Sid") == other.get("Sid")
-
-
-def _named(statement: Any) -> str:
-    sid = statement.get("Sid") if isinstance(statement, dict) else None
-    return f"Policy statement {value(sid, _MOST_NAME)}" if sid else "Policy statement without Sid"
+def _by_statement(policy: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = defaultdict(list)
+    for each in _listed(policy.get("Statement") or []):
+        sid = each.get("Sid") if isinstance(each, dict) else None
+        name = f"statement {value(sid, _MOST_NAME)}" if sid else "statement without Sid"
+        found[name].append(each)
+    statements = {name: each[0] if len(each) == 1 else each for name, each in found.items()}
+    return {key: each for key, each in policy.items() if key != "Statement"} | statements
 
 
 def _of_members(path: str, was: Any, now: Any) -> Iterator[str]:
@@ -199,6 +167,18 @@ def _of_members(path: str, was: Any, now: Any) -> Iterator[str]:
         yield f"{path}: {_shown(was)} -> {_shown(now)}"
 
 
+def _only_in_one(was: list[Any], now: list[Any]) -> tuple[list[Any], list[Any]]:
+    removed, added = [], [(_canonical(each), each) for each in now]
+    for each in was:
+        wanted = _canonical(each)
+        same = next((other for other in added if other[0] == wanted), None)
+        if same is None:
+            removed.append(each)
+        else:
+            added.remove(same)
+    return removed, [each for _, each in added]
+
+
 def _listed(document: Any) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
@@ -206,7 +186,7 @@ def _listed(document: Any) -> list[Any]:
 def _shown(document: Any) -> str:
     if document is None:
         return NOT_SET
-    return value(document) if isinstance(document, str) else compact_json(document)
+    return value(document) if isinstance(document, str) else compact_json(document, _MOST_STATEMENT)
 
 
 def _canonical(document: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from shlex import quote
 
 from mendq.model.case import Case, State
@@ -90,10 +90,13 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
         f"What: {plain(of.sentence, 300)}",
         f"Why: {plain(case.reason, _MOST_WHY)}",
     )
-    return NotificationText(
-        subject_of(f"Mendq {case.state}: {words} on", name),
-        body(opening, [each for each in sections if each.lines], MOST_BYTES),
-    )
+    return _text(subject_of(f"Mendq {case.state}: {words} on", name), opening, *sections)
+
+
+def _text(subject: str, opening: Sequence[str], *sections: Section) -> NotificationText:
+    """What has nothing to say is left out."""
+    filled = [each for each in sections if each.lines]
+    return NotificationText(subject, body(opening, filled, MOST_BYTES))
 
 
 def symptom_words(symptom: str) -> str:
@@ -161,12 +164,9 @@ def of_mass_symptom(
         f"runbook: {plain(of.runbook)}",
         f"seen {moment(now)} in {where}",
     )
-    sections = (
-        Section("QUEUES", first_of(names, _MOST_QUEUES)),
-        Section("NEXT", steps, cut=False),
-    )
+    queues = Section("QUEUES", first_of(names, _MOST_QUEUES))
     subject = subject_of(f"Mendq stopped: {words} on", f"{of_all} queues in {where}")
-    return NotificationText(subject, body(opening, sections, MOST_BYTES))
+    return _text(subject, opening, queues, Section("NEXT", steps, cut=False))
 
 
 def of_held_back(
@@ -176,28 +176,13 @@ def of_held_back(
     where = place(account, region)
     opening = (
         first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
-        (
-            f"What: {notifications_per_hour} pages went out in the hour of {moment(now)}; more are "
-            "held back."
-        ),
+        f"What: {notifications_per_hour} pages went out in the hour of {moment(now)}; more wait.",
         "Why: nobody reads more. Every case is written down, paged or not.",
     )
-    prefix = f"cases/dt={now.astimezone(UTC):%Y-%m-%d}/"
-    bucket = (
-        f"aws cloudformation describe-stacks --region {quote(plain(region))} --stack-name Mendq"
-        " --query \"Stacks[0].Outputs[?OutputKey=='CaseBucket'].OutputValue\" --output text"
-    )
-    lines = (
-        "the cases of today; the first command prints CASE_BUCKET:",
-        bucket,
-        f"aws s3api list-objects-v2 --bucket CASE_BUCKET --prefix {prefix}",
-    )
-    subject = subject_of(
-        "Mendq holds pages back:", f"over {notifications_per_hour} in an hour, {where}"
-    )
-    return NotificationText(
-        subject, body(opening, (Section("NEXT", lines, cut=False),), MOST_BYTES)
-    )
+    command = command_line(f"mendq cases --open --region {quote(plain(region))}")
+    held = f"over {notifications_per_hour} in an hour, {where}"
+    subject = subject_of("Mendq holds pages back:", held)
+    return _text(subject, opening, Section("NEXT", (command,), cut=False))
 
 
 RUNBOOK = "docs/runbooks/report_not_mailed.md"
@@ -230,9 +215,6 @@ def not_mailed(week: str, whom: Mapping[str, str], again: Again) -> Notification
         ),
         f"runbook: {RUNBOOK}",
     )
-    sections = (
-        Section("REFUSED", first_of(words, _MOST_ADDRESSES)),
-        Section("NEXT", commands, cut=False),
-    )
+    refused = Section("REFUSED", first_of(words, _MOST_ADDRESSES))
     subject = f"Mendq: the report of week {plain(week, 10)} was not mailed"
-    return NotificationText(subject, body(opening, sections, MOST_BYTES))
+    return _text(subject, opening, refused, Section("NEXT", commands, cut=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,10 +12,10 @@ import altair as alt
 
 from mendq.report.drawing import FONT, Look
 from mendq.report.summary import FURTHER, Summary
-from mendq.report.words import counted, day, listed, short_day, visible
+from mendq.report.words import counted, day, had_most, short_day, visible
 
 MOST_SERIES = 5
-MOST_NAMED_DAYS = 2
+NOT_READ = "?"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Day:
     def name(self) -> str:
         return short_day(self.day)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its figure is: an unread day may have had a burst that began on one read."""
+        return self.is_read or self.total > 0
+
 
 @dataclass(frozen=True)
 class PerDay:
@@ -48,17 +53,12 @@ class PerDay:
     days: tuple[Day, ...]
 
     @property
-    def has_incidents(self) -> bool:
-        return any(each.total for each in self.days)
-
-    @property
     def total(self) -> int:
         return sum(each.total for each in self.days)
 
     @property
     def has_unknown(self) -> bool:
-        """Whether any day's figure is not known: an unread day may have had a burst that began."""
-        return any(not each.is_read and not each.total for each in self.days)
+        return not all(each.is_known for each in self.days)
 
     @property
     def reached(self) -> int:
@@ -69,12 +69,13 @@ def per_day(summary: Summary) -> PerDay:
     """Every day of the week, also one without a row."""
     totals = Counter[str]()
     counts = Counter[tuple[date, str]]()
+    failed_calls = Counter[date]()
     for row in summary.per_day:
         totals[row.symptom or ""] += row.incidents
         counts[row.day, row.symptom or ""] += row.incidents
-    order = sorted(
-        (symptom for symptom in totals if totals[symptom]), key=lambda it: _rank(it, totals)
-    )
+        failed_calls[row.day] += row.failed_calls
+    # The commonest first; what stands for many is none of them.
+    order = sorted(+totals, key=lambda it: (it == FURTHER, -totals[it], it))
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
     folded_symptoms = len(folded) + max(0, summary.symptoms_left_out - 1) * (FURTHER in folded)
@@ -84,7 +85,7 @@ def per_day(summary: Summary) -> PerDay:
         Day(
             day=each,
             incidents=tuple(sum(counts[each, symptom] for symptom in group) for group in groups),
-            failed_calls=sum(row.failed_calls for row in summary.per_day if row.day == each),
+            failed_calls=failed_calls[each],
             is_read=each not in summary.not_seen.nightly_runs_missing,
             reached=reached[each],
         )
@@ -94,30 +95,14 @@ def per_day(summary: Summary) -> PerDay:
     return PerDay((*(visible(symptom) for symptom in named), *others), days)
 
 
-def _rank(symptom: str, totals: Mapping[str, int]) -> tuple[bool, int, str]:
-    """The commonest first; what stands for many is none of them."""
-    return symptom == FURTHER, -totals[symptom], symptom
-
-
 def caption(week: PerDay) -> str:
     """The day or days with most incidents."""
-    if not week.has_incidents:
+    if not week.total:
         return "No day that was read had an incident."
     read = [each for each in week.days if each.is_read]
     if len(read) == 1 and read[0].total == week.total:
         return f"{day(read[0].day)} is the only day that was read."
-    most = max(each.total for each in week.days)
-    if most == 1 < week.total:
-        return "No day had more than one incident."
-    busiest = [each for each in week.days if each.total == most]
-    if most == week.total:
-        return f"{day(busiest[0].day)} had {'the one incident' if most == 1 else f'all {most:,}'}."
-    if len(busiest) == 1:
-        return f"{day(busiest[0].day)} had the most: {most:,}."
-    names = listed([day(each.day) for each in busiest])
-    if len(busiest) > MOST_NAMED_DAYS:
-        names = f"{len(busiest)} days"
-    return f"{names} had the most: {most:,} each."
+    return had_most([(day(each.day), each.total) for each in week.days], "day", week.total)
 
 
 def in_words(week: PerDay) -> str:
@@ -126,15 +111,17 @@ def in_words(week: PerDay) -> str:
 
 
 def _day_in_words(week: PerDay, each: Day) -> str:
-    parts = [f"{name} {count:,}" for name, count in zip(week.series, each.incidents, strict=True)]
-    some = [part for part, count in zip(parts, each.incidents, strict=True) if count]
-    total = f"{each.total:,}" if each.total or each.is_read else "not read"
+    some = [
+        f"{name} {count:,}"
+        for name, count in zip(week.series, each.incidents, strict=True)
+        if count
+    ]
+    total = f"{each.total:,}" if each.is_known else "not read"
     reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
     of = f" ({', '.join(some)})" if some else ""
     return f"{each.name}: {total}{of}{reached}."
 
 
-NOT_READ = "?"
 REACHED = "\N{BLACK DIAMOND}"
 MOST_DIAMONDS = 3
 FEW_TICKS = 4
@@ -164,13 +151,14 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
 
     The mark of cases stands above the figure, because beside it there is no room on a phone.
     """
-    figures = [f"{each.total:,}" if each.total or each.is_read else NOT_READ for each in week.days]
-    marked = [_marked(each.reached) for each in week.days]
+    figures = [f"{each.total:,}" if each.is_known else NOT_READ for each in week.days]
     above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _bars(week, look),
         _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
-        _texts(week, marked).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
+        _texts(week, [_diamonds(each.reached) for each in week.days]).mark_text(
+            **above, dy=-6 - size.font_size, color=look.bad
+        ),
     ]
     days = alt.X(
         "day:N",
@@ -200,12 +188,9 @@ def _bars(week: PerDay, look: Look) -> alt.Chart:
     names = [f"{n}" for n in range(len(week.series))]
     colours = alt.Scale(domain=names, range=list(look.series[: len(names)]))
     most = max(each.total for each in week.days)
+    whole = list(range(most + 1)) if most < FEW_TICKS else alt.Undefined
     counts = alt.Axis(
-        format=",d",
-        values=list(range(most + 1)) if most < FEW_TICKS else alt.Undefined,
-        tickCount=FEW_TICKS,
-        gridColor=look.line,
-        domain=False,
+        format=",d", values=whole, tickCount=FEW_TICKS, gridColor=look.line, domain=False
     )
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
@@ -228,5 +213,5 @@ def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
     return chart
 
 
-def _marked(reached: int) -> str:
+def _diamonds(reached: int) -> str:
     return REACHED * reached if reached <= MOST_DIAMONDS else f"{REACHED} {reached:,}"

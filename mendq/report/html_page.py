@@ -9,35 +9,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from mendq.report.days import (
-    NARROW,
-    NOT_READ,
-    WIDE,
-    PerDay,
-    Size,
-    caption,
-    days_chart,
-    in_words,
-    per_day,
-)
+from mendq.report import days, not_seen, outcomes, tables, tiles, to_do, verdict, words
+from mendq.report.days import NARROW, WIDE, PerDay, Size, days_chart, per_day
 from mendq.report.drawing import DARK, LIGHT, Picture, in_both
-from mendq.report.not_seen import made_from, not_seen
 from mendq.report.summary import Summary
-from mendq.report.tables import heat, incident_rows, people, people_caption, scanned
-from mendq.report.tiles import tiles
 from mendq.report.times import times
-from mendq.report.to_do import left_out, to_do
-from mendq.report.verdict import headline, others, standout
-from mendq.report.words import (
-    MOST_SENTENCE,
-    counted,
-    days_of,
-    moment,
-    parts,
-    together,
-    visible,
-    week_name,
-)
+from mendq.report.words import parts, together
 
 
 def _together(value: Any) -> Any:
@@ -56,6 +33,8 @@ def template(name: str, finalize: Callable[[Any], Any] = _together) -> Template:
         finalize=finalize,
     )
     environment.filters["parts"] = parts
+    sentences = (days, not_seen, outcomes, tables, tiles, to_do, verdict, words)
+    environment.globals.update({each.__name__.rpartition(".")[2]: each for each in sentences})
     return environment.get_template(name)
 
 
@@ -66,58 +45,15 @@ MOST_ROWS = 12
 
 def page(summary: Summary) -> str:
     """The whole HTML document; the same summary gives the same text."""
-    return _PAGE.render(opening(summary) | _sections(summary) | _pictures(summary)).lstrip()
-
-
-def opening(summary: Summary) -> dict[str, Any]:
-    """What page and mail begin with."""
-    return {
-        "week": week_name(summary.week),
-        "days": days_of(summary.first_day, summary.last_day),
-        "headline": headline(summary),
-        "standout": standout(summary),
-        "others": others(summary),
-        "tiles": tiles(summary),
-        "to_do": to_do(summary),
-        "to_do_left_out": left_out(summary),
-    }
-
-
-def _sections(summary: Summary) -> dict[str, Any]:
-    every = incident_rows(summary)
-    healed = [each for each in every if each["is_fixed"]]
-    return {
-        "queues": counted(queues, "queue") if (queues := summary.totals.queues) else "",
-        "scanned": scanned(summary),
-        "nothing_was_read": summary.nothing_was_read,
-        "made": moment(summary.made_at),
-        "made_from": made_from(summary),
-        "most_rows": MOST_ROWS,
-        "heat": heat(summary),
-        "people": people(summary),
-        "people_caption": people_caption(summary),
-        "not_healed": [each for each in every if not each["is_fixed"]],
-        "healed": healed,
-        "healed_count": counted(len(healed), "healed incident"),
-        "not_seen": not_seen(summary),
-        "unreadable": [
-            (visible(each.file, MOST_SENTENCE), visible(each.reason, MOST_SENTENCE))
-            for each in summary.not_seen.unreadable_files
-        ],
-    }
-
-
-def _pictures(summary: Summary) -> dict[str, Any]:
     week = per_day(summary)
-    return {
-        "palettes": (LIGHT, DARK),
-        "per_day": week,
-        "caption": caption(week),
-        "in_words": in_words(week),
-        "not_read": NOT_READ,
-        "pictures": _days(week) if week.has_incidents else None,
-        "times": times(summary, week),
-    }
+    return _PAGE.render(
+        summary=summary,
+        per_day=week,
+        times=times(summary, week),
+        pictures=_days(week) if week.total else None,
+        palettes=(LIGHT, DARK),
+        most_rows=MOST_ROWS,
+    ).lstrip()
 
 
 def _days(week: PerDay) -> dict[str, dict[str, Picture]]:

@@ -13,17 +13,17 @@ from mendq.report.words import (
     counted,
     day,
     listed,
+    listed_most,
     marked,
-    most_first,
     number,
     plain,
     quoted,
     share,
+    was,
 )
 
 MOST_CODES = 10
 MOST_NAMED = 3
-NONE_WHOLE = "No nightly run was read whole."
 BLIND = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
@@ -34,21 +34,28 @@ CASES_NOT_READ = (
 )
 
 
+FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
+
+
 def not_seen(summary: Summary) -> tuple[str, ...]:
     """A sentence for each thing that was not seen; the last is true of every week.
 
     They hold marked names.
     """
+    seen, left_out = summary.not_seen, summary.cases_left_out
+    drills, case_files = seen.drill_incidents, seen.case_files_unreadable
     sentences = (
-        *nightly_runs_read(summary),
-        *nightly_runs_in_doubt(summary),
-        *_slower_reader(summary),
-        _files(summary.not_seen),
-        _case_files(summary),
-        _unknown_codes(summary.not_seen),
+        *_nightly_runs(summary),
+        _files(seen),
+        "" if summary.cases_were_read else CASES_NOT_READ,
+        f"{counted(case_files, 'case file')} could not be read." if case_files else "",
+        _unknown_codes(seen),
         _without_a_case(summary),
-        _drills(summary.not_seen.drill_incidents),
-        _left_out(summary),
+        f"{counted(drills, 'incident')} of drills {_are(drills)} left out." if drills else "",
+        f"The page lists the {counted(len(summary.cases), 'worst incident')}; {left_out:,} more "
+        f"{_are(left_out)} in the report bucket, under incidents/."
+        if left_out
+        else "",
         BLIND,
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -56,13 +63,13 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
 
 def not_seen_in_short(summary: Summary) -> str:
     """The same on one line, with nothing but text: nightly runs, files, codes."""
-    sentences = (
-        *nightly_runs_read(summary),
-        *nightly_runs_in_doubt(summary),
-        _files(summary.not_seen),
-        _unknown_codes(summary.not_seen),
-    )
+    seen = summary.not_seen
+    sentences = (*_nightly_runs(summary), _files(seen), _unknown_codes(seen))
     return plain(" ".join(sentence for sentence in sentences if sentence))
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _files(seen: NotSeen) -> str:
@@ -80,27 +87,15 @@ def _files(seen: NotSeen) -> str:
     )
 
 
-def _case_files(summary: Summary) -> str:
-    if not summary.cases_were_read:
-        return CASES_NOT_READ
-    count = summary.not_seen.case_files_unreadable
-    return f"{counted(count, 'case file')} could not be read." if count else ""
-
-
 def _unknown_codes(seen: NotSeen) -> str:
-    codes = most_first(seen.unknown_code)
-    if not codes:
+    if not seen.unknown_code:
         return ""
-    names = [
-        f"{marked(symptom.removeprefix('unknown:'))} ({count:,})"
-        for symptom, count in codes[:MOST_CODES]
-    ]
-    beyond = len(codes) - len(names) + seen.unknown_codes_left_out
-    rest = [f"{beyond:,} more"] if beyond else []
-    calls = sum(count for _, count in codes) + seen.unknown_calls_left_out
+    codes = {marked(it.removeprefix("unknown:")): n for it, n in seen.unknown_code.items()}
+    calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
     have, them = ("has a code", "it") if calls == 1 else ("have codes", "them")
     unknown = f"{counted(calls, 'failed call')} {have} that the catalogue does not know"
-    return f"{unknown}, so nothing acted on {them}: {listed([*names, *rest])}."
+    names = listed_most(codes, MOST_CODES, seen.unknown_codes_left_out)
+    return f"{unknown}, so nothing acted on {them}: {names}."
 
 
 def _without_a_case(summary: Summary) -> str:
@@ -109,36 +104,18 @@ def _without_a_case(summary: Summary) -> str:
     if not count:
         return ""
     whys = [why_in_words(it) for it in summary.cases if it.outcome == NOT_SEEN]
-    reasons = most_first(Counter(quoted(why) if why else "no reason given" for why in whys))
-    said = [f"{reason} ({number:,})" for reason, number in reasons[:MOST_CODES]]
-    if len(reasons) == 1 and reasons[0][1] == count:
-        said = [reasons[0][0]]
+    reasons = Counter(quoted(why) if why else "no reason given" for why in whys)
     without = f"{counted(count, 'incident')} {'has' if count == 1 else 'have'} no case"
-    return f"{without}: {listed(said)}." if said else f"{without}."
+    if not reasons:
+        return f"{without}."
+    is_sole = [*reasons.values()] == [count]
+    return f"{without}: {next(iter(reasons)) if is_sole else listed_most(reasons, MOST_CODES)}."
 
 
-def _drills(incidents: int) -> str:
-    are = "is" if incidents == 1 else "are"
-    return f"{counted(incidents, 'incident')} of drills {are} left out." if incidents else ""
-
-
-def _left_out(summary: Summary) -> str:
-    are = "is" if summary.cases_left_out == 1 else "are"
-    more = (
-        f"The page lists the {counted(len(summary.cases), 'worst incident')}; "
-        f"{summary.cases_left_out:,} more {are} in the report bucket, under incidents/."
-    )
-    return more if summary.cases_left_out else ""
-
-
-SLOWER = "standard_library"
-FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
-
-
-def unread(summary: Summary) -> dict[str, list[date]]:
+def _unread(summary: Summary) -> dict[str, list[date]]:
     """The week's days without tables, by why there are none.
 
-    `silent` ones had a nightly run that found nothing: `nightly_runs_in_doubt` says so.
+    `silent` ones had a nightly run that found nothing: `_in_doubt` says so.
     """
     seen = summary.not_seen
     silent = {each.day for each in seen.nightly_runs if each.verdict == NOTHING_READ}
@@ -154,23 +131,28 @@ def unread(summary: Summary) -> dict[str, list[date]]:
     return found
 
 
-def nightly_runs_read(summary: Summary) -> Iterator[str]:
-    """How many nightly runs were read, which were not, and which could not have been."""
-    days = unread(summary)
+def _nightly_runs(summary: Summary) -> Iterator[str]:
+    """How many nightly runs were read, which were not, which could not have been, which are odd."""
+    days, seen = _unread(summary), summary.not_seen
     if not summary.days_read:
         yield "No nightly run of the week was read."
-    elif days["not_read"]:
-        were = "was" if len(days["not_read"]) == 1 else "were"
-        yield f"{_runs(days['not_read'])} {were} not read: {_named(days['not_read'])}."
+    elif missed := days["not_read"]:
+        yield f"{_runs(missed)} {was(len(missed))} not read: {_named(missed)}."
     else:
         yield _read_whole(summary)
-    if days["not_begun"] and summary.not_seen.began is not None:
-        yield f"Mendq had not begun before {day(summary.not_seen.began)}."
-    if not summary.not_seen.week_is_over:
-        to_come = days["to_come"]
-        runs, are = ("nightly run", "is") if len(to_come) == 1 else ("nightly runs", "are")
-        coming = f": the {runs} of {_named(to_come)} {are} still to come" if to_come else ""
-        yield f"The week is not over{coming}."
+    if days["not_begun"] and seen.began is not None:
+        yield f"Mendq had not begun before {day(seen.began)}."
+    if not seen.week_is_over:
+        yield f"The week is not over{_coming(days['to_come'])}."
+    elsewhere = {*days["not_begun"], *days["to_come"]}
+    yield from _in_doubt([each for each in seen.nightly_runs if each.day not in elsewhere])
+
+
+def _coming(days: Sequence[date]) -> str:
+    if not days:
+        return ""
+    runs = "nightly run" if len(days) == 1 else "nightly runs"
+    return f": the {runs} of {_named(days)} {_are(len(days))} still to come"
 
 
 def _runs(days: Sequence[date]) -> str:
@@ -182,52 +164,33 @@ def _named(days: Sequence[date]) -> str:
 
 
 def _read_whole(summary: Summary) -> str:
-    """A day that was read before it was over is none of them; `nightly_runs_in_doubt` names it."""
+    """A day that was read before it was over is none of them; `_in_doubt` names it."""
     in_part = {each.day for each in summary.not_seen.nightly_runs if each.verdict == PARTIAL}
     count = summary.days_read - len(in_part - {*summary.not_seen.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
-    were = "was" if count == 1 else "were"
-    return f"{counted(count, 'nightly run')} {were} read." if count else NONE_WHOLE
+    read = f"{counted(count, 'nightly run')} {was(count)} read."
+    return read if count else "No nightly run was read whole."
 
 
-def nightly_runs_in_doubt(summary: Summary) -> Iterator[str]:
+def _in_doubt(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
     """A sentence for each nightly run that read far less than others, too early, or is torn."""
-    days = unread(summary)
-    elsewhere = {*days["not_begun"], *days["to_come"]}
-    judged = [each for each in summary.not_seen.nightly_runs if each.day not in elsewhere]
-    silent = [each for each in judged if each.verdict == NOTHING_READ]
-    if silent:
+    if silent := [each for each in nightly_runs if each.verdict == NOTHING_READ]:
         usually = _usually(silent[0]) if len(silent) == 1 else ""
-        days_silent = _named([each.day for each in silent])
-        yield f"{days_silent} had not one record{usually}: is the trail on?"
-    for each in judged:
+        yield f"{_named([it.day for it in silent])} had not one record{usually}: is the trail on?"
+    for each in nightly_runs:
+        name, usually = day(each.day), _usually(each)
         if each.verdict == FAR_FEWER:
-            few = f"far fewer records than usual: {each.records:,}{_usually(each)}"
-            yield f"{day(each.day)} had {few}."
+            yield f"{name} had far fewer records than usual: {each.records:,}{usually}."
         elif each.verdict == TORN:
-            theirs = f"The tables of {day(each.day)}"
-            yield f"{theirs} are not what its nightly run counted: run it again."
+            yield f"The tables of {name} are not what its nightly run counted: run it again."
         elif each.verdict == PARTIAL:
-            yield f"{day(each.day)} was read before it was over, and not since."
+            yield f"{name} was read before it was over, and not since."
 
 
 def _usually(nightly: Nightly) -> str:
     usual = nightly.usual_records
     return "" if usual is None else f", where {number(round(usual))} are usual"
-
-
-def _slower_reader(summary: Summary) -> Iterator[str]:
-    """A sentence for each reason why the fast reader was not used; the rows are the same."""
-    slow: dict[str, list[date]] = defaultdict(list)
-    for nightly in summary.not_seen.nightly_runs:
-        if nightly.reader == SLOWER:
-            slow[nightly.why_fallback].append(nightly.day)
-    for why, days in sorted(slow.items()):
-        which = "" if len(days) == len(summary.days) else f" ({_named(days)})"
-        were = "was" if len(days) == 1 else "were"
-        because = f": {quoted(why)}" if why else ""
-        yield f"{_runs(days)}{which} {were} read without native code, which is slower{because}."
 
 
 def made_from(summary: Summary) -> str:

@@ -1,19 +1,12 @@
-"""What became of an incident, why, and what a queue keeps doing, in a reader's words."""
+"""What became of an incident and why, in a reader's words."""
 
 from __future__ import annotations
 
-from mendq.report.summary import APPROVED, COUNT_ONLY, HEALED, Incident
-from mendq.report.words import MOST_SENTENCE, visible
+from mendq.report.summary import COUNT_ONLY, FIXED, Incident
+from mendq.report.words import quote
 
-# How each outcome stands out on the page; one that is not here stands out not at all.
-_TONES = {
-    HEALED: "good",
-    APPROVED: "good",
-    "proposed": "waiting",
-    "escalated": "waiting",
-    "overridden": "waiting",
-    "ineffective": "waiting",
-}
+# What stands out on the page, beside what is fixed.
+_WAITING = frozenset({"proposed", "escalated", "overridden", "ineffective"})
 
 # After a number of incidents that were not healed, in the order in which they are said.
 OUTCOMES = {
@@ -46,25 +39,11 @@ WHY = {
 
 def tone(outcome: str) -> str:
     """`good`, `waiting` (for a person) or `plain`."""
-    return _TONES.get(outcome, "plain")
+    if outcome in FIXED:
+        return "good"
+    return "waiting" if outcome in _WAITING else "plain"
 
 
 def why_in_words(incident: Incident) -> str:
     """The nightly job's reasons in words, another's as they came; of a case, what it said last."""
-    return WHY.get(incident.why or "") or visible(incident.why or incident.reason, MOST_SENTENCE)
-
-
-# After the queue's name, before `: 7 of 17 visibility_timeout_too_short incidents came from it.`
-HABITS = {
-    "visibility_timeout_too_short": "keeps outrunning its visibility timeout",
-    "message_too_long": "keeps being sent messages that are too long for it",
-    "dedup_id_missing": "keeps being sent messages without a deduplication ID",
-    "fifo_throttled": "keeps outrunning its FIFO quota",
-    "empty_receives": "keeps being polled faster than its messages come",
-    "kms_throttled": "keeps exhausting the KMS quota",
-    "kms_denied": "keeps being called without a grant on its key",
-    "kms_key_unusable": "keeps a key that cannot be used",
-    "access_denied": "keeps turning callers away",
-    "queue_missing": "keeps being called although it is not there",
-    "in_flight_limit": "keeps reaching its in-flight limit",
-}
+    return WHY.get(incident.why or "") or quote(incident.why or incident.reason)

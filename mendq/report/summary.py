@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
@@ -27,7 +27,7 @@ PARTIAL = "partial"
 DAYS = 7
 # Symptoms, accounts, regions: far more than a week has, and few enough to be counted and sorted.
 MOST_NAMES = 1_000
-# What the page has room for; what is listed beyond it counts as left out.
+# What the nightly job lists at most (docs/summary.md), and the page has room for.
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
 MOST_SECONDS = 200
 # Spark's long.
@@ -51,13 +51,6 @@ class Read(Struct, frozen=True):
                     force_setattr(self, name, value.astimezone(UTC))
                 except OverflowError:
                     raise ValueError(f"`{name}` is no time of this calendar") from None
-
-    def _cut(self, name: str, most: int, left_out: str) -> tuple[Any, ...]:
-        """Take from a list what is beyond its room, and count it as left out."""
-        every = getattr(self, name)
-        force_setattr(self, name, every[:most])
-        force_setattr(self, left_out, getattr(self, left_out) + len(every[most:]))
-        return tuple(every[most:])
 
 
 class Sums(Read, frozen=True):
@@ -83,11 +76,7 @@ class Totals(Sums, frozen=True, kw_only=True):
 class EarlierWeek(Sums, frozen=True, kw_only=True):
     """The sums of a week before this one, of so many of its seven nightly runs."""
 
-    week: str
     nightly_runs: Whole = DAYS
-
-    def __post_init__(self) -> None:
-        monday(self.week)
 
     @property
     def is_whole(self) -> bool:
@@ -109,7 +98,6 @@ class Incident(Read, frozen=True):
     `why` says why there is none, `reason` what the case said last.
     """
 
-    incident_id: str
     queue_arn: str
     symptom: str
     error_codes: tuple[str, ...]
@@ -128,11 +116,6 @@ class Incident(Read, frozen=True):
     def is_fixed(self) -> bool:
         return self.outcome in FIXED
 
-    @property
-    def is_count_only(self) -> bool:
-        """A mistake of the caller's: nothing in the queue could have fixed it."""
-        return self.why == COUNT_ONLY
-
 
 class UnreadableFile(Read, frozen=True):
     """A trail file that could not be read, and why."""
@@ -142,11 +125,9 @@ class UnreadableFile(Read, frozen=True):
 
 
 class Nightly(Read, frozen=True):
-    """What one nightly run read and how; `usual_records` is None where too few came before."""
+    """What one nightly run read; `usual_records` is None where too few came before."""
 
     day: date
-    reader: str
-    why_fallback: str
     records: Whole
     usual_records: Number | None
     verdict: str
@@ -162,7 +143,7 @@ class NotSeen(Read, frozen=True):
     bytes_unreadable: Whole
     records_read: Whole
     unknown_code: Counts
-    unreadable_files: tuple[UnreadableFile, ...]
+    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
     nightly_runs: Annotated[tuple[Nightly, ...], Meta(max_length=DAYS)] = ()
     case_files_unreadable: Whole = 0
     week_is_over: bool = True
@@ -170,9 +151,6 @@ class NotSeen(Read, frozen=True):
     drill_incidents: Whole = 0
     unknown_codes_left_out: Whole = 0
     unknown_calls_left_out: Whole = 0
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "unreadable_files", self.unreadable_files[:MOST_FILES])
 
 
 class TimesToHeal(Read, frozen=True):
@@ -185,10 +163,7 @@ class TimesToHeal(Read, frozen=True):
     incidents: Whole
     median_seconds: Number | None
     p90_seconds: Number | None
-    seconds: tuple[Number, ...]
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "seconds", tuple(sorted(self.seconds))[:MOST_SECONDS])
+    seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_SECONDS)]
 
 
 class QueueWeek(Read, frozen=True):
@@ -203,14 +178,9 @@ class QueueWeek(Read, frozen=True):
 class QueueDays(Read, frozen=True):
     """The queues with most incidents, most first, and what the others have together."""
 
-    queues: tuple[QueueWeek, ...]
+    queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
     queues_left_out: Whole
     incidents_left_out: Whole
-
-    def __post_init__(self) -> None:
-        beyond = self._cut("queues", MOST_QUEUES, "queues_left_out")
-        more = sum(sum(each.incidents) for each in beyond)
-        force_setattr(self, "incidents_left_out", self.incidents_left_out + more)
 
 
 class NotifiedCase(Read, frozen=True):
@@ -232,12 +202,9 @@ class NotifiedCase(Read, frozen=True):
 class ReachedAPerson(Read, frozen=True):
     """The cases that paged somebody this week, the earliest page first."""
 
-    cases: tuple[NotifiedCase, ...]
+    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED)]
     cases_left_out: Whole
     total: Whole
-
-    def __post_init__(self) -> None:
-        self._cut("cases", MOST_NOTIFIED, "cases_left_out")
 
 
 class Scanned(Read, frozen=True):
@@ -249,41 +216,34 @@ class Scanned(Read, frozen=True):
     notified: Whole
 
 
-class Change(Read, frozen=True):
-    """One attribute's change; `template_line` is how a template would say it."""
-
-    attribute: str
-    before: str
-    after: str
-    template_line: str
-
-
-class Recommendation(Change, frozen=True, kw_only=True):
+class Recommendation(Read, frozen=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case, `remedy` what the catalogue says of the symptom.
+    `reason` is what Mendq said of the case, `template_line` how a template would say the change.
     """
 
     kind: str
     queue_arn: str
     symptom: str
+    attribute: str
+    before: str
+    after: str
+    template_line: str
     owner: str
     command: str
     why: str
-    case_id: str
     incidents: Whole
     failed_calls: Whole
     queues: Whole
     reason: str = ""
-    remedy: str = ""
 
 
 _NOBODY_LOOKED = ReachedAPerson((), 0, 0)
 
 
 class Week(Read, frozen=True, kw_only=True):
-    """Which week, when it was summed up, and where its calls came from."""
+    """Which week, when it was summed up, where its calls came from, and the weeks before it."""
 
     week: str
     made_at: Time
@@ -293,31 +253,33 @@ class Week(Read, frozen=True, kw_only=True):
     regions: Names
     accounts_left_out: Whole = 0
     regions_left_out: Whole = 0
+    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=4)]
 
 
 class Summary(Week, frozen=True, kw_only=True):
-    """One week; `cases` are its worst incidents, worst first."""
+    """One week; `cases` are its worst incidents, worst first.
+
+    `habits` says, by symptom, what a queue keeps doing that has it often.
+    """
 
     totals: Totals
     by_outcome: Annotated[dict[str, Whole], Meta(max_length=30)]
     by_symptom: Counts
     per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS * MOST_NAMES)]
-    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=4)]
-    cases: tuple[Incident, ...]
+    cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_CASES)]
     cases_left_out: Whole
     not_seen: NotSeen
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
     reached_a_person: ReachedAPerson = _NOBODY_LOOKED
     scanned: Scanned = Scanned(0, {}, 0, 0)
-    do_this_week: tuple[Recommendation, ...] = ()
+    do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
     do_this_week_left_out: Whole = 0
     symptoms_left_out: Whole = 0
+    habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._cut("cases", MOST_CASES, "cases_left_out")
-        self._cut("do_this_week", MOST_RECOMMENDATIONS, "do_this_week_left_out")
         if self.last_day - self.first_day != timedelta(days=DAYS - 1):
             raise ValueError("`to` must be six days after `from`")
         if self.first_day != monday(self.week):

@@ -11,19 +11,10 @@ from mendq.report.words import duration, listed, number, share
 
 # Below this many, a share or a median says less than the figures themselves.
 SMALLEST_N = 5
-INCIDENTS_TITLE = "Incidents"
-HEALED_TITLE = "Healed without a page"
-NOTIFIED_TITLE = "Reached a person"
 NO_WEEK = "no whole week before it to compare with"
 Written = Callable[[float], str]
-
-
-@dataclass(frozen=True)
-class Change:
-    """`direction` is rise, fall or level; `sentence` says against what."""
-
-    direction: str
-    sentence: str
+# Rise, fall or level, and a sentence against what.
+Change = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,17 +57,15 @@ def against(
     `written` says a figure, `apart` the difference of two where that is said otherwise.
     """
     if not before:
-        return Change("level", NO_WEEK)
+        return "level", NO_WEEK
     usual = median(before)
     basis = f"the {len(before)}-week median of {written(usual)}"
     if len(before) == 1:
         basis = f"the {written(usual)} of the one earlier week"
     if now == usual:
-        return Change("level", f"equal to {basis}")
+        return "level", f"equal to {basis}"
     size = (apart or written)(abs(now - usual))
-    if now > usual:
-        return Change("rise", f"{size} above {basis}")
-    return Change("fall", f"{size} below {basis}")
+    return ("rise", f"{size} above {basis}") if now > usual else ("fall", f"{size} below {basis}")
 
 
 def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
@@ -84,69 +73,62 @@ def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
     return [each for each in summary.previous_weeks if each.is_whole]
 
 
-def _incidents(summary: Summary) -> Tile:
-    """The first tile says for all of them how many days they are of."""
-    tile = _counted(summary, INCIDENTS_TITLE, lambda week: week.incidents)
-    if summary.every_day_was_read:
+def _judged(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Tile:
+    """A week with days missing is not judged against whole ones."""
+    if not summary.is_whole:
         return tile
-    return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
+    fall = {"good": "bad", "bad": "good"}[rise]
+    tone = {"rise": rise, "fall": fall}.get(direction, "plain")
+    return replace(tile, direction=direction, tone=tone)
 
 
 def _counted(
     summary: Summary, title: str, figure_of: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
     now = figure_of(summary.totals)
-    change = against(now, [figure_of(each) for each in _whole_weeks(summary)])
-    return _judged(summary, Tile(title, f"{now:,}", "", change.sentence), change, rise="bad")
+    direction, note = against(now, [figure_of(each) for each in _whole_weeks(summary)])
+    return _judged(summary, Tile(title, f"{now:,}", "", note), direction, rise="bad")
+
+
+def _incidents(summary: Summary) -> Tile:
+    """The first tile says for all of them how many days they are of."""
+    tile = _counted(summary, "Incidents", lambda week: week.incidents)
+    if summary.every_day_was_read:
+        return tile
+    return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
 
 
 def _healed(summary: Summary) -> Tile:
-    incidents, healed = summary.totals.incidents, summary.totals.healed
-    title = HEALED_TITLE
+    title, totals = "Healed without a page", summary.totals
+    incidents, healed = totals.incidents, totals.healed
     if not incidents:
         return Tile(title, "0", "", "there was nothing to heal")
     tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share")
     if incidents < SMALLEST_N:
-        return _judged(summary, tile, Change("level", ""), rise="good")
+        return tile
     weeks = [each for each in _whole_weeks(summary) if each.incidents >= SMALLEST_N]
     percents = [round(100 * each.healed / each.incidents) for each in weeks]
     percent = round(100 * healed / incidents)
-    change = against(percent, percents, lambda it: f"{number(it)} %", _points)
-    tile = replace(tile, note=f"{share(healed, incidents)}, {change.sentence}")
-    return _judged(summary, tile, change, rise="good")
-
-
-def _judged(summary: Summary, tile: Tile, change: Change, *, rise: str) -> Tile:
-    """A week with days missing is not judged against whole ones."""
-    if not summary.is_whole:
-        return tile
-    fall = {"good": "bad", "bad": "good"}[rise]
-    tone = {"rise": rise, "fall": fall}.get(change.direction, "plain")
-    return replace(tile, direction=change.direction, tone=tone)
-
-
-def _points(difference: float) -> str:
-    return f"{number(difference)} points"
+    direction, note = against(
+        percent, percents, lambda it: f"{number(it)} %", lambda it: f"{number(it)} points"
+    )
+    tile = replace(tile, note=f"{share(healed, incidents)}, {note}")
+    return _judged(summary, tile, direction, rise="good")
 
 
 def _notified(summary: Summary) -> Tile:
-    tile = _counted(summary, NOTIFIED_TITLE, lambda week: week.notified)
+    tile = _counted(summary, "Reached a person", lambda week: week.notified)
     incidents = summary.totals.incidents
     return replace(tile, of=f"of {incidents:,}") if incidents else tile
 
 
-def _why_untimed(summary: Summary) -> str:
-    if summary.totals.healed:
-        return "nobody timed it"
-    return "nothing healed by itself" if summary.fixed else "nothing was healed"
-
-
 def _time_to_heal(summary: Summary) -> Tile:
     """The median of all that were timed; of few, each of them."""
-    title = "Time to heal"
-    count, middle = summary.totals.healed_with_time, summary.totals.median_seconds_to_heal
+    title, totals = "Time to heal", summary.totals
+    count, middle = totals.healed_with_time, totals.median_seconds_to_heal
     if not count or middle is None:
-        return Tile(title, "\N{EN DASH}", "", _why_untimed(summary))
+        untimed = "nothing healed by itself" if summary.fixed else "nothing was healed"
+        return Tile(title, "\N{EN DASH}", "", "nobody timed it" if totals.healed else untimed)
     seconds = sorted(each for symptom in summary.times_to_heal for each in symptom.seconds)
     if count < SMALLEST_N and len(seconds) == count:
         every = listed([duration(each) for each in seconds])
@@ -154,6 +136,6 @@ def _time_to_heal(summary: Summary) -> Tile:
         return Tile(title, duration(seconds[-1]), "", note)
     weeks = [each for each in _whole_weeks(summary) if each.healed_with_time >= SMALLEST_N]
     before = [it for each in weeks if (it := each.median_seconds_to_heal) is not None]
-    change = against(middle, before, duration)
-    note = f"median of {count:,}, {change.sentence}"
-    return _judged(summary, Tile(title, duration(middle), "", note), change, rise="bad")
+    direction, said = against(middle, before, duration)
+    tile = Tile(title, duration(middle), "", f"median of {count:,}, {said}")
+    return _judged(summary, tile, direction, rise="bad")

@@ -1,15 +1,15 @@
 """Times to heal by symptom: a strip of dots for each, all on one logarithmic scale.
 
-A bar stands at the median and a ring at the 90th percentile, where there are enough for one.
+A bar stands at the median.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log10
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -31,10 +31,12 @@ def times(summary: Summary, week: PerDay) -> dict[str, Any]:
     scale = scale_of([second for each in shown for second in each.seconds])
     count = sum(each.incidents for each in others)
     beyond = f"{counted(len(others), 'more symptom')}: {counted(count, 'healed incident')}."
+    every = all(len(each.seconds) >= each.incidents for each in shown)
+    dots = "A dot for each healed incident" if every else "Dots for a sample of healed incidents"
     return {
         "rows": [_row(each, week, scale) for each in shown],
         "axis": in_both(lambda look: axis_chart(scale, look)),
-        "caption": _caption(shown),
+        "caption": f"{dots}, on a log scale. The bar is the median.",
         "beyond": beyond if others else "",
     }
 
@@ -44,131 +46,85 @@ def _row(times_of: TimesToHeal, week: PerDay, scale: Scale) -> dict[str, Any]:
     symptom, seconds = visible(times_of.symptom), times_of.seconds
     middle, p90 = times_of.median_seconds, times_of.p90_seconds
     median = seconds[(len(seconds) - 1) // 2] if middle is None else middle
-    series = week.series.index(symptom) if symptom in week.series else max(len(week.series) - 1, 0)
-    strip = Strip(seconds, median, p90)
+    series = week.series.index(symptom) if symptom in week.series else len(week.series) - 1
+    count = counted(times_of.incidents, "healed incident")
+    ends = dict.fromkeys((duration(seconds[0]), duration(seconds[-1])))
     return {
         "symptom": symptom,
         "count": f"{times_of.incidents:,}",
         "median": duration(median),
         "p90": TOO_FEW if p90 is None else duration(p90),
-        "in_words": _in_words(times_of),
-        "strip": in_both(lambda look: strip_chart(strip, scale, look, _colour(series, look))),
+        # The figures stand beside it, so the least and the most are what the dots add.
+        "in_words": f"{count}, {'from ' * (len(ends) > 1)}{' to '.join(ends)}",
+        "strip": in_both(lambda look: strip_chart(seconds, median, scale, look, series)),
     }
-
-
-def _colour(series: int, look: Look) -> str:
-    return look.series[series] if series < len(look.series) else look.muted
-
-
-def _in_words(times_of: TimesToHeal) -> str:
-    """The figures stand beside it, so the least and the most are what the dots add."""
-    seconds = times_of.seconds
-    count = counted(times_of.incidents, "healed incident")
-    if seconds[0] == seconds[-1]:
-        return f"{count}, {duration(seconds[0])}"
-    return f"{count}, from {duration(seconds[0])} to {duration(seconds[-1])}"
-
-
-def _caption(shown: list[TimesToHeal]) -> str:
-    """What a dot, the bar and the ring are; the ring only where there is one."""
-    every = all(len(each.seconds) >= each.incidents for each in shown)
-    dots = (
-        "A dot for each healed incident" if every else "Dots for a sample of the healed incidents"
-    )
-    ring = (
-        ", the ring the 90th percentile"
-        if any(each.p90_seconds is not None for each in shown)
-        else ""
-    )
-    return f"{dots}, on a log scale. The bar is the median{ring}."
 
 
 WIDTH, HEIGHT, AXIS_HEIGHT, MARGIN = 300, 34, 22, 22
 # The strips are shown smaller than the bars, whose labels are as large in the end.
 FONT_SIZE = 13
-# Where somebody reads a scale of seconds: 1 s to 30 days.
-TICKS = (
-    (1, "1 s"),
-    (10, "10 s"),
-    (60, "1 min"),
-    (600, "10 min"),
-    (3_600, "1 h"),
-    (21_600, "6 h"),
-    (86_400, "1 d"),
-    (604_800, "7 d"),
-    (2_592_000, "30 d"),
-)
+# Where somebody reads a scale of seconds.
+TICKS = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3_600: "1 h",
+    21_600: "6 h",
+    86_400: "1 d",
+    604_800: "7 d",
+    2_592_000: "30 d",
+}
 _MOST_TICKS = 5
 _BIN = 0.016  # of the scale's width: about a dot
 # Where a dot goes whose place is taken: above, below, further above ...
 _LANES = (0.0, -5.0, 5.0, -9.0, 9.0, -2.5, 2.5, -7.0, 7.0)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """The seconds from which to which all strips of the page go, and the ticks on it."""
+class Scale(NamedTuple):
+    """The seconds from which to which all strips go; what is beyond stands at an end."""
 
-    least: float
-    most: float
+    least: int
+    most: int
 
     @property
-    def ticks(self) -> tuple[tuple[int, str], ...]:
-        found = [each for each in TICKS if self.least <= each[0] <= self.most]
-        step = -(-len(found) // _MOST_TICKS)
-        return tuple(found[::step]) if found else ()
+    def ticks(self) -> list[int]:
+        found = [each for each in TICKS if self.least <= each <= self.most]
+        return found[:: -(-len(found) // _MOST_TICKS)]
 
 
 def scale_of(seconds: Sequence[float]) -> Scale:
-    """From the tick below the shortest to the one above the longest; at least two ticks apart."""
-    ends = [each for each, _ in TICKS]
-    least = max((each for each in ends[:-1] if each <= min(seconds)), default=ends[0])
-    most = min((each for each in ends if each >= max(seconds) and each > least), default=ends[-1])
-    return Scale(float(least), float(max(most, *seconds)))
+    """From the tick below the shortest to the one above the longest."""
+    ticks = list(TICKS)
+    first = min(max(bisect_right(ticks, min(seconds)) - 1, 0), len(ticks) - 2)
+    last = min(max(bisect_left(ticks, max(seconds)), first + 1), len(ticks) - 1)
+    return Scale(ticks[first], ticks[last])
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Sorted seconds, their median, and the 90th percentile where there is one."""
-
-    seconds: tuple[float, ...]
-    median: float
-    p90: float | None
-
-
-def strip_chart(strip: Strip, scale: Scale, look: Look, colour: str) -> alt.LayerChart:
-    """One symptom's dots, hidden by nothing: side by side, and above bar and ring."""
-    ticks = [each for each, _ in scale.ticks]
+def strip_chart(
+    seconds: Sequence[float], median: float, scale: Scale, look: Look, series: int
+) -> alt.LayerChart:
+    """One symptom's dots, hidden by nothing: side by side, and above the bar."""
     plain: dict[str, Any] = {"title": None, "labels": False, "ticks": False, "domain": False}
-    axis = alt.Axis(values=ticks, gridColor=look.line, **plain)
-    dots = _marked(_placed(strip.seconds, scale)).mark_circle(
-        size=34, color=colour, opacity=0.6, aria=False
+    axis = alt.Axis(values=scale.ticks, gridColor=look.line, **plain)
+    dots = _marked(_placed(seconds, scale)).mark_circle(
+        size=34, color=look.series[series], opacity=0.6, aria=False
     )
-    bar = _marked([(strip.median, 0.0)]).mark_tick(
+    bar = _marked([(median, 0.0)]).mark_tick(
         thickness=2.5, size=26, color=look.ink, opacity=1, orient="vertical"
     )
-    layers = [bar]
-    if strip.p90 is not None:
-        ring = _marked([(strip.p90, 0.0)]).mark_point(
-            size=110, stroke=look.ink, fill=look.paper, opacity=1, strokeWidth=2
-        )
-        layers.append(ring)
-    return _framed([*layers, dots], _on(scale, axis), HEIGHT, look)
+    return _framed([bar, dots], scale, axis, HEIGHT, look)
 
 
 def axis_chart(scale: Scale, look: Look) -> alt.LayerChart:
     """What stands below the strips: the ticks of their scale."""
-    rows = [{"seconds": each, "text": text} for each, text in scale.ticks]
+    rows = [{"seconds": each, "text": TICKS[each]} for each in scale.ticks]
     texts = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_text(fontSize=FONT_SIZE, color=look.muted, baseline="middle")
         .encode(text="text:N")
     )
-    return _framed([texts], _on(scale, None), AXIS_HEIGHT, look)
-
-
-def _on(scale: Scale, axis: alt.Axis | None) -> alt.X:
-    logarithmic = alt.Scale(type="log", domain=[scale.least, scale.most], nice=False, clamp=True)
-    return alt.X("seconds:Q", scale=logarithmic, axis=axis)
+    return _framed([texts], scale, None, AXIS_HEIGHT, look)
 
 
 def _marked(places: Sequence[tuple[float, float]]) -> alt.Chart:
@@ -178,11 +134,14 @@ def _marked(places: Sequence[tuple[float, float]]) -> alt.Chart:
     return chart
 
 
-def _framed(layers: Sequence[alt.Chart], x: alt.X, height: int, look: Look) -> alt.LayerChart:
+def _framed(
+    layers: Sequence[alt.Chart], scale: Scale, axis: alt.Axis | None, height: int, look: Look
+) -> alt.LayerChart:
     """A margin as wide as half a tick's text, the same for all, so that they stand in line."""
+    logarithmic = alt.Scale(type="log", domain=list(scale), nice=False, clamp=True)
     chart: alt.LayerChart = (
         alt.layer(*layers)
-        .encode(x=x)
+        .encode(x=alt.X("seconds:Q", scale=logarithmic, axis=axis))
         .properties(
             width=WIDTH,
             height=height,

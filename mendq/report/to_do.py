@@ -37,24 +37,23 @@ class ToDo:
 
 def to_do(summary: Summary) -> tuple[ToDo, ...]:
     """In the summary's order: what would prevent most comes first."""
-    return tuple(_to_do(each) for each in summary.do_this_week)
+    return tuple(
+        ToDo(
+            what=_what(each),
+            why=_why(each),
+            effect=_effect(each),
+            template_line=_whole(each.template_line, MOST_LINE),
+            owner="" if each.kind == "fix_caller" else principal_name(each.owner),
+            command=_whole(each.command, MOST_COMMAND),
+        )
+        for each in summary.do_this_week
+    )
 
 
 def left_out(summary: Summary) -> str:
     """How many things are not listed; empty where all are."""
     count = summary.do_this_week_left_out
     return f"{counted(count, 'more thing')} would have prevented less." if count else ""
-
-
-def _to_do(recommendation: Recommendation) -> ToDo:
-    return ToDo(
-        what=_what(recommendation),
-        why=_why(recommendation),
-        effect=_effect(recommendation),
-        template_line=_whole(recommendation.template_line, MOST_LINE),
-        owner="" if recommendation.kind == "fix_caller" else principal_name(recommendation.owner),
-        command=_whole(recommendation.command, MOST_COMMAND),
-    )
 
 
 def _whole(line: str, most: int) -> str:
@@ -84,27 +83,25 @@ _WHAT = {
 }
 
 
-def _what(recommendation: Recommendation) -> str:
-    with_attribute, without = _WHAT.get(recommendation.kind, ("", _LOOK_AT))
-    sentence = (recommendation.attribute and with_attribute) or without
-    attribute, queues = marked(recommendation.attribute), _queues(recommendation)
-    values = (recommendation.before, recommendation.after)
-    before, after = (written(recommendation.attribute, value) for value in values)
-    change = changed(recommendation.attribute, *values)
-    owner = recommendation.owner
+def _what(asked: Recommendation) -> str:
+    with_attribute, without = _WHAT.get(asked.kind, ("", _LOOK_AT))
+    sentence = (asked.attribute and with_attribute) or without
+    attribute, queues = marked(asked.attribute), _queues(asked)
+    before, after = (written(asked.attribute, value) for value in (asked.before, asked.after))
+    change = changed(asked.attribute, asked.before, asked.after)
     return sentence.format(
         attribute=attribute,
         queues=queues,
-        symptom=marked(recommendation.symptom),
-        their="its" if recommendation.queues <= 1 else "their",
+        symptom=marked(asked.symptom),
+        their="its" if asked.queues <= 1 else "their",
         to=f" to {after}" if after else "",
         change=f"{attribute} of {queues} {change}".strip(),
         changed=f", changed {change}" if change else "",
         either=f": {before} or {after}" if before and after else "",
         setting=f"{attribute} {change}".strip(),
-        caller=marked(principal_name(owner)) if owner else "the callers",
-        codes=f" ({quoted(recommendation.reason)})" if recommendation.reason else "",
-        code=marked(recommendation.symptom.removeprefix("unknown:")),
+        caller=marked(principal_name(asked.owner)) if asked.owner else "the callers",
+        codes=f" ({quoted(asked.reason)})" if asked.reason else "",
+        code=marked(asked.symptom.removeprefix("unknown:")),
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mendq.report.not_seen import not_seen_in_short
-from mendq.report.outcomes import HABITS, OUTCOMES, why_in_words
-from mendq.report.summary import FIXED, UNRESOLVED, Incident, Summary
-from mendq.report.tiles import HEALED_TITLE, INCIDENTS_TITLE, NOTIFIED_TITLE, tiles
+from mendq.report.outcomes import OUTCOMES, why_in_words
+from mendq.report.summary import COUNT_ONLY, FIXED, UNRESOLVED, Incident, Summary
+from mendq.report.tiles import tiles
 from mendq.report.to_do import to_do
 from mendq.report.words import (
     counted,
@@ -20,10 +20,12 @@ from mendq.report.words import (
     queue_name,
     quoted,
     unlinked,
+    was,
     week_name,
 )
 
-_IN_A_MAIL = (INCIDENTS_TITLE, HEALED_TITLE, NOTIFIED_TITLE)
+# Incidents, healed, paged.
+_IN_A_MAIL = 3
 
 
 def headline(summary: Summary) -> str:
@@ -31,8 +33,7 @@ def headline(summary: Summary) -> str:
     so_far = "" if summary.not_seen.week_is_over else " so far"
     if summary.nothing_was_read:
         return f"Nothing was read this week{so_far}: whether there were incidents is not known."
-    was = "was" if summary.days_read == 1 else "were"
-    read = f" in the {counted(summary.days_read, 'day')} that {was} read"
+    read = f" in the {counted(summary.days_read, 'day')} that {was(summary.days_read)} read"
     where = "" if summary.every_day_was_read else read
     if not summary.totals.incidents:
         return f"No incidents{so_far}{where or ' this week'}."
@@ -55,19 +56,17 @@ def others(summary: Summary) -> str:
 
 def verdict_text(summary: Summary) -> str:
     """The verdict for a plain-text mail: at most 9 lines."""
-    outstanding = standout(summary)
-    first = next(iter(to_do(summary)), None)
-    figures = {each.title: each for each in tiles(summary)}
     lines = [
         f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
         f"{headline(summary)} {others(summary)}".strip(),
-        outstanding.sentence if outstanding else "",
-        f"Why: {outstanding.because}" if outstanding else "",
-        f"Do first: {first.what} {first.effect}".rstrip() if first else "",
-        *(f"{title}: {figures[title].in_words}" for title in _IN_A_MAIL if title in figures),
-        f"Read: {not_seen_in_short(summary)}",
     ]
-    return "\n".join(unlinked(plain(each)) for each in lines if each)
+    if found := standout(summary):
+        lines += [f"{found.queue} {found.says}", f"Why: {found.because}"]
+    if first := to_do(summary)[:1]:
+        lines.append(f"Do first: {first[0].what} {first[0].effect}".rstrip())
+    lines += [f"{each.title}: {each.in_words}" for each in tiles(summary)[:_IN_A_MAIL]]
+    lines.append(f"Read: {not_seen_in_short(summary)}")
+    return "\n".join(unlinked(plain(each)) for each in lines)
 
 
 def _healed(summary: Summary) -> str:
@@ -121,10 +120,6 @@ class Standout:
     says: str
     because: str
 
-    @property
-    def sentence(self) -> str:
-        return f"{self.queue} {plain(self.says)}"
-
 
 def standout(summary: Summary) -> Standout | None:
     """The queue with most incidents not healed, or, all healed, with most of all incidents.
@@ -132,37 +127,36 @@ def standout(summary: Summary) -> Standout | None:
     A caller's mistakes do not count; a tie in incidents and in failed calls names nobody.
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
-    open_ones = [each for each in named if not each.is_fixed and not each.is_count_only]
+    open_ones = [each for each in named if not each.is_fixed and each.why != COUNT_ONLY]
     among = open_ones or [each for each in named if each.is_fixed]
     queue_arn = _leader(among)
     mine = [each for each in among if each.queue_arn == queue_arn]
+    all_mine = [each for each in named if each.queue_arn == queue_arn] if open_ones else mine
     if open_ones:
         is_enough = len(mine) > 1 or len(open_ones) == 1
-        all_mine = [each for each in named if each.queue_arn == queue_arn]
-        how_many = _how_many(len(mine), len(all_mine))
     else:
         is_enough = len(mine) >= FEWEST and 2 * len(mine) > len(among)
-        all_mine, how_many = mine, f"it had {len(mine)} of the {len(among)}, all healed"
     if queue_arn is None or not is_enough:
         return None
     queue, because = queue_name(queue_arn), _because(mine)
     if summary.cases_left_out:
-        how_many = _of_a_cut_list(summary, queue_arn, mine, among)
-        return Standout(queue, f"stands out{how_many}.", because)
+        return Standout(queue, f"stands out{_of_a_cut_list(summary, mine, among)}.", because)
+    how_many = f"it had {len(mine)} of the {len(among)}, all healed"
+    said = "All healed"
+    if open_ones:
+        how_many = _how_many(len(mine), len(all_mine))
+        said = f"{how_many[0].upper()}{how_many[1:]}"
     if habit := _habit(summary, all_mine):
-        said = f"{how_many[0].upper()}{how_many[1:]}" if open_ones else "All healed"
         return Standout(queue, habit, f"{said}. {because}")
     return Standout(queue, f"stands out: {how_many}.", because)
 
 
-def _of_a_cut_list(
-    summary: Summary, queue_arn: str, mine: list[Incident], among: list[Incident]
-) -> str:
+def _of_a_cut_list(summary: Summary, mine: list[Incident], among: list[Incident]) -> str:
     """A list that was cut lost healed ones first, so it cannot say of how many."""
     if mine[0].is_fixed:
         return f": {len(mine)} of the {len(among)} listed incidents came from it, all healed"
-    row = next((each for each in summary.queue_days.queues if each.queue_arn == queue_arn), None)
-    if row is None:
+    rows = {each.queue_arn: each for each in summary.queue_days.queues}
+    if (row := rows.get(mine[0].queue_arn)) is None:
         return f" among the listed incidents: {counted(len(mine), 'incident')} not healed"
     share = f"{sum(row.incidents):,} of {counted(summary.totals.incidents, 'incident')}"
     return f": {share} came from it, {row.not_healed:,} not healed"
@@ -173,29 +167,28 @@ def _how_many(open_count: int, count: int) -> str:
         return "its one incident was not healed"
     if open_count == count:
         return f"{'neither' if count == 2 else 'none'} of its {count} incidents was healed"
-    were = "was" if open_count == 1 else "were"
-    return f"{open_count} of its {count} incidents {were} not healed"
+    return f"{open_count} of its {count} incidents {was(open_count)} not healed"
 
 
 def _habit(summary: Summary, mine: list[Incident]) -> str:
     """What the queue keeps doing, where one symptom came often; empty where none did."""
     symptom, count = _commonest(each.symptom for each in mine)
-    if count < FEWEST or symptom not in HABITS:
+    if count < FEWEST or symptom not in summary.habits:
         return ""
     total = max(summary.by_symptom.get(symptom, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    return f"{HABITS[symptom]}: {share} {marked(symptom)} incidents came from it."
+    habit = quoted(summary.habits[symptom])
+    return f"{habit}: {share} {marked(symptom)} incidents came from it."
 
 
 def _leader(incidents: Iterable[Incident]) -> str | None:
     """Most incidents, then most failed calls; None where two have the same of both."""
-    weights: dict[str, tuple[int, int]] = {}
+    counts, failed_calls = Counter[str](), Counter[str]()
     for each in incidents:
-        count, failed_calls = weights.get(each.queue_arn, (0, 0))
-        weights[each.queue_arn] = (count + 1, failed_calls + each.failed_calls)
-    most = max(weights.values(), default=(0, 0))
-    leaders = [queue_arn for queue_arn, weight in weights.items() if weight == most]
-    return leaders[0] if len(leaders) == 1 else None
+        counts[each.queue_arn] += 1
+        failed_calls[each.queue_arn] += each.failed_calls
+    ranked = sorted(((counts[it], failed_calls[it], it) for it in counts), reverse=True)
+    return ranked[0][2] if ranked and ranked[0][:2] not in [it[:2] for it in ranked[1:]] else None
 
 
 def _because(mine: list[Incident]) -> str:

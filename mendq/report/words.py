@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from itertools import pairwise
 
 from mendq.report.summary import UNRESOLVED, Summary
 
@@ -34,6 +35,11 @@ def visible(text: str, most: int = MOST_NAME) -> str:
 def unlinked(text: str) -> str:
     """`text` for a mail: no mail program makes a link of an address in it."""
     return text.replace("://", ":[//]").replace("www.", "www[.]")
+
+
+def quote(sentence: str) -> str:
+    """As `visible`, for what somebody else worded."""
+    return visible(sentence, MOST_SENTENCE)
 
 
 def _shown(character: str) -> str:
@@ -67,19 +73,22 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def was(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
 def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The names by their counts, those of equal count by name."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
+_PARTS = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", 1))
+
+
 def duration(seconds: float) -> str:
     """Two units at most: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     whole = round(seconds)
-    for size, unit, part_size, part_unit in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
+    for (unit, size), (part_unit, part_size) in pairwise(_PARTS):
         if whole >= size:
             part = whole % size // part_size
             return f"{whole // size:,} {unit}" + (f" {part} {part_unit}" if part else "")
@@ -173,7 +182,7 @@ def marked_queue(queue_arn: str) -> str:
 
 def quoted(sentence: str) -> str:
     """A reason that somebody else worded."""
-    return f"{_QUOTE}{visible(sentence, MOST_SENTENCE)}{_END}"
+    return f"{_QUOTE}{quote(sentence)}{_END}"
 
 
 def plain(sentence: str) -> str:
@@ -196,6 +205,29 @@ def parts(sentence: str) -> Iterator[tuple[str, str]]:
         at = found.end()
     if at < len(sentence):
         yield "text", sentence[at:]
+
+
+def listed_most(counts: Mapping[str, int], most: int, left_out: int = 0) -> str:
+    """`a (9), b (4) and 3 more`: those with most; `left_out` more were not counted."""
+    names = [f"{name} ({count:,})" for name, count in most_first(counts)[:most]]
+    beyond = len(counts) - len(names) + left_out
+    return listed([*names, *[f"{beyond:,} more"] * bool(beyond)])
+
+
+MOST_LEADERS = 2
+
+
+def had_most(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
+    """Which of `counts`, each of a day or of a queue, had most of `total` incidents."""
+    most = max(count for _, count in counts)
+    leaders = [name for name, count in counts if count == most]
+    if most == 1 < total:
+        return f"No {kind} had more than one incident."
+    if most == total:
+        return f"{leaders[0]} had {'the one incident' if most == 1 else f'all {most:,} incidents'}."
+    names = listed(leaders) if len(leaders) <= MOST_LEADERS else counted(len(leaders), kind)
+    each = " each" if len(leaders) > 1 else ""
+    return f"{names} had the most: {most:,} of {counted(total, 'incident')}{each}."
 
 
 def place_in(summary: Summary, queue_arn: str) -> str:

@@ -9,15 +9,19 @@ from typing import Any
 from mendq.report.html_page import page
 from mendq.report.read_summary import read
 from tests.report.hostile import PAYLOADS
-from tests.report.large import largest_week
-from tests.report.week_parts import (
+from tests.report.weeks import (
+    DAYS,
+    arn,
+    busy_week,
+    incident,
+    largest_week,
     nightly,
     notified,
     reached_a_person,
     recommendation,
+    week,
     without_newer,
 )
-from tests.report.weeks import DAYS, arn, busy_week, incident, week
 
 WIDE_NAME = "W" * 80
 HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
@@ -28,30 +32,30 @@ RIGHT_TO_LEFT = (
 )
 
 
-def _named(name: str, **fields: Any) -> dict[str, Any]:
-    return incident(
-        queue_arn=arn(name),
-        symptom=name,
-        outcome="refused",
-        reason=f"{name} {name} {name}",
-        case_id=name,
-        error_codes=[name],
-        principals=[f"arn:aws:iam::123456789012:role/{name}"],
-        **fields,
-    )
-
-
 def _all_named(*names: str) -> dict[str, Any]:
     """A week whose every name is one of `names`."""
-    cases = [_named(each, day=n % 7) for n, each in enumerate(names * 2)]
-    healed = [incident(queue_arn=arn(each), symptom=each) for each in names]
+    cases = [
+        incident(
+            day=n % 7,
+            outcome="refused",
+            reason=f"{name} {name} {name}",
+            error_codes=[name],
+            principals=[f"arn:aws:iam::123456789012:role/{name}"],
+            **dict.fromkeys(("symptom", "case_id"), name),
+            queue_arn=arn(name),
+        )
+        for n, name in enumerate(names)
+    ]
+    healed = [incident(queue_arn=arn(each), symptom=each) for each in names[:20]]
     texts = {"symptom", "attribute", "before", "after", "template_line", "owner", "command"}
+    people = (
+        notified(each, **dict.fromkeys(("symptom", "reason", "state", "case_id"), each))
+        for each in names
+    )
     return week(
         [*cases, *healed],
         by_outcome=dict.fromkeys(names, 1),
-        reached_a_person=reached_a_person(
-            *(notified(each, symptom=each, reason=each, state=each, case_id=each) for each in names)
-        ),
+        reached_a_person=reached_a_person(*people),
         do_this_week=[
             recommendation(kind, each, reason=each, why="refused", **dict.fromkeys(texts, each))
             for kind in ("write_into_template", "approve", "fix", "fix_caller", "name_code")
@@ -59,7 +63,7 @@ def _all_named(*names: str) -> dict[str, Any]:
         ],
         not_seen={
             "unknown_code": dict.fromkeys(names, 1),
-            "unreadable_files": [{"file": each, "reason": each} for each in names],
+            "unreadable_files": [{"file": each, "reason": each} for each in names[:20]],
             "nightly_runs": [nightly(DAYS[0], reader="standard_library", why_fallback=names[0])],
         },
     )

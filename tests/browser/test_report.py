@@ -1,4 +1,4 @@
-"""The report as a reader's browser shows it: at a context, on a phone, in the dark, on paper."""
+"""The report as a reader's browser shows it: at a desk, on a phone, in the dark, on paper."""
 
 from __future__ import annotations
 
@@ -9,61 +9,88 @@ from typing import Any
 import pytest
 
 from mendq.report.drawing import DARK, LIGHT
+from tests.browser.axe import PACKAGE, AxeMissing, axe
 from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, SHOTS, TABLET, WEEKS, html_of
 
 pytestmark = pytest.mark.browser
-READS = [(CONTEXT, False), (CONTEXT, True), (PHONE, False), (PHONE, True)]
-
-
-@pytest.mark.parametrize(("width", "dark"), [*READS, (TABLET, False)])
-@pytest.mark.parametrize("name", WEEKS)
-def test_nothing_is_wider_than_the_window(opened: Any, name: str, width: int, dark: bool) -> None:
-    shown = opened(html_of(name), width, dark=dark)
-    shown.evaluate(OPEN_ALL)
-    shown.screenshot(SHOTS / f"{name}-{width}{'-dark' if dark else ''}.png")
-    assert shown.evaluate("innerWidth") == width
-    assert shown.evaluate("document.documentElement.scrollWidth") == width
-    assert shown.evaluate(SPILLS) == []
-
-
+# Every kind in both lights and both widths, some of them in all.
+LOOKED_AT = [
+    *((name, width, dark) for name in WEEKS for width, dark in ((CONTEXT, False), (PHONE, True))),
+    *[("busy", CONTEXT, True), ("busy", PHONE, False), ("busy", TABLET, False)],
+    *[("largest", TABLET, False), ("long-names", TABLET, True)],
+]
 # Boxes that reach out of the window without a frame of their own that scrolls.
 SPILLS = """[...document.querySelectorAll('body *')]
   .filter(each => !each.closest('.scrolls, thead') || each.matches('.scrolls'))
   .filter(each => each.getBoundingClientRect().right > innerWidth + 0.5)
   .map(each => each.outerHTML.slice(0, 80))"""
+RUN_AXE = """axe.run(document, {resultTypes: ['violations']}).then(found => ({
+  passes: found.passes.length,
+  violations: found.violations.map(each => [each.id, each.nodes.map(it => it.html).slice(0, 3)]),
+}))"""
 
 
-def test_a_box_that_spills_would_be_seen(opened: Any) -> None:
-    wide = '<p class="planted" style="width: 2000px">wide</p></main>'
-    shown = opened(html_of("quiet").replace("</main>", wide), PHONE)
+@pytest.fixture(scope="session")
+def rules() -> str:
+    try:
+        return axe()
+    except AxeMissing as missing:
+        return f"throw '{PACKAGE} could not be fetched: {missing}'"
+
+
+def _violations(shown: Any, rules: str) -> Any:
+    if rules.startswith("throw"):
+        pytest.skip(rules)
+    shown.evaluate(rules)
+    found = shown.evaluate(RUN_AXE)
+    assert found["passes"] > 10
+    return found["violations"]
+
+
+@pytest.mark.parametrize(("name", "width", "dark"), LOOKED_AT)
+def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
+    opened: Any, rules: str, name: str, width: int, dark: bool
+) -> None:
+    shown = opened(html_of(name), width, dark=dark)
+    assert shown.stopped == [], "what a policy stopped, also in a style or a picture"
+    shown.evaluate(OPEN_ALL)
+    assert shown.evaluate("innerWidth") == width
+    assert shown.evaluate("document.documentElement.scrollWidth") == width
+    assert shown.evaluate(SPILLS) == []
+    if name == "busy":
+        shown.screenshot(SHOTS / f"{name}-{width}{'-dark' if dark else ''}.png")
+    assert _violations(shown, rules) == []
+
+
+def test_what_is_wrong_would_be_seen(opened: Any, rules: str) -> None:
+    planted = '<p style="width: 2000px">wide</p><img src="data:,"></main>'
+    shown = opened(html_of("quiet").replace("</main>", planted), PHONE)
     assert len(shown.evaluate(SPILLS)) == 1
     assert shown.evaluate("document.documentElement.scrollWidth") > PHONE
+    assert [each[0] for each in _violations(shown, rules)] == ["image-alt"]
 
 
 SHOWN = """[...document.querySelectorAll('.wide img, .narrow img')]
   .filter(each => each.checkVisibility() && each.complete && each.naturalWidth > 0)
   .map(each => each.src)"""
+HEAD = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
 
 
-def test_each_window_and_light_has_its_own_picture(opened: Any) -> None:
-    html = html_of("busy")
+def test_each_window_and_light_has_its_own_picture_and_the_phone_its_heads(opened: Any) -> None:
     chosen = set()
-    for width in (CONTEXT, PHONE):
+    for width, head in ((CONTEXT, "none"), (PHONE, '"Queue"')):
         for dark in (False, True):
-            shown = opened(html, width, dark=dark)
+            shown = opened(html_of("busy"), width, dark=dark)
             (one,) = shown.evaluate(SHOWN)
             chosen.add(one)
+        assert shown.evaluate(HEAD) == head
     assert len(chosen) == 4
 
 
-def test_the_phone_says_what_the_head_of_the_table_says(opened: Any) -> None:
-    shown = opened(html_of("busy"), PHONE)
-    symptom = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
-    assert shown.evaluate(symptom) == '"Queue"'
-    assert opened(html_of("busy"), CONTEXT).evaluate(symptom) == "none"
+IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
 
 
-def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
+def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any) -> None:
     shown = opened(html_of("busy"), CONTEXT, dark=True)
     path = SHOTS / "busy.pdf"
     shown.print_a4(path)
@@ -71,6 +98,10 @@ def test_it_prints_on_a4_in_light_colours(opened: Any) -> None:
     fills = _fills(path.read_bytes())
     assert {LIGHT.series[0], LIGHT.ink} <= fills
     assert not {DARK.series[0], DARK.ink, DARK.paper} & fills
+    shown = opened(html_of("largest"))
+    assert not shown.evaluate(IS_SHOWN)
+    shown.call("Emulation.setEmulatedMedia", media="print")
+    assert shown.evaluate(IS_SHOWN)
 
 
 def _fills(pdf: bytes) -> set[str]:
@@ -81,12 +112,22 @@ def _fills(pdf: bytes) -> set[str]:
     return {"#" + "".join(f"{round(255 * float(part)):02x}" for part in each) for each in found}
 
 
-IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
+REACHED_BY_KEYS = """[...document.querySelectorAll('.scrolls')].every(each => each.tabIndex === 0)
+  && [...document.querySelectorAll('summary')].every(each => each.tabIndex === 0)"""
+SCROLLS = """[...document.querySelectorAll('body *')].filter(each =>
+  each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 1
+  && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX) && each.tabIndex < 0).length"""
 
 
-def test_what_is_folded_away_is_on_paper(opened: Any) -> None:
-    shown = opened(html_of("largest"))
-    assert not shown.evaluate(IS_SHOWN)
-    shown.call("Emulation.setEmulatedMedia", media="print")
-    assert shown.evaluate(IS_SHOWN)
-    shown.print_a4(SHOTS / "largest.pdf")
+@pytest.mark.parametrize(("name", "width"), [("busy", CONTEXT), ("long-names", PHONE)])
+def test_whatever_scrolls_or_opens_is_reached_by_keys(opened: Any, name: str, width: int) -> None:
+    shown = opened(html_of(name), width)
+    shown.evaluate(OPEN_ALL)
+    assert shown.evaluate(REACHED_BY_KEYS)
+    assert shown.evaluate(SCROLLS) == 0
+    focused = []
+    for _ in range(12):
+        for kind in ("keyDown", "keyUp"):
+            shown.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+        focused.append(shown.evaluate("document.activeElement.tagName"))
+    assert {"SUMMARY", "DIV"} <= set(focused)

@@ -16,7 +16,7 @@ from mendq.nightly.outcome import Watched
 from mendq.nightly.verdict import nightly_key
 from mendq.nightly.watch import watch
 from mendq.notifications.notification import Again
-from mendq.report.mail import outgoing
+from mendq.report.mail import Outgoing
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
 from tests.nightly.test_nightly_watch import event as ended
@@ -64,7 +64,7 @@ def delivering() -> Recorded:
     marked = DeliveryClaims(
         recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
-    report = outgoing(quiet_week(), "s3://reports/page", "us-east-1", settings.sender or "")
+    report = Outgoing(quiet_week(), "s3://reports/page", "us-east-1", settings.sender or "")
     again = Again("deliver", "us-east-1", "summary.json")
     delivery = send_report(recorded.clients, settings, marked, report, again)
     assert delivery.reached == (settings.topic_arn, *settings.recipients)

@@ -62,7 +62,9 @@ print(json.dumps({"answer": answer, "outside": outside()}))
 """
 DRAW = """
 from functions.deliver_report import handler
-from mendq.report import page, read, verdict_text
+from mendq.report.html_page import page
+from mendq.report.read_summary import read
+from mendq.report.verdict import verdict_text
 summary = read(sys.stdin.buffer.read())
 drawn = {"page": page(summary), "verdict": verdict_text(summary), "outside": outside()}
 print(json.dumps(drawn))

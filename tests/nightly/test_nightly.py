@@ -120,22 +120,20 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
     assert usual_records(SUNDAY, partial) is None
 
 
-OVER, NOT_OVER = (
-    [("2026-11-16T03:00Z", True), ("2026-11-16T00:00Z", False), ("2026-12-24T00:00Z", True)],
-    [
-        *[("2026-11-12T12:00Z", False), ("2026-11-15T23:59Z", False), ("2026-11-16T00:00Z", True)],
-        *[("2026-11-16T02:59Z", True), ("2026-11-16T01:30+02:00", False)],
-    ],
-)
+OVER = [("2026-11-16T03:00Z", True), ("2026-11-16T00:00Z", False), ("2026-12-24T00:00Z", True)]
+NOT_OVER = [
+    ("2026-11-15T23:59Z", False),
+    ("2026-11-16T02:59Z", True),
+    ("2026-11-16T01:30+02:00", False),
+]
 
 
 @pytest.mark.parametrize(("at", "last_nightly_may_come"), [*OVER, *NOT_OVER])
 def test_a_week_is_over_when_its_last_nightly_is_there_or_will_not_come(
     at: str, *, last_nightly_may_come: bool
 ) -> None:
-    is_over = week_is_over(
-        SUNDAY, datetime.fromisoformat(at), last_nightly_may_come=last_nightly_may_come
-    )
+    now = datetime.fromisoformat(at)
+    is_over = week_is_over(SUNDAY, now, last_nightly_may_come=last_nightly_may_come)
     assert is_over is ((at, last_nightly_may_come) in OVER)
 
 
@@ -154,14 +152,8 @@ def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: 
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
     assert fewer.usual_records == more.usual_records
-
-
-@given(st.lists(RECORDS, max_size=14), st.randoms())
-def test_the_order_of_the_nightly_runs_before_is_nothing(earlier: list[int], random: Any) -> None:
-    nightly_runs = before(*earlier)
-    shuffled = random.sample(nightly_runs, len(nightly_runs))
-    assert usual_records(SUNDAY, nightly_runs) == usual_records(SUNDAY, shuffled)
-    some = [each for each in earlier if each]
+    assert usual_records(SUNDAY, nightly_runs[::-1]) == fewer.usual_records, "in any order"
+    some = [each for each in earlier[:14] if each]
     if len(some) >= 3:
         assert min(some) <= (usual_records(SUNDAY, nightly_runs) or 0) <= max(some)
 
@@ -171,26 +163,23 @@ def test_what_is_written_is_read_back() -> None:
     nightly = NightlyRead(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
     written = json.dumps(nightly.document())
     assert read_nightly(written.encode()) == nightly
-    assert list(json.loads(written)) == [
-        "schema", "day", "made_at", "reader", "why_fallback", "files", "files_unreadable",
-        "bytes", "bytes_unreadable", "records", "failed_calls", "incidents",
-    ]  # fmt: skip
+    named = ("schema", "day", "made_at", "reader", "why_fallback")
+    assert tuple(json.loads(written)) == (*named, *COUNTS)
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 
-WRONG: dict[str, list[object]] = {
-    "schema": [2],
-    "day": ["2026-13-01", 20261115],
-    "made_at": ["2026-11-16T02:00:00", None],
-    "reader": [None],
-    "why_fallback": [["x"]],
-    "records": [-1, True, 1.5, "7"],
-    "bytes": [10**15],
-}
-
-
 @pytest.mark.parametrize(
-    ("field", "value"), [(field, value) for field, values in WRONG.items() for value in values]
+    ("field", "value"),
+    [
+        *[("schema", 2), ("day", "2026-13-01"), ("day", 20261115), ("bytes", 10**15)],
+        *[
+            ("made_at", "2026-11-16T02:00:00"),
+            ("made_at", None),
+            ("made_at", "0001-01-01T00:00+14"),
+        ],
+        *[("reader", None), ("why_fallback", ["x"])],
+        *[("records", each) for each in (-1, True, 1.5, "7")],
+    ],
 )
 def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
     document = a_nightly().document()
@@ -200,9 +189,9 @@ def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> N
     assert read_nightly(json.dumps(document).encode()) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000])
-def test_what_is_no_document_is_none(content: bytes) -> None:
-    assert read_nightly(content) is None
+def test_what_is_no_document_is_none() -> None:
+    contents = [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000]
+    assert [read_nightly(each) for each in contents] == [None] * 7
 
 
 def test_torn_tables_are_said_before_anything_else_of_the_nightly() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,10 @@ from botocore.stub import Stubber
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
-from mendq.nightly.jobs import Job, Roots, nightly, spark_parameters, start, week
-from tests.nightly.test_jobs import AT
+from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly, spark_parameters, start, week
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
+AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
 SETTINGS = StartNightlySettings(
     account="123456789012",
     application_id="00f1a2b3",
@@ -33,7 +35,35 @@ SETTINGS = StartNightlySettings(
 # What is asked of EMR: the same Python and packages on driver and executors, where EMR's own
 # default is Python 3.9, and bounded workers, where it is executors without end.
 REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
-ACTIVE = ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"]
+
+
+def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
+    job = nightly(AT, ROOTS)
+    days, roots = ("--from", "2026-11-14", "--to", "2026-11-15"), ("--trail", "s3://trail")
+    assert job.arguments[:7] == ("backfill", *days, *roots)
+    assert job.arguments[7:] == ("--cases", "s3://cases", "--out", "s3://out")
+    assert job.name == "nightly-2026-11-15"
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        (datetime(2026, 11, 16, 6, tzinfo=UTC), "2026-W46"),
+        (datetime(2027, 1, 4, 6, tzinfo=UTC), "2026-W53"),
+        (datetime(2024, 12, 30, 6, tzinfo=UTC), "2024-W52"),
+    ],
+)
+def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
+    scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}")
+    assert week(at, ROOTS).arguments[:5] == ("weekly", "--week", expected, *scheduled)
+    assert week(at, ROOTS).name == f"week-{expected}"
+
+
+def test_a_token_is_legal_and_the_same_for_the_same_time_alone() -> None:
+    token, later = nightly(AT, ROOTS).client_token(AT), AT + timedelta(hours=1)
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", token)
+    assert token == nightly(AT, ROOTS).client_token(AT)
+    assert nightly(later, ROOTS).client_token(later) != token
 
 
 def run(name: str) -> dict[str, Any]:
@@ -46,7 +76,7 @@ def run(name: str) -> dict[str, Any]:
 
 def _started(job: Job, *active: str) -> str | Refusal:
     clients = Clients(boto3.Session(region_name="us-east-1"))
-    asked = {"applicationId": "00f1a2b3", "states": ACTIVE}
+    asked = {"applicationId": "00f1a2b3", "states": list(ACTIVE)}
     started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
     with Stubber(clients.emr) as emr:
         emr.add_response("list_job_runs", {"jobRuns": [run(each) for each in active]}, asked)
@@ -68,7 +98,6 @@ def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait() -> N
 @pytest.mark.parametrize("place", ["spark.driver", "spark.executor"])
 def test_a_workers_heap_and_what_comes_over_it_are_its_memory(place: str) -> None:
     words = spark_parameters(SETTINGS).split(" ")
-    assert words[::2] == ["--conf"] * (len(words) // 2)
     given = dict(each.split("=", 1) for each in words[1::2])
     factor = 1 + float(given["spark.emr-serverless.memoryOverheadFactor"])
     heap_gb = int(given[f"{place}.memory"].removesuffix("g"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
@@ -18,38 +19,13 @@ from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
-ATTRIBUTES = {
-    "VisibilityTimeout": "30",
-    "MessageRetentionPeriod": "345600",
-    "ApproximateNumberOfMessages": "812",
-    "DelaySeconds": "0",
-}
-CASE = Case(
-    case_id="visibility_timeout_too_short-0123456789ab",
-    n=1,
-    at=NOW,
-    came_from=None,
-    state=State.PROPOSED,
-    queue_arn=QUEUE_ARN,
-    symptom="visibility_timeout_too_short",
-    reason="half as much again as 30 s",
-    evidence={
-        "failed_calls": 3,
-        "first_request_id": "request-1",
-        "last_request_id": "request-9",
-        "first_at": "2026-11-16T09:20:11.000Z",
-        "last_at": "2026-11-16T09:29:58.000Z",
-        "principals": ["arn:aws:iam::123456789012:role/orders-worker"],
-    },
-    steps=(STEP,),
-    actor="heal",
-)
+_SAMPLES = json.loads(Path(__file__).with_name("samples.json").read_text())
+ATTRIBUTES: dict[str, str] = _SAMPLES["attributes"]
+CASE = Case(at=NOW, came_from=None, state=State.PROPOSED, queue_arn=QUEUE_ARN, steps=(STEP,),
+            **_SAMPLES["case"])  # fmt: skip
 BESIDE: dict[str, Any] = {
-    "sentence": "Consumers hold messages longer than their visibility timeout.",
-    "runbook": "docs/runbooks/visibility_timeout_too_short.md",
+    **_SAMPLES["beside"],
     "attributes": ATTRIBUTES,
-    "tags": {"mendq": "propose", "team": "orders"},
-    "event_names": ["DeleteMessage"],
     "known": Known(NOW - timedelta(days=1), {**ATTRIBUTES, "VisibilityTimeout": "60"}),
     "last_change": Change(NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"),
     "next_command": f"aws sqs list-queue-tags --queue-url {QUEUE_ARN}",

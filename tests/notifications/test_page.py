@@ -6,11 +6,9 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from infra.synthesis import STACK_NAME
 from mendq.catalogue import CATALOGUE
 from mendq.cli.__main__ import COMMANDS
 from mendq.model.case import State
@@ -59,17 +57,9 @@ def test_a_long_policy_is_cut_and_a_reason_is_read_to_its_end() -> None:
     policy = json.dumps({"Statement": [{"Sid": "x" * 3_000}]})
     page = notified({"attributes": {"Policy": policy}, "shown": ["Policy"]}).body
     (line, *_) = section(page, "QUEUE NOW")
-    assert line.startswith('Policy: {"Statement":[{"Sid":"xxx')
-    assert line.endswith("x...")
-    assert 900 < len(line) < 1_100
+    assert re.fullmatch(r'Policy: \{"Statement":\[\{"Sid":"x{800,1000}\.\.\.', line)
     assert "the end\n" in notified(reason="x" * 990 + " the end").body
     assert "Why: " + "x" * 997 + "...\n" in notified(reason="x" * 1_001).body
-
-
-def test_undoing_a_retention_says_what_it_costs() -> None:
-    steps = ({"attribute": "MessageRetentionPeriod", "before": "60", "after": "345600"},)
-    undo = section(notified(steps=steps).body, "UNDO")
-    assert undo[-1] == "this deletes the messages that are older"
 
 
 def _typed(verb: str) -> list[str]:
@@ -79,7 +69,7 @@ def _typed(verb: str) -> list[str]:
 
 def test_an_operators_command_is_one_that_mendq_has() -> None:
     verbs = {each.split()[1] for each in _typed("mendq")}
-    assert verbs == {"approve", "decline", "close", "rollback", "show", "redrive"}
+    assert verbs == {"approve", "decline", "close", "rollback", "show", "redrive", "cases"}
     assert verbs <= set(COMMANDS)
 
 
@@ -87,20 +77,16 @@ def test_every_aws_command_is_one() -> None:
     commands = {each for each in _typed("aws") if not re.search(r"'a b'|aws sqs x", each)}
     assert len(commands) > 10
     assert {each: mistake_in(each) for each in commands if mistake_in(each)} == {}
-    assert any(f"--stack-name {STACK_NAME} " in each for each in commands)
-
-
-def _event(body: str) -> Any:
-    (line,) = (each for each in body.splitlines() if "lambda invoke" in each)
-    words = shlex.split(line)
-    assert words[-1] == "/dev/stdout"
-    return json.loads(words[words.index("--payload") + 1])
 
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
 def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
     page = not_mailed("x", {"a@b.io": "why"}, Again("f", "eu-west-1", key))
-    assert _event(page.body) == {"detail": {"object": {"key": key}}}
+    (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
+    words = shlex.split(line)
+    assert words[-1] == "/dev/stdout"
+    event = json.loads(words[words.index("--payload") + 1])
+    assert event == {"detail": {"object": {"key": key}}}
 
 
 def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
@@ -108,7 +94,7 @@ def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
     page = not_mailed("2026-W46", {f"reader-{n}@example.com": evil for n in range(50)}, AGAIN)
     assert page.body.isascii()
     assert page.body.replace("\n", "").isprintable()
-    assert not {"\x1b", "://evil"} & {each for each in ("\x1b", "://evil") if each in page.body}
+    assert "://evil" not in page.body
     assert "and 30 more" in page.body
     assert len(page.body.encode()) <= sent.MOST_BYTES + 2_000
 

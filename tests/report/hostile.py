@@ -6,7 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.report.week_parts import (
+from tests.report.weeks import (
+    DAYS,
+    incident,
     nightly,
     notified,
     queue_days,
@@ -14,8 +16,8 @@ from tests.report.week_parts import (
     recommendation,
     scanned,
     times,
+    week,
 )
-from tests.report.weeks import DAYS, incident, week
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -53,12 +55,13 @@ def hostile_weeks(draw: st.DrawFn) -> dict[str, Any]:
         regions=draw(st.lists(TEXT, max_size=2)),
         by_outcome=dict.fromkeys(draw(st.lists(TEXT, max_size=2)), 1),
         by_symptom=dict.fromkeys(symptoms, 1),
+        habits=draw(st.dictionaries(TEXT, TEXT, max_size=2)) | dict.fromkeys(symptoms, "<b>"),
         not_seen={
             "unknown_code": dict.fromkeys(draw(st.lists(TEXT, max_size=3)), 2),
             "unreadable_files": [{"file": file, "reason": reason} for file, reason in files],
             "nightly_runs": [draw(_nightly_runs(day)) for day in range(2)],
         },
-        queue_days=queue_days(cases, DAYS),
+        queue_days=queue_days(cases),
         times_to_heal=[times(symptom, *range(1, n + 2)) for n, symptom in enumerate(symptoms)],
         reached_a_person=reached_a_person(*(draw(_notified()) for _ in cases)),
         scanned=scanned(notified=1) | {"cases": 2, "by_symptom": dict.fromkeys(symptoms, 1)},

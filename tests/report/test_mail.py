@@ -1,236 +1,168 @@
-"""The mail says what the page says, and none of it is markup, a link or a header of others."""
+"""What a mail says, and the bytes that SES gets: three parts, our own headers, and no others."""
 
 from __future__ import annotations
 
-import re
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from mendq.report import mail as mail_module
-from mendq.report.mail import PICTURE_ID, Mail, mail, subject, text
-from mendq.report.read_summary import read
-from mendq.report.summary import Summary
-from tests.report.hostile import PAYLOADS, hostile_weeks
-from tests.report.large import largest_week
+from mendq.report.mail import PICTURE_ID, Mail, message
 from tests.report.page_parts import PageParts
-from tests.report.weeks import Document, busy_week, incident, summary, week
+from tests.report.test_page import NOTHING, PLACE, everywhere, outgoing
+from tests.report.weeks import Document, busy_week, incident, largest_week, week
 
-PLACE = "s3://reports/report/week=2026-W46/report.html"
 COMMAND = "mendq report --week 2026-W46 --open --region us-east-1"
-GMAIL_CUTS_AT_BYTES = 102 * 1024
-SNS_TAKES_BYTES = 256 * 1024
-ATTRIBUTES = {
-    "html": {"lang"},
-    "meta": {"charset", "name", "content"},
-    "table": {"role", "class", "width", "cellpadding", "cellspacing", "border", "style"},
-    "td": {"align", "class", "style"},
-    "th": {"scope", "class", "align", "style"},
-    "img": {"src", "width", "alt", "style"},
-    **{
-        name: {"class", "style"} for name in ("body", "div", "p", "h1", "h2", "span", "bdi", "code")
-    },
-    "strong": {"style"},
-    **{name: set[str]() for name in ("head", "title", "style", "tr")},
-}
-_UNSEEN = re.compile(
-    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u202a-\\u202e\\ue000-\\ue002]"
-)
-_LINK = re.compile(r"://|www\.", re.IGNORECASE)
+MAIL = Mail("Mendq 2026-W46: 2 incidents", "text: ü\n", "<p>ü</p>", b"\x89PNG\r\n\x1a\n" * 9_000)
+SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail_module, "as_png", lambda _: b"a picture")
+def _parsed(made: bytes) -> EmailMessage:
+    parsed = message_from_bytes(made, policy=default)
+    assert isinstance(parsed, EmailMessage)
+    return parsed
 
 
-def _mail(document: Document) -> Mail:
-    return mail(read(document), PLACE, COMMAND)
-
-
-def test_the_picture_is_a_png_of_the_incidents_per_day() -> None:
-    drawn = _mail(busy_week())
-    assert drawn.picture is not None
-    assert drawn.picture.startswith(b"\x89PNG\r\n\x1a\n")
-    assert 10_000 < len(drawn.picture) < 1_000_000
-    assert ("img", "src", f"cid:{PICTURE_ID}") in PageParts(drawn.html).values
-
-
-def test_a_week_without_incidents_has_none() -> None:
-    quiet = _mail(week())
-    assert quiet.picture is None
-    assert "<img" not in quiet.html
-    assert "No incidents this week." in PageParts(quiet.html).text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_it_says_the_verdict_the_figures_and_what_to_do_in_html_and_in_text() -> None:
-    both = _mail(busy_week())
-    html = PageParts(both.html).text
+def test_it_has_a_picture_and_says_the_verdict_the_figures_and_what_to_do() -> None:
+    mail = outgoing(busy_week())
+    assert mail.picture is not None
+    assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
+    assert 10_000 < len(mail.picture) < 1_000_000
+    parts = PageParts(mail.html)
+    assert ("img", "src", f"cid:{PICTURE_ID}") in parts.values
     for says in (
         "26 incidents, 19 healed before anyone was paged.",
         "6 above the 4-week median of 20",
         "Set VisibilityTimeout of invoices to 690 s in its template.",
         "VisibilityTimeout: 690",
         "All 7 nightly runs were read.",
-        COMMAND,
-        PLACE,
+        *(COMMAND, PLACE),
     ):
-        assert says in html, says
-        assert says in both.text, says
+        assert says in parts.text, says
+        assert says in mail.whole_text, says
+    assert "paged somebody" in parts.text
+    assert "690\N{NO-BREAK SPACE}s in its template" in mail.html
+    for word in ("<script", "<link", "@import", "url(", "http:", "https:", "<a "):
+        assert word not in mail.html
+    assert "prefers-color-scheme: dark" in mail.html
+    assert mail.message_to(RECIPIENT) == outgoing(busy_week()).message_to(RECIPIENT)
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_nothing_to_do_is_no_heading() -> None:
-    quiet = _mail(week([incident()]))
-    assert "Do this week" not in quiet.html + quiet.text
+def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
+    quiet = outgoing(week())
+    assert quiet.picture is None
+    assert "<img" not in quiet.html
+    assert "No incidents this week." in PageParts(quiet.html).text
+    assert "Do this week" not in quiet.html + quiet.whole_text
+
+
+LARGEST = dict.fromkeys(("incidents", "failed_calls", "queues", "healed", "notified"), 10**12)
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("document", "says"),
     [
-        (summary(), "Mendq 2026-W46: no incidents"),
-        (summary([incident()]), "Mendq 2026-W46: 1 incident, 1 healed, 0 paged"),
-        (
-            summary([incident(outcome="escalated"), incident(day=1)]),
-            "Mendq 2026-W46: 2 incidents, 1 healed, 1 paged",
-        ),
-        (
-            summary([incident(outcome="approved"), incident(day=1)]),
-            "Mendq 2026-W46: 2 incidents, 2 healed, 0 paged",
-        ),
-        (
-            summary(not_seen={"files_read": 0, "nightly_runs_missing": []}),
-            "Mendq 2026-W46: nothing was read",
-        ),
+        (week(), "no incidents"),
+        (week([incident()]), "1 incident, 1 healed, 0 paged"),
+        (week([incident(outcome="escalated"), incident()]), "2 incidents, 1 healed, 1 paged"),
+        (week([incident(outcome="approved"), incident()]), "2 incidents, 2 healed, 0 paged"),
+        (week(not_seen=NOTHING), "nothing was read"),
+        (week(totals={**busy_week()["totals"], **LARGEST}), "1,000,000,000,000 incidents, "),
     ],
 )
-def test_the_subject_is_numbers(made: Summary, expected: str) -> None:
-    assert subject(made) == expected
-
-
-def test_numbers_as_large_as_they_get_fit_into_a_subject_of_sns() -> None:
-    largest = 10**12
-    totals = dict.fromkeys(("incidents", "failed_calls", "queues", "healed", "notified"), largest)
-    made = subject(summary(totals={**busy_week()["totals"], **totals}))
-    assert len(made) <= 100
-    assert made.isascii()
-
-
-_ANY = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-@pytest.mark.usefixtures("undrawn")
-@_ANY
-@given(document=hostile_weeks())
-def test_no_text_of_others_becomes_markup_a_link_or_a_header(document: Document) -> None:
-    made = _mail(document)
-    _require_ours(made)
-    assert re.fullmatch(r"Mendq 2026-W46: [ -~]+", made.subject)
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_each_payload_in_every_place_at_once(payload: str) -> None:
-    _require_ours(_mail(_everywhere(payload)))
-
-
-def _everywhere(text: str) -> Document:
-    """A document with `text` for every string that is not a date, a time or a week."""
-    retained = {"week", "from", "to", "date", "day"}
-    document = busy_week()
-
-    def filled(value: object, name: str) -> object:
-        if isinstance(value, dict):
-            return {key: filled(each, key) for key, each in value.items()}
-        if isinstance(value, list):
-            return [filled(each, name) for each in value]
-        is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value)
-        return text if isinstance(value, str) and name not in retained and not is_time else value
-
-    return {key: filled(value, key) for key, value in document.items()}
-
-
-def _require_ours(made: Mail) -> None:
-    parts = PageParts(made.html)
-    for tag, names in parts.elements:
-        assert set(names) <= ATTRIBUTES[tag], tag
-    assert parts.alone == []
-    addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
-    assert addresses <= {f"cid:{PICTURE_ID}"}
-    for says in (parts.text, made.text):
-        assert not _LINK.search(says.replace(PLACE, ""))
-        assert not _UNSEEN.search(says)
-    assert len(made.html.encode()) < GMAIL_CUTS_AT_BYTES
+def test_the_subject_is_numbers_and_fits_into_one_of_sns(document: Document, says: str) -> None:
+    subject = outgoing(document).subject
+    assert subject.startswith(f"Mendq 2026-W46: {says}")
+    assert len(subject) <= 100
+    assert subject.isascii()
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("worst", ["<" * 400, '"' * 400, "\N{ZERO WIDTH JOINER}" * 400])
 def test_the_longest_names_fit_into_what_mail_programs_show(worst: str) -> None:
-    document = _everywhere(worst)
-    recommendations = document["do_this_week"]
-    document["do_this_week"] = (recommendations * 10)[:10]
-    made = _mail(document)
-    assert len(made.html.encode()) < GMAIL_CUTS_AT_BYTES
-    assert len(text(read(document), PLACE, COMMAND).encode()) < SNS_TAKES_BYTES
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_line_that_would_be_a_link_is_left_to_the_page() -> None:
-    document = busy_week()
-    document["do_this_week"][0]["command"] = "curl https://evil.example/x"
-    made = _mail(document)
-    assert "evil.example" not in made.html + made.text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_what_to_run_is_whole() -> None:
-    document = busy_week()
-    command = document["do_this_week"][0]["command"] = "mendq redrive q --rate 5 s"
-    made = _mail(document)
-    assert f"   {command}\n" in made.text
-    assert command in made.html
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_no_number_is_torn_from_its_unit() -> None:
-    assert "690\N{NO-BREAK SPACE}s in its template" in _mail(busy_week()).html
+    document = everywhere(worst)
+    document["do_this_week"] = (document["do_this_week"] * 10)[:10]
+    assert len(outgoing(document).html.encode()) < 102 * 1024
+    assert len(outgoing(document).text.encode()) < 256 * 1024
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    ("made", "holds"),
+    ("command", "is_there"),
+    [("mendq redrive q --rate 5 s", True), ("curl https://evil.example/x", False)],
+)
+def test_what_to_run_is_whole_or_would_be_a_link_and_is_left_to_the_page(
+    command: str, *, is_there: bool
+) -> None:
+    document = busy_week()
+    document["do_this_week"][0]["command"] = command
+    mail = outgoing(document)
+    assert (f"   {command}\n" in mail.whole_text) is is_there
+    assert (command in mail.html) is is_there
+    assert "evil.example" not in mail.html + mail.whole_text
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("document", "holds"),
     [
         (week([incident(), incident(day=1)]), "The page, with every incident:"),
         (largest_week(), "The page, with the 50 worst incidents of 10,000:"),
         (week(), "The page:"),
+        (week([incident()], not_seen={"nightly_runs_missing": ["2026-11-10"]}), "? not read"),
     ],
 )
-def test_it_says_which_incidents_are_on_the_page(made: Document, holds: str) -> None:
-    assert holds in PageParts(_mail(made).html).text
+def test_it_says_which_incidents_and_days_are_on_the_page(document: Document, holds: str) -> None:
+    text = PageParts(outgoing(document).html).text
+    assert holds in text
+    assert ("? not read" in text) is (holds == "? not read")
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_the_legend_has_what_the_picture_has() -> None:
-    part = week([incident()], not_seen={"nightly_runs_missing": ["2026-11-10"]})
-    whole = _mail(week([incident()])).html
-    assert "? not read" in PageParts(_mail(part).html).text
-    assert "? not read" not in PageParts(whole).text
-    assert "paged somebody" not in PageParts(whole).text
-    assert "paged somebody" in PageParts(_mail(busy_week()).html).text
+def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
+    made = message(MAIL, SENDER, RECIPIENT)
+    parsed = _parsed(made)
+    kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
+    assert [each.get_content_type() for each in parsed.walk()] == kinds
+    _, text, _, html, picture = parsed.walk()
+    assert text.get_content().splitlines() == MAIL.text.splitlines()
+    assert html.get_content().strip() == MAIL.html
+    assert picture.get_content() == MAIL.picture
+    assert picture["Content-ID"] == f"<{PICTURE_ID}>"
+    assert picture.get_content_disposition() == "inline"
+    headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
+    assert set(parsed.keys()) == headers
+    assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, MAIL.subject]
+    # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
+    assert len(made) < 10_000_000 / 10
+    quiet = _parsed(message(Mail(MAIL.subject, MAIL.text, MAIL.html, None), SENDER, RECIPIENT))
+    assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_it_needs_no_script_and_nothing_from_elsewhere() -> None:
-    html = _mail(busy_week()).html
-    for word in ("<script", "<link", "@import", "url(", "http:", "https:", "<a "):
-        assert word not in html
-    assert "prefers-color-scheme: dark" in html
+HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "M <a@b.io>",
+           "a b@c.io")  # fmt: skip
 
 
-def test_the_same_summary_gives_the_same_mail() -> None:
-    assert _mail(busy_week()) == _mail(busy_week())
+@pytest.mark.parametrize("address", HOSTILE)
+def test_what_is_no_address_is_none(address: str) -> None:
+    for sender, recipient in ((address, RECIPIENT), (SENDER, address)):
+        with pytest.raises(ValueError, match=r"^no e-mail address"):
+            message(MAIL, sender, recipient)
+
+
+@pytest.mark.parametrize("subject", ["a\nBcc: c@d.io", "a\r\nX-Evil: 1", "a\rb"])
+def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
+    with pytest.raises(ValueError, match="linefeed"):
+        message(Mail(subject, "", "", None), SENDER, RECIPIENT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["--=_mendq-alternative--\n", "\n.\n", "From me\n", "x" * 5_000 + "\n", "\ud800\n", "\x00\n"],
+)
+def test_no_text_ends_its_part_or_breaks_a_line_of_mail(text: str) -> None:
+    made = message(Mail("s", text, text, b"png"), SENDER, RECIPIENT)
+    assert made.isascii()
+    assert max(map(len, made.split(b"\r\n"))) <= 78
+    assert b"\n" not in made.replace(b"\r\n", b"")
+    assert len(list(_parsed(made).walk())) == 5

@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from mendq.report.drawing import Picture
 from mendq.report.html_page import page
-from mendq.report.mail import outgoing
+from mendq.report.mail import Outgoing
 from mendq.report.read_summary import read
-from tests.report.week_parts import without_newer
-from tests.report.weeks import incident, week
+from tests.report.weeks import incident, week, without_newer, without_pictures
 
 SENTENCES = Path(__file__).parent / "sentences"
 # The parts of a page that each file is about; `mail` is the text for the topic.
@@ -85,19 +83,13 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     document = week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
     lines = _Sections(page(summary)).lines
-    lines["mail"] = outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
+    lines["mail"] = Outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
     return [line for part in parts for line in lines.get(part, [])]
 
 
-def _without_pictures(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("mendq.report.drawing.as_picture", lambda _: Picture("", 1, 1))
-    for each in ("html_page.days_chart", "times.strip_chart", "times.axis_chart"):
-        patch.setattr(f"mendq.report.{each}", lambda *_: None)
-
-
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("area", PARTS)
-def test_each_week_is_said_in_these_words(area: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _without_pictures(monkeypatch)
+def test_each_week_is_said_in_these_words(area: str) -> None:
     for entry in json.loads((SENTENCES / f"{area}.json").read_text()):
         assert _said(entry, PARTS[area]) == entry["says"], entry["name"]
 
@@ -123,5 +115,5 @@ def _laid_out(entries: list[dict[str, Any]]) -> str:
 
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
-        _without_pictures(patch)
+        without_pictures(patch)
         _write()

@@ -108,7 +108,7 @@ PEOPLE = (
     )),
     Selection((
         "tests.report.test_sentences::test_each_week_is_said_in_these_words",
-        "tests.report.test_words_of_others",
+        "tests.report.test_verdict",
     ), (
         Mutant("a week of which nothing was read is reported as quiet", _VERDICT, "headline",
             "if summary.nothing_was_read:",
@@ -133,22 +133,22 @@ PEOPLE = (
         Mutant("more incidents than usual are shown as good news", _TILES, "_judged",
             '{"good": "bad", "bad": "good"}[rise]', "rise"),
     )),
-    Selection(("tests.report.test_html_page::test_no_name_becomes_markup",), (
+    Selection(("tests.report.test_page::test_no_name_becomes_markup_a_link_or_a_header",), (
         Mutant("a queue's name becomes markup in the report's page", _PAGE, "template",
             "autoescape=True", "autoescape=False"),
     )),
     Selection((
-        "tests.report.test_mail::test_each_payload_in_every_place_at_once",
+        "tests.report.test_page::test_each_payload_in_every_place_of_a_mail",
     ), (
-        Mutant("a value to be copied becomes markup in the report's mail", _MAIL, "mail",
+        Mutant("a value to be copied becomes markup in the report's mail", _MAIL, "Outgoing.html",
             "[escape(line) for line in _to_copy(each)]",
             "[Markup(line) for line in _to_copy(each)]"),
         Mutant("a name becomes a link in the report's mail", _MAIL, "_in_a_mail",
             "together(unlinked(plain(value)))", "together(plain(value))"),
     )),
     Selection((
-        "tests.report.test_visible",
-        "tests.report.test_mail_message",
+        "tests.report.test_words",
+        "tests.report.test_mail",
     ), (
         Mutant("a character that turns the text round hides in a name", _WORDS, "_UNSEEN",
             '"Cc", "Cf"', '"Cc"'),

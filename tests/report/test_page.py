@@ -1,0 +1,269 @@
+"""The page and the mail: in order, small, the same each time, and none of it is others' markup."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+
+from mendq.report.html_page import page
+from mendq.report.mail import PICTURE_ID, Outgoing
+from mendq.report.read_summary import read
+from tests.report.hostile import PAYLOADS, hostile_weeks
+from tests.report.page_parts import PageParts
+from tests.report.weeks import (
+    DAYS,
+    Document,
+    arn,
+    busy_week,
+    earlier,
+    incident,
+    largest_week,
+    notified,
+    reached_a_person,
+    recommendation,
+    week,
+)
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+PLACE = "s3://reports/report/week=2026-W46/report.html"
+NOTHING = {"nightly_runs_missing": [f"{it}" for it in DAYS], "files_read": 0, "bytes_read": 0}
+# Messages that no other text in a test uses, for the characters that mean something in HTML.
+TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010404")
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u202a-\\u202e\\ue000-\\ue002]"
+)
+_LINK = re.compile(r"://|www\.", re.IGNORECASE)
+# What mail programs know.
+ATTRIBUTES = {
+    "html": {"lang"},
+    "meta": {"charset", "name", "content"},
+    "table": {"role", "class", "width", "cellpadding", "cellspacing", "border", "style"},
+    "td": {"align", "class", "style"},
+    "th": {"scope", "class", "align", "style"},
+    "img": {"src", "width", "alt", "style"},
+    **{it: {"class", "style"} for it in ("body", "div", "p", "h1", "h2", "span", "bdi", "code")},
+    "strong": {"style"},
+    **{name: set[str]() for name in ("head", "title", "style", "tr")},
+}
+
+
+def _tamed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_tamed(key): _tamed(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_tamed(each) for each in value]
+    return value.translate(TAMED) if isinstance(value, str) else value
+
+
+def parts_of(document: Document) -> PageParts:
+    return PageParts(page(read(document)))
+
+
+def outgoing(document: Document) -> Outgoing:
+    return Outgoing(read(document), PLACE, "us-east-1", "reports@example.com")
+
+
+@cache
+def _busy_page() -> str:
+    return page(read(busy_week()))
+
+
+@pytest.mark.usefixtures("undrawn")
+@settings(
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(document=hostile_weeks())
+@example(document=week([incident(symptom=it, why=it, queue_arn=arn(it)) for it in PAYLOADS]))
+def test_no_name_becomes_markup_a_link_or_a_header(document: Document) -> None:
+    """The page's elements and attributes are those of the same week in tame messages, one by one.
+
+    But for where long names may break: those messages come in another order in the alphabet.
+    """
+    parts = parts_of(document)
+    assert _unbroken(parts) == _unbroken(parts_of(_tamed(document)))
+    assert {each for each in parts.elements if each[0] == "wbr"} <= {("wbr", ())}
+    assert parts.alone == []
+    _refuse_what_acts(parts)
+    _require_a_mail_of_ours(outgoing(document))
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_each_payload_in_every_place_of_a_mail(payload: str) -> None:
+    _require_a_mail_of_ours(outgoing(everywhere(payload)))
+
+
+def _unbroken(parts: PageParts) -> list[tuple[str, tuple[str, ...]]]:
+    return [each for each in parts.elements if each[0] != "wbr"]
+
+
+def _refuse_what_acts(parts: PageParts) -> None:
+    acting = {"script", "a", "link", "iframe", "base", "form"}
+    assert not {tag for tag, _ in parts.elements} & acting
+    for tag, name, value in parts.values:
+        assert not name.startswith("on"), (tag, name)
+        assert name not in {"href", "style", "action"}, (tag, name)
+        if name == "src":
+            assert re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", value)
+        elif name in {"id", "aria-labelledby"}:
+            assert re.fullmatch(r"[a-z-]+", value)
+        elif name != "alt":
+            assert re.fullmatch(r"[\w .,:;'=()/#%-]*", value), (tag, name, value)
+
+
+def _require_a_mail_of_ours(mail: Outgoing) -> None:
+    parts = PageParts(mail.html)
+    for tag, names in parts.elements:
+        assert set(names) <= ATTRIBUTES[tag], tag
+    assert parts.alone == []
+    addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
+    assert addresses <= {f"cid:{PICTURE_ID}"}
+    for says in (parts.text, mail.whole_text):
+        assert not _LINK.search(says.replace(PLACE, ""))
+        assert not _UNSEEN.search(says)
+    assert len(mail.html.encode()) < 102 * 1024, "Gmail cuts there"
+    assert re.fullmatch(r"Mendq 2026-W46: [ -~]+", mail.subject)
+    verdict, _, _ = mail.text.partition("\n\n")
+    assert len(verdict.split("\n")) <= 9
+    assert all(line.isprintable() and line for line in verdict.split("\n"))
+    assert len(verdict.encode()) < 8_000
+
+
+def everywhere(text: str) -> Document:
+    """A document with `text` for every string that is not a date, a time or a week."""
+    retained = {"week", "from", "to", "date", "day"}
+    document = busy_week()
+
+    def filled(value: object, name: str) -> object:
+        if isinstance(value, dict):
+            return {key: filled(each, key) for key, each in value.items()}
+        if isinstance(value, list):
+            return [filled(each, name) for each in value]
+        is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value)
+        return text if isinstance(value, str) and name not in retained and not is_time else value
+
+    return {key: filled(value, key) for key, value in document.items()}
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> None:
+    name = "\u05d0\u05d1\u05d2"
+    html = page(read(week([incident(name, symptom=name, why=name, outcome="a_word")] * 3)))
+    body = html.partition("<body>")[2]
+    alone = re.sub(rf'<bdi( class="[a-z]+")?>{name}</bdi>|alt="[^"]*"', "", body)
+    around = [alone[max(0, it.start() - 40) : it.end() + 9] for it in re.finditer(name, alone)]
+    assert name in body
+    assert all("<bdi" in each for each in around), around
+    assert not re.search("[\ue000-\uf8ff]", html + page(read(busy_week())))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_name_is_shown_as_it_is_written() -> None:
+    text = parts_of(week([incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
+    assert '<b>"orders" & co</b>' in text
+    assert "{{ 7 * 7 }}" in text
+
+
+def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None:
+    html = _busy_page()
+    parts = PageParts(html)
+    _refuse_what_acts(parts)
+    (policy,) = (value for _, _, value in parts.values if value.startswith("default-src"))
+    assert policy.startswith(POLICY)
+    assert [tag for tag, _ in parts.elements[:5]] == ["html", "head", "meta", "meta", "meta"]
+    assert not re.search(r"url\(|@import|https?://", re.sub(r"base64,[\w+/=]+", "", html))
+    assert page(read(json.dumps(busy_week()).encode())) == html
+
+
+def test_the_verdict_comes_first_and_the_rest_in_order() -> None:
+    text = PageParts(_busy_page()).text
+    order = [
+        "26 incidents, 19 healed before anyone was paged. invoices keeps outrunning its visibility",
+        "The other 7: 1 only observed",
+        "the need of 1,380 s is above the ceiling of 900 s",
+        "Healed without a page 19 of 26",
+        "Scans opened 2 cases where no call failed",
+        "Do this week Set VisibilityTimeout of invoices to 690 s in its template.",
+        "template VisibilityTimeout: 690",
+        "run mendq show visibility_timeout_too_short-invoices --region us-east-1",
+        "Incidents per day Fri 13 Nov had the most: 8 of 26 incidents.",
+        "The same as a table",
+        "Time to heal A dot for each healed incident",
+        "Which queue on which day invoices had the most: 13 of 26 incidents.",
+        "Cases that reached a person 3 cases, 3 pages: 2 still open and 1 closed.",
+        "Incidents that were not healed",
+        "19 healed incidents",
+        "What this report could not see",
+        "2 of 414 trail files could not be read",
+        "Made Mon 16 Nov 2026 06:00 UTC by Mendq from 412 trail files",
+    ]
+    places = [text.find(each) for each in order]
+    assert places == sorted(places)
+    assert -1 not in places
+
+
+def test_the_pictures_have_words() -> None:
+    values = PageParts(_busy_page()).values
+    alts = {value for tag, name, value in values if (tag, name) == ("img", "alt")}
+    days = next(each for each in alts if each.startswith("Incidents per day."))
+    assert "Mon 9: 5 (visibility_timeout_too_short 4, kms_throttled 1)." in days
+    assert "Thu 12: 4 (visibility_timeout_too_short 4), 1 case reached a person." in days
+    assert "16 healed incidents, from 20~s to 4~min 5~s".replace("~", NO_BREAK) in alts
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
+    cases = [incident(day=6), incident(day=6, symptom="access_denied")]
+    missing = {"nightly_runs_missing": [f"{each}" for each in DAYS[:6]]}
+    html = page(read(week(cases, not_seen=missing)))
+    rows = re.findall(r'<tr><th scope="row">(\w+ \d+)</th>(.*?)</tr>', html)
+    figures = {day: re.findall(r">([^<]+)</td>", cells) for day, cells in rows}
+    assert figures["Mon 9"] == ["not read", *["\N{EN DASH}"] * 3]
+    assert figures["Sun 15"] == ["2", "1", "1", "24"]
+    assert len(figures) == 7
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
+    line = recommendation(template_line="VisibilityTimeout: 690 # 690 s", command="mendq show 9 s")
+    over = "the need is above the ceiling of 900 s"
+    cases = [incident("a 5 s", outcome="refused", reason=over)]
+    html = page(read(week(cases, do_this_week=[line])))
+    assert over.replace("900 s", f"900{NO_BREAK}s") in html
+    assert f"to 690{NO_BREAK}s in its template" in html
+    for retained in ("690 # 690 s", "<bdi>a 5 s</bdi>", ">9</bdi> <bdi"):
+        assert retained in html
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:
+    people = reached_a_person(notified())
+    told = week(not_seen=NOTHING, reached_a_person=people, do_this_week=[recommendation("approve")])
+    parts = parts_of(told)
+    for each in ("Nothing was read this week", "Do this week Approve or decline:", "1 still open."):
+        assert each in parts.text
+    assert "Time to heal" not in parts.text
+    assert "Incidents per day" not in parts.text
+
+
+def test_a_week_without_incidents_has_no_picture_and_reads_well() -> None:
+    parts = parts_of(week(previous_weeks=earlier(3, 4)))
+    assert "img" not in {tag for tag, _ in parts.elements}
+    for each in ("No incidents this week.", "3.5 below the 2\u2011week median of 3.5", "None."):
+        assert each in parts.text
+
+
+def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:
+    """500 queues, 10,000 incidents, and of everything as much as a summary lists."""
+    started = time.monotonic()
+    html = page(read(largest_week()))
+    assert time.monotonic() - started < 20
+    assert len(html.encode()) < 1_500_000
