@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -16,14 +15,13 @@ from mendq.cli.cost.calls import (
     RECEIVES,
     Calls,
     Shown,
-    Watching,
     a_month,
     dollars_now,
     hidden_by,
     shown_by,
 )
 from mendq.cli.cost.gathered import Gathered
-from mendq.cli.output import Output, some, table
+from mendq.cli.output import Output, table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain
@@ -41,7 +39,7 @@ _COLUMNS = (
 )
 
 
-def show(out: Output, found: Gathered, watching: Watching | None) -> None:
+def show(out: Output, found: Gathered) -> None:
     if found.stack:
         _show_stack(out, found)
     if found.queue_arns:
@@ -50,8 +48,6 @@ def show(out: Output, found: Gathered, watching: Watching | None) -> None:
         out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
     if found.calls:
         _show_queues(out, found)
-    if watching:
-        _show_watching(out, watching)
     _show_ends(out, found)
 
 
@@ -131,24 +127,6 @@ def _show_queues(out: Output, found: Gathered) -> None:
         f"on top come calls of which there is no metric: {', '.join(ALL_CALLS.uncounted)}",
     ):
         out.say(line, "dim")
-
-
-def _show_watching(out: Output, watching: Watching) -> None:
-    out.heading("What to watch for that")
-    named = counted(len(watching.queue_arns), "queue")
-    out.say(f"{watching.choice.name} of {named}: {dollars(watching.dollars)}")
-    out.say(f'"eventNames": {json.dumps(watching.choice.setting)}')
-    if watching.queue_arns:
-        out.say(hidden_by(watching.choice, watching.queue_arns).words(), "yellow")
-        out.say(
-            "a name is a prefix: `orders` logs `orders-big` too, counted here only where it is "
-            "managed; mendq cost --all counts every queue",
-            "yellow",
-        )
-    if watching.left_out:
-        names = [parts_of(each).name for each in watching.left_out]
-        out.say(f"left out, the dearest first: {some(names, _MOST_NAMED)}", "yellow")
-    out.say("--json has the setting `trail` whole, to be put into cdk.json", "dim")
 
 
 def _show_ends(out: Output, found: Gathered) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mendq.cli.commands import INVOKE, SHOWN, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, summary
@@ -30,6 +31,9 @@ _MEANT = {
 }
 # Where the owner of the write was not heard: follow_up calls it again.
 _OWNER_NOT_HEARD = "owner_unavailable"
+
+
+COMMANDS = Commands(1, steering=dict.fromkeys(("approve", "decline", "close"), SHOWN | {INVOKE}))
 
 
 @with_invocation

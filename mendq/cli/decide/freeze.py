@@ -10,6 +10,7 @@ import typer
 
 from mendq.cases.items import freeze_key
 from mendq.cli.account import Account
+from mendq.cli.commands import CASE_STORE, STACK, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, confirm
@@ -51,6 +52,15 @@ def warn_of_freeze(call: Invocation) -> None:
 
 NO_REASON = "no reason given"
 MOST_REASON = 500
+
+
+COMMANDS = Commands(
+    3,
+    steering={
+        "freeze": STACK | {"dynamodb:PutItem"},
+        "thaw": CASE_STORE | {"dynamodb:DeleteItem"},
+    },
+)
 
 
 @with_invocation

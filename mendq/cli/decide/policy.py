@@ -18,6 +18,7 @@ from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue._restore_policy import is_open_to_everybody
 from mendq.cli.command_group import CommandGroup
+from mendq.cli.commands import CASE_STORE, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, confirm
@@ -32,6 +33,16 @@ from mendq.notifications.configuration import differences
 SETTLES = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
+
+COMMANDS = Commands(
+    2,
+    looking={"policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}},
+    steering={
+        "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
+        "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
+    },
+)
+
 
 policy = typer.Typer(
     name="policy",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from botocore.exceptions import ClientError
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of
@@ -88,16 +89,18 @@ def _fault(counts: Sequence[Counts], since: datetime) -> str:
 
 def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
     """Runs, errors and figures of the follow-up by the minute, asked one after the other."""
-    of_lambda: Any = {
-        "Namespace": "AWS/Lambda",
-        "Dimensions": [{"Name": "FunctionName", "Value": service}],
-        "Statistics": ["Sum"],
-    }
-    of_ours: Any = {"Namespace": NAMESPACE, "Dimensions": [], "Statistics": ["SampleCount"]}
+    of_lambda: Any = {"Dimensions": [{"Name": "FunctionName", "Value": service}]}
+    asked: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("Invocations", "Sum", "AWS/Lambda", of_lambda),
+        ("Errors", "Sum", "AWS/Lambda", of_lambda),
+        (HEARTBEAT, "SampleCount", NAMESPACE, {"Dimensions": []}),
+    )
     found: list[Counts] = []
-    for metric, of in (("Invocations", of_lambda), ("Errors", of_lambda), (HEARTBEAT, of_ours)):
+    for metric, statistic, namespace, of in asked:
         answer = account.clients.cloudwatch.get_metric_statistics(
+            Namespace=namespace,
             MetricName=metric,
+            Statistics=[statistic],
             # By whole minutes, so that those of all three are the same.
             StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
             EndTime=now + PERIOD,
@@ -105,7 +108,7 @@ def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
             **of,
         )
         points: Any = answer["Datapoints"]
-        found.append({each["Timestamp"]: each[of["Statistics"][0]] for each in points})
+        found.append({each["Timestamp"]: each[statistic] for each in points})
     return found
 
 
@@ -121,9 +124,11 @@ def _probe(account: Account, now: datetime) -> Iterator[Check]:
         says = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
         yield Check("probe", Status.OK, says)
         return
-    how, status = " and not seen", Status.FAIL
-    if now - probe.sent_at <= SEEN_WITHIN:
-        how, status = ", still on its way", Status.WARN if probe.lost_in_a_row else Status.OK
+    on_its_way = now - probe.sent_at <= SEEN_WITHIN
+    how = ", still on its way" if on_its_way else " and not seen"
+    status = Status.FAIL
+    if on_its_way:
+        status = Status.WARN if probe.lost_in_a_row else Status.OK
     says = f"{sent}{how}; {probe.lost_in_a_row} before it lost in a row"
     yield Check("probe", status, says, "docs/runbooks/probe_lost.md")
 
@@ -162,12 +167,14 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
         yield Check(name, Status.OK, f"{arn} is open")
 
 
-@dataclass(frozen=True)
-class LastRound:
+class LastRound(
+    Struct, frozen=True, rename={"queues": "queues_scanned", "skipped": "skipped_for_budget"}
+):
     """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics.
 
     At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
-    those of which nothing was seen, and not because they are `gone`.
+    those of which nothing was seen, and not because they are `gone`: a version before did not
+    write these.
     """
 
     at: datetime
@@ -175,27 +182,13 @@ class LastRound:
     suspects: int
     measured: int
     skipped: int
-    findings: int
+    findings: list[Any]
     gone: int = 0
     unseen: int = 0
     failed: int = 0
 
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        return cls(
-            at=datetime.fromisoformat(document["at"]),
-            queues=int(document["queues_scanned"]),
-            suspects=int(document["suspects"]),
-            measured=int(document["measured"]),
-            skipped=int(document["skipped_for_budget"]),
-            findings=len(document["findings"]),
-            # A version before did not write these.
-            **{name: int(document.get(name, 0)) for name in ("gone", "unseen", "failed")},
-        )
-
     def document(self) -> dict[str, Any]:
-        return {**vars(self), "at": self.at.isoformat()}
+        return {**asdict(self), "at": self.at.isoformat(), "findings": len(self.findings)}
 
     @property
     def says(self) -> str:
@@ -204,7 +197,7 @@ class LastRound:
         failed = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{minute(self.at)}, {self.queues:,} queues, {self.suspects:,} suspects, "
-            f"{self.measured:,} measured, {left_out}{failed}, {self.findings:,} findings"
+            f"{self.measured:,} measured, {left_out}{failed}, {len(self.findings):,} findings"
         )
 
 
@@ -220,8 +213,8 @@ def last_round(account: Account) -> LastRound | None:
     begun = datetime.fromisoformat(item["round"]["S"])
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
-        with suppress(account.clients.s3.exceptions.NoSuchKey, KeyError, TypeError, ValueError):
-            return LastRound.from_document(bucket.get(hour))
+        with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError):
+            return convert(bucket.get(hour), LastRound)
     return None
 
 

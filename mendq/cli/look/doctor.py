@@ -9,6 +9,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Commands
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import READS, Doctor, Findings
 from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
@@ -25,6 +26,23 @@ _STYLES = {
     Status.FAIL: "bold red",
 }
 _WIDEST = max(map(len, Status))
+
+
+_ACCOUNT = frozenset(
+    {
+        "cloudformation:ListStackResources",
+        "cloudwatch:DescribeAlarms",
+        "cloudwatch:GetMetricStatistics",
+        "events:DescribeRule",
+        "iam:GetRole",
+        "lambda:GetEventSourceMapping",
+        "s3:GetObject",
+        "s3:ListBucket",
+        "scheduler:GetSchedule",
+        "sns:ListSubscriptionsByTopic",
+    }
+)
+COMMANDS = Commands(1, looking={"doctor": CASES | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT})
 
 
 @with_invocation

@@ -15,6 +15,7 @@ import typer
 
 from mendq.catalogue import match, symptom_of
 from mendq.catalogue.symptom import Symptom
+from mendq.cli.commands import Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Output
@@ -22,8 +23,10 @@ from mendq.model.failed_call import FailedCall, Unreadable, read
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
-MOST_RECORDS = 200_000
 _GZIP = b"\x1f\x8b"
+
+
+COMMANDS = Commands(7, offline={"explain": frozenset()})
 
 
 @with_invocation
@@ -39,8 +42,6 @@ def explain(
         call.out.document(explained)
         _print(call.out, explained)
         return
-    if len(records) > MOST_RECORDS:
-        raise Stopped(f"{file} holds more than {MOST_RECORDS:,} records: split it", Exit.USAGE)
     every = [explained_record(each) for each in records]
     announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
     call.out.document(

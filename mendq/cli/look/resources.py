@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
+from mendq.cli.commands import Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.model.evidence import to_text
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
 GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
 REFUSED = "403"
+
+
+_ASKED = {
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:ListStackResources",
+    "cloudformation:ListStacks",
+    "dynamodb:DescribeTable",
+    "s3:ListAllMyBuckets",
+    "s3:ListBucket",
+}
+COMMANDS = Commands(9, looking={"resources": frozenset(_ASKED)})
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue._time_left import most_urgent_first
+from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.dry_run import (
     BY_NAME,
-    PRICED,
     DryRun,
     Purse,
     WouldDo,
-    dollars,
     dollars_per_month,
 )
 from mendq.cli.output import Output
+from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain
 
@@ -33,6 +33,10 @@ _MOST_FAILURES = 5
 _MOST_NAMED = 4
 _NAME_WIDTH = 34
 _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it would find now"
+
+
+_MEASURING = {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"}
+COMMANDS = Commands(4, looking={"scan": MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING})
 
 
 @with_invocation
@@ -53,7 +57,7 @@ def scan(
     this = DryRun(call.account, datetime.now(UTC), Purse(most))
     scanned = _scanned(call, this)
     with call.out.waiting("asking what would come of it"):
-        would = dict(this.would_do(scanned.findings))
+        would = this.would_do(scanned.findings)
     call.out.document(this.document(scanned, would))
     _show(call.out, this, scanned, would)
     return Exit.FAILED if scanned.failed else Exit.DONE
@@ -91,9 +95,9 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
         f"{len(scanned.findings):,} findings"
     )
     out.say(
-        f"{this.purse.spent:,} metrics asked for: ${dollars(this.purse.spent):,.4f}; the scan and "
-        f"heal ask for at most {an_hour:,} each hour, ${dollars_per_month(an_hour):,.2f} a month "
-        f"({PRICED})",
+        f"{this.purse.spent:,} metrics asked for: ${METRIC_ASKED.of(this.purse.spent):,.4f}; the "
+        f"scan and heal ask for at most {an_hour:,} each hour, "
+        f"${dollars_per_month(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
         "dim",
     )
     for arn, error in sorted(scanned.failed.items())[:_MOST_FAILURES]:

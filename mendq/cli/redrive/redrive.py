@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from mendq.catalogue._time_left import left_of, span
+from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, require_answer
@@ -39,6 +40,9 @@ Rate = Annotated[
     str | None, typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be sent.")]
+
+
+COMMANDS = Commands(1, messages={"redrive": CASE_STORE | RETURNING | DLQ | {CLAIM}})
 
 
 @with_invocation
