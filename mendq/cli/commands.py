@@ -68,23 +68,22 @@ class Commands:
 @cache
 def declared() -> tuple[Commands, ...]:
     """What the files declare, panel by panel."""
-    return tuple(commands for _, _, commands in _files())
+    return tuple(commands for _, _, commands in files())
 
 
 def by_panel() -> Iterator[tuple[str, str, Command]]:
     """Panel, name and command of each, as `mendq --help` shows them."""
-    for panel, module, commands in _files():
+    for panel, module, commands in files():
         for name in commands.names:
             yield panel.capitalize(), name, getattr(import_module(module), name)
 
 
-@cache
-def _files() -> tuple[tuple[str, str, Commands], ...]:
+def files() -> list[tuple[str, str, Commands]]:
+    """Panel, module and declaration of each file that has one."""
     found = []
     for panel in PANELS:
         for each in pkgutil.iter_modules([str(Path(__file__).with_name(panel))]):
             module = f"{__package__}.{panel}.{each.name}"
-            commands = getattr(import_module(module), "COMMANDS", None)
-            if commands is not None:
+            if commands := getattr(import_module(module), "COMMANDS", None):
                 found.append((panel, module, commands))
-    return tuple(sorted(found, key=lambda file: (PANELS.index(file[0]), file[2].place)))
+    return sorted(found, key=lambda file: (PANELS.index(file[0]), file[2].place))

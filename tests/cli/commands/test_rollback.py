@@ -155,7 +155,7 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
         assert said in again
     assert "Would be" not in again
     operator.set_by_a_person(77)
-    announced = operator.shown("rollback", case_id, "--yes")
+    announced = operator.shown("rollback", case_id, "--yes", code=3)
     assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
