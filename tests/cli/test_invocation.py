@@ -23,6 +23,8 @@ from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import confirm, require_answer
+from tests.cli.conftest import Operator
+from tests.heal.restoring import GRANTS
 
 EVIL = "not \x1b[2Jallowed \u202eto\x07\nanybody"
 OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
@@ -95,24 +97,16 @@ def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyP
     assert Account.of(None, "eu-central-1", "Mendq").region == "eu-central-1"
 
 
-@pytest.mark.parametrize(
-    ("typed", "named"),
-    [
-        ("show", "CASE"),
-        ("nonsense", "nonsense"),
-        ("--nonsense", "--nonsense"),
-        ("drill --minutes soon", "--minutes"),
-        ("quarantine nonsense", "nonsense"),
-        ("quarantine peek", "QUEUE"),
-        ("quarantine --nonsense", "--nonsense"),
-        ("explain /nonexistent/record.json", "/nonexistent/record.json"),
-    ],
-)
-def test_arguments_that_cannot_be_read_are_a_document_with_json(typed: str, named: str) -> None:
-    code, error = _refused_as_json(*typed.split())
-    wanted = (4, "not_found") if typed.startswith("explain") else (2, "usage")
-    assert (code, error["code"]) == wanted
-    assert named in error["message"]
+def test_what_is_no_request_is_a_document_with_json_and_changes_nothing(operator: Operator) -> None:
+    operator.aws.later(hours=-1)
+    operator.aws.queue("orders", Policy=GRANTS)
+    operator.aws.later(hours=1)
+    for typed, code, named in json.loads(Path(__file__).with_name("usage.json").read_text()):
+        error = operator.json(*typed.split(), code=code)["error"]
+        assert error["code"] == {2: "usage", 4: "not_found"}[code], typed
+        assert named in error["message"], typed
+    assert operator.account.invoked == []
+    assert operator.aws.case_store_items() == {}
 
 
 def test_behind_two_dashes_json_is_an_argument() -> None:

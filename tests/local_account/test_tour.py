@@ -157,7 +157,7 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Here) -> None:
         (check,) = (each for each in found()["checks"] if each["check"] == "heartbeat")
         return bool(check["status"] == "ok")
 
-    eventually(beats, seconds=150, every_seconds=10)
+    eventually(beats, seconds=150, every_seconds=15)
     document, shown = found(), _on_one_line(shell.text("doctor", code=None))
     assert [each for each in document["checks"] if each["status"] == "unknown"] == []
     assert queue.arn in document["managed_queues"]

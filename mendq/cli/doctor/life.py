@@ -135,10 +135,10 @@ def _probe(account: Account, now: datetime) -> Iterator[Check]:
 
 def _freeze(account: Account) -> Iterator[Check]:
     freeze = freeze_of(account)
-    if freeze is None:
-        yield Check("freeze", Status.OK, "not frozen by hand")
-    else:
+    if freeze is not None:
         yield Check("freeze", Status.WARN, str(freeze), "mendq thaw")
+    else:
+        yield Check("freeze", Status.OK, "not frozen by hand")
 
 
 def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:

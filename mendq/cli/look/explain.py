@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import zlib
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -116,11 +117,8 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
 
 def _document(file: str) -> Any:
     try:
-        if file == "-":
-            content = _content(sys.stdin.buffer)
-        else:
-            with Path(file).open("rb") as opened:
-                content = _content(opened)
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
+            content = _content(opened)
     except FileNotFoundError as missing:
         raise Stopped(f"there is no file {file}", Exit.NOT_FOUND) from missing
     except (OSError, EOFError, zlib.error) as unreadable:

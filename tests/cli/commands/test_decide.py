@@ -14,7 +14,6 @@ LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}
 def test_a_word_reaches_the_lambda_once_it_is_confirmed_with_who_said_it(
     operator: Operator, word: str
 ) -> None:
-    assert operator.mendq(word, "nothing-like-it", "--yes").exit_code == 4
     case_id = operator.proposed()
     if word == "close":
         move(operator.aws, case_of(operator.aws), "escalated")

@@ -60,10 +60,6 @@ def test_what_is_no_json_is_one_line(content: bytes, says: str) -> None:
     assert says in line
 
 
-def test_a_file_that_is_not_there() -> None:
-    assert CliRunner().invoke(app, ["explain", "/nonexistent/record.json"]).exit_code == 4
-
-
 def test_a_call_that_did_not_fail() -> None:
     record = {key: value for key, value in RECORD.items() if not key.startswith("error")}
     assert _explain(json.dumps(record).encode())["unreadable"] == "not_failed"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.look.report import iso_week
 from tests.cli.conftest import OUTPUTS, Operator
 from tests.report.weeks import busy_week
 
@@ -54,21 +51,6 @@ def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
     assert message.startswith("there is no report of 2026-W47: there are 2026-W39, ")
     assert message.endswith("2026-W46, and 9 earlier")
     assert list(here.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("week", "remedy"),
-    [
-        ("2026-W99", "2026 has 53, so say one from 2026-W01 to 2026-W53"),
-        ("2025-W53", "2025 has 52, so say one from 2025-W01 to 2025-W52"),
-        *((each, "say one such as 2026-W46") for each in ("W46", "0000-W01", "../x", "")),
-        ("٢٠٢٦-W46", "say one such as 2026-W46"),
-    ],
-)
-def test_what_is_no_week_is_said_the_weeks_there_are(week: str, remedy: str) -> None:
-    with pytest.raises(Stopped, match=re.escape(f"--week {week} is no week: {remedy}")) as stopped:
-        iso_week(week)
-    assert stopped.value.code is Exit.USAGE
 
 
 @pytest.mark.parametrize(

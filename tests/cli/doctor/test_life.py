@@ -52,7 +52,7 @@ def _beat(
     with Stubber(account.clients.cloudwatch) as stub:
         for namespace, metric, statistic, dimensions, counts in asked:
             points = [{"Timestamp": NOW - n * MINUTE, statistic: of} for n, of in counts.items()]
-            expected = dict.fromkeys(("StartTime", "EndTime", "Period"), ANY)
+            expected: dict[str, Any] = dict.fromkeys(("StartTime", "EndTime", "Period"), ANY)
             expected |= {"Namespace": namespace, "MetricName": metric}
             expected |= {"Statistics": [statistic], "Dimensions": dimensions}
             stub.add_response("get_metric_statistics", {"Datapoints": points}, expected)
