@@ -50,10 +50,19 @@ class Shell:
         assert "Traceback" not in done.stderr
         return done
 
-    def mendq(self, *arguments: str, code: int = 0) -> str:
+    def mendq(self, *arguments: str, code: int | None = 0) -> str:
         done = self.run(*arguments)
-        assert done.returncode == code, (arguments, done.stdout, done.stderr)
+        assert code in (None, done.returncode), (arguments, done.stdout, done.stderr)
         return done.stdout
+
+    def text(self, *arguments: str, code: int | None = 0) -> str:
+        """What people read: nothing cut; what is longer than a line is a name or a command."""
+        shown = self.mendq(*arguments, code=code)
+        assert not {"...", "\N{HORIZONTAL ELLIPSIS}"} & {*shown.split()}
+        long = (each.strip() for each in shown.splitlines() if len(each.rstrip()) > COLUMNS)
+        whole = ("arn:", "by arn:", "aws ", "mendq ")
+        assert not [each for each in long if not each.startswith(whole)]
+        return shown
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         return json.loads(self.mendq(*arguments, "--json", code=code))
@@ -66,15 +75,6 @@ class Here(Shell):
         done = mendq_here(self.account, *arguments)
         assert code in (None, done.exit_code), (arguments, done.output)
         return done.stdout
-
-    def text(self, *arguments: str, code: int | None = 0) -> str:
-        """What people read: nothing cut; what is longer than a line is a name or a command."""
-        shown = self.mendq(*arguments, code=code)
-        assert not {"...", "\N{HORIZONTAL ELLIPSIS}"} & {*shown.split()}
-        long = (each.strip() for each in shown.splitlines() if len(each.rstrip()) > COLUMNS)
-        whole = ("arn:", "by arn:", "aws ", "mendq ")
-        assert not [each for each in long if not each.startswith(whole)]
-        return shown
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -141,9 +141,6 @@ class Shown:
                 worst = shown.in_part if each.partly else shown.wholly
                 (shown.blind if each.blind else worst).append(each.symptom)
         return shown
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:

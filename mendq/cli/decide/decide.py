@@ -98,10 +98,10 @@ def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
         word = str(answer["error"])
         raise Stopped(f"not done: {answer.get('reason') or word}", code, word)
     said = answer.get("state")
-    if said == State.APPROVED:
+    state = next((each for each in State if each == said), None)
+    if state is State.APPROVED:
         answer = {**answer, "waits": answer.get("code") or _OWNER_NOT_HEARD}
     call.out.document(answer)
-    state = next((each for each in State if each == said), None)
     call.out.heading("Now")
     call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state, "") if state else "")
     call.out.say(f"because {answer.get('reason', '')}", "dim")

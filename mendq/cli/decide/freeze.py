@@ -43,9 +43,9 @@ def warn_of_freeze(call: Invocation) -> None:
     try:
         freeze = freeze_of(call.account)
     except Stopped as without:
-        if without.code is not Exit.NOT_FOUND:
-            raise
-        return
+        if without.code is Exit.NOT_FOUND:
+            return
+        raise
     if freeze is not None:
         call.out.say(f"changes are {freeze}. That holds Mendq; this is by your hand", "yellow")
 
@@ -54,13 +54,8 @@ NO_REASON = "no reason given"
 MOST_REASON = 500
 
 
-COMMANDS = Commands(
-    3,
-    steering={
-        "freeze": STACK | {"dynamodb:PutItem"},
-        "thaw": CASE_STORE | {"dynamodb:DeleteItem"},
-    },
-)
+_FREEZE, _THAW = STACK | {"dynamodb:PutItem"}, CASE_STORE | {"dynamodb:DeleteItem"}
+COMMANDS = Commands(3, steering={"freeze": _FREEZE, "thaw": _THAW})
 
 
 @with_invocation

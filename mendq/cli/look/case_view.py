@@ -54,10 +54,8 @@ def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, Case
     """Queue and case store once that case is undone."""
     values = {step["attribute"]: step["after"] for step in undone.steps}
     records = records_after(undone, view, facts.created_at)
-    return (
-        replace(facts, attributes={**facts.attributes, **values}),
-        replace(view, attributes={**view.attributes, **records}),
-    )
+    then = replace(facts, attributes={**facts.attributes, **values})
+    return then, replace(view, attributes={**view.attributes, **records})
 
 
 STYLES: Mapping[State, str] = {
@@ -146,9 +144,9 @@ def until(case: Case, timing: Timing | None) -> str:
     """The same in words; nothing of a case that waits for nobody's word."""
     if case.state not in WAITING:
         return ""
-    at = runs_out_at(case, timing)
-    unknown = "until when is not known: heal's settings are unreadable"
-    return f"until {minute(at)}" if at else unknown
+    if at := runs_out_at(case, timing):
+        return f"until {minute(at)}"
+    return "until when is not known: heal's settings are unreadable"
 
 
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:

@@ -57,7 +57,7 @@ def _document(found: Gathered) -> dict[str, Any]:
         "logged_now": {
             "trails": [each.name for each in trails],
             "dollars_per_month": round(dollars_now(trails, found.calls), 2) if calls else None,
-            "symptoms": Shown.by(trails, found.queue_arns).document(),
+            "symptoms": vars(Shown.by(trails, found.queue_arns)),
         },
         "choices": [
             {
@@ -65,7 +65,7 @@ def _document(found: Gathered) -> dict[str, Any]:
                 "event_names": each.setting,
                 "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
                 "uncounted": each.uncounted,
-                "symptoms": shown_by(each, found.queue_arns).document(),
+                "symptoms": vars(shown_by(each, found.queue_arns)),
             }
             for each in CHOICES
         ],
