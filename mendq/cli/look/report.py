@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import webbrowser
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -40,6 +41,7 @@ def report(
     week: Annotated[
         str | None, typer.Option(help="Such as 2026-W46; else the latest.", show_default=False)
     ] = None,
+    in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     yes: Yes = False,
 ) -> None:
     """Fetch the weekly report and say its verdict."""
@@ -72,6 +74,9 @@ def report(
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
+    # What a browser prints is no part of a document.
+    if in_browser and not call.as_json and not webbrowser.open(path.resolve().as_uri()):
+        call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def iso_week(text: str) -> str:

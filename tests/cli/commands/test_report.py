@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -110,11 +111,23 @@ def test_the_same_page_again_changes_nothing(operator: Operator, here: Path) -> 
     assert "as it was there before" in operator.shown("report")
 
 
+def test_open_hands_the_file_to_the_browser_of_a_person(
+    operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", asked.append)
+    _deliver(operator)
+    operator.json("report", "--open")
+    assert asked == []
+    assert "no browser could be started" in operator.shown("report", "--open")
+    assert asked == [(here / FILE).as_uri()]
+
+
 def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
     _deliver(operator)
     shown = operator.shown("report")
     for says in (
-        "week 46 of 2026, 9 to 15 Nov 2026 (UTC)",
+        "Mendq, week 46 of 2026 (9 to 15 Nov 2026, UTC)",
         "26 incidents, 19 healed before anyone was paged.",
         "6 above the 4-week median of 20",
         "1. Set VisibilityTimeout of invoices to 690 s in its template.",

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-from rich.console import Console
 
 from mendq.cases.finding import Finding
 from mendq.cli.look.dry_run import BY_NAME, WouldChange, WouldDo, looking
-from mendq.cli.look.scan import findings_table
+from mendq.cli.look.scan import show_findings
+from mendq.cli.output import Output
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
+Shown = Callable[[dict[Finding, WouldDo], int], str]
 
 
 def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) -> None:
@@ -44,30 +45,32 @@ def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
     assert said["not_looked_at"] == {}
 
 
-def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
-    console = Console(width=columns, no_color=True, force_terminal=False)
-    with console.capture() as captured:
-        console.print(findings_table(found))
-    return captured.get().splitlines()
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    def said(found: dict[Finding, WouldDo], columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", f"{columns}")
+        show_findings(Output(as_json=False), found)
+        return capsys.readouterr().out
+
+    return said
 
 
 @pytest.mark.parametrize(("columns", "name_length"), [(80, 1), (80, 80), (99, 40), (120, 80)])
-def test_no_line_is_wider_than_the_terminal(columns: int, name_length: int) -> None:
+def test_no_line_is_wider_than_the_terminal(shown: Shown, columns: int, name_length: int) -> None:
     arn = f"{ARN}{'q' * name_length}"
     would = WouldDo("proposes", ("x" * 150,))
     found = dict.fromkeys((Finding(arn, name, "because " * 20) for name in BY_NAME), would)
-    assert max(map(len, _shown(found, columns))) <= columns
+    assert max(map(len, shown(found, columns).splitlines())) <= columns
     evil = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): would}
-    assert "\x1b" not in "".join(_shown(evil, columns))
+    assert "\x1b" not in shown(evil, columns)
 
 
-def test_queues_of_a_fault_that_is_only_reported_are_one_row() -> None:
+def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
     names, would = ("tls_not_enforced", "consumer_failing"), WouldDo("asks a person")
     found = {Finding(f"{ARN}q{n}", name, "why"): would for n in range(6) for name in names}
-    shown = "\n".join(_shown(found, 100))
-    assert shown.count("tls_not_enforced") == 1
-    assert shown.count("consumer_failing") == 6
-    assert shown.index("consumer_failing") < shown.index("tls_not_enforced")
+    said = shown(found, 100)
+    assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (1, 6)
+    assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
 
 def test_what_changes_something_is_never_sent(operator: Operator) -> None:
