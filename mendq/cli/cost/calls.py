@@ -52,15 +52,19 @@ class Calls:
         calls = self.a_week(event_names)
         return None if calls is None else DATA_EVENT.of(a_month(calls))
 
+    @property
+    def empty_share_of_receives(self) -> float | None:
+        received = self.a_week(RECEIVES)
+        return self.of_the_week.get(EMPTY_RECEIVES, 0) / received if received else None
+
     def document(self) -> dict[str, Any]:
         """By call what a month of logging it costs; a batch is counted as its messages."""
-        names, received = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
-        empty = self.of_the_week.get(EMPTY_RECEIVES, 0)
+        names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
         return {
             "queue_arn": self.queue_arn,
             "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
             "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
-            "empty_share_of_receives": rounded(empty / received, 4) if received else None,
+            "empty_share_of_receives": rounded(self.empty_share_of_receives, 4),
         }
 
 

@@ -15,7 +15,6 @@ from mendq.cli.cost.calls import (
     RECEIVES,
     Calls,
     Shown,
-    a_month,
     dollars_now,
     hidden_by,
     shown_by,
@@ -31,12 +30,6 @@ _MOST_NAMED = 5
 # Half of the money, and a dollar, or half of the receives: below that nothing is said of them.
 WORTH_SAYING = 0.5
 LEAST_DOLLARS = 1.0
-_COLUMNS = (
-    ("SENT", "NumberOfMessagesSent"),
-    ("RECEIVED", "NumberOfMessagesReceived"),
-    ("EMPTY", EMPTY_RECEIVES),
-    ("DELETED", "NumberOfMessagesDeleted"),
-)
 
 
 def show(out: Output, found: Gathered) -> None:
@@ -108,13 +101,14 @@ def advice(calls: Sequence[Calls]) -> list[str]:
 
 
 def _show_queues(out: Output, found: Gathered) -> None:
-    out.heading("By queue: dollars a month, and calls a month at most")
-    shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
+    out.heading("By queue: dollars a month at most")
+    shown = table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
     for each in by_price[:_MOST_QUEUES]:
         prices = (dollars(each.dollars_a_month(one.event_names)) for one in CHOICES[:2])
-        monthly = (short(each.of_the_week.get(metric)) for _, metric in _COLUMNS)
-        shown.add_row(*prices, *monthly, Text(plain(parts_of(each.queue_arn).name)))
+        share = each.empty_share_of_receives
+        in_vain = "-" if share is None else f"{share:.0%}"
+        shown.add_row(*prices, in_vain, Text(plain(parts_of(each.queue_arn).name)))
     out.show(shown)
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
@@ -148,14 +142,3 @@ def dollars(amount: float | None) -> str:
     if amount is None:
         return "not known"
     return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
-
-
-def short(a_week: float | None) -> str:
-    """A month's calls in three digits."""
-    if a_week is None:
-        return "-"
-    number = a_month(a_week)
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return f"{number:.0f}"

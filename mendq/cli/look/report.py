@@ -82,15 +82,12 @@ def report(
 def iso_week(text: str) -> str:
     """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
     found = _WEEK.fullmatch(text)
-    year = int(found[1]) if found else 0
-    remedy = "say one such as 2026-W46"
-    if found and year:
-        # The year's last ISO week is the one that 28 December lies in.
-        last = date(year, 12, 28).isocalendar().week
-        if 1 <= int(found[2]) <= last:
-            return text
-        remedy = f"{found[1]} has {last}, so say one from {found[1]}-W01 to {found[1]}-W{last}"
-    raise Stopped(f"--week {text} is no week: {remedy}", Exit.USAGE)
+    try:
+        date.fromisocalendar(*map(int, found.groups() if found else (0, 0)), 1)
+    except ValueError as none:
+        line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
+        raise Stopped(line, Exit.USAGE) from none
+    return text
 
 
 @dataclass(frozen=True)
