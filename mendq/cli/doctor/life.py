@@ -41,9 +41,9 @@ Counts = Mapping[datetime, float]
 
 def life(account: Account, now: datetime) -> Iterator[Check]:
     """Three checks and one a calendar, each by itself."""
-    yield from guarded("heartbeat", partial(heartbeat, account, now))
-    yield from guarded("probe", partial(_probe, account, now))
-    yield from guarded("freeze", partial(_freeze, account))
+    yield from guarded("heartbeat", lambda: heartbeat(account, now))
+    yield from guarded("probe", lambda: _probe(account, now))
+    yield from guarded("freeze", lambda: _freeze(account))
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
         yield from guarded(name, partial(_calendar, account, name, arn))
@@ -59,20 +59,20 @@ def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
     if not good and now - account.created_at < BEATS_WITHIN:
         says = f"none yet: the stack was made {age(account.created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
-    elif not good:
+        return
+    if not good:
         says = f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
         yield Check("heartbeat", Status.FAIL, says, remedy)
+        return
+    # A datapoint bears the time at which its period begins.
+    last = min(max(good) + PERIOD, now)
+    says = f"the follow-up ran well {age(last, now)} ago"
+    is_silent = now - last >= BEATS_WITHIN
+    if is_silent or any(number for at, number in errors.items() if at >= last):
+        status = Status.FAIL if is_silent else Status.WARN
+        yield Check("heartbeat", status, f"{says}; since then {_fault(counts, last)}", remedy)
     else:
-        # A datapoint bears the time at which its period begins.
-        last = min(max(good) + PERIOD, now)
-        says = f"the follow-up ran well {age(last, now)} ago"
-        is_silent = now - last >= BEATS_WITHIN
-        if is_silent or any(number for at, number in errors.items() if at >= last):
-            status = Status.FAIL if is_silent else Status.WARN
-            says = f"{says}; since then {_fault(counts, last)}"
-            yield Check("heartbeat", status, says, remedy)
-        else:
-            yield Check("heartbeat", Status.OK, says)
+        yield Check("heartbeat", Status.OK, says)
 
 
 def _fault(counts: Sequence[Counts], since: datetime) -> str:

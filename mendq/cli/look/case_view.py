@@ -39,10 +39,10 @@ def undos_now(
     newest, written = history[-1], written_by(history)
     if not written:
         return ()
-    names = [each.attribute for each in written]
-    view = account.case_store.look(newest.queue_arn, newest.symptom, names)
+    arn, names = newest.queue_arn, [each.attribute for each in written]
+    view = account.case_store.look(arn, newest.symptom, names)
     steps = [step for case in history for step in case.steps]
-    facts = Facts(newest.queue_arn, standing(account.clients, newest.queue_arn, steps), {})
+    facts = Facts(arn, standing(account.clients, arn, steps), {})
     for each in undone_before:
         facts, view = _after(each, facts, view)
     snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
@@ -171,8 +171,8 @@ def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
 
 def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
     """How to take back by hand what still stands in the queue as the case wrote it."""
-    ours = [each for each in found if each.outcome is Outcome.UNDONE and not each.stops]
+    ours = (each for each in found if each.outcome is Outcome.UNDONE and not each.stops)
     before = {each.attribute: each.before for each in ours}
     printed = (each for each in found if each.outcome is Outcome.PRINTED)
     by_person = [each.command for each in printed if not stays(each.attribute)]
-    return [*([set_command(queue_arn, before)] if before else []), *by_person]
+    return [set_command(queue_arn, before), *by_person] if before else by_person

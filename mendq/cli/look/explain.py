@@ -24,6 +24,7 @@ from mendq.model.failed_call import FailedCall, Unreadable, read
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
+_NEEDED = ("distinct_events", "within_seconds")
 _GZIP = b"\x1f\x8b"
 
 
@@ -76,10 +77,7 @@ def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.speaks(call),
-        "evidence_needed": {
-            "distinct_events": needed.distinct_events,
-            "within_seconds": needed.within_seconds,
-        },
+        "evidence_needed": {name: getattr(needed, name) for name in _NEEDED},
         "facts_needed": sorted(each.name.lower() for each in symptom.needs),
         "steps": [each.attribute for each in symptom.steps],
         "plan": symptom.plan_in_words,

@@ -82,8 +82,9 @@ def report(
 def iso_week(text: str) -> str:
     """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
     found = _WEEK.fullmatch(text)
+    year, week = map(int, found.groups()) if found else (0, 0)
     try:
-        date.fromisocalendar(*map(int, found.groups() if found else (0, 0)), 1)
+        date.fromisocalendar(year, week, 1)
     except ValueError as none:
         line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
         raise Stopped(line, Exit.USAGE) from none

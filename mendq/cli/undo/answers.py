@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mendq.cli.account import Account
@@ -30,7 +30,7 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
     if before:
         out.heading("Rolled back already")
     for answer in before:
-        _print_answer(out, answer, histories)
+        _print_answer(out, answer, histories, _standing)
         newest = histories[answer["case_id"]][-1]
         out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
     if others or not before:
@@ -44,7 +44,7 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        _print_answer(out, answer, histories)
+        _print_answer(out, answer, histories, attribute_line)
         for each in answer.get("attributes", ()):
             if each["outcome"] == "printed" and each.get("command"):
                 out.say(f"{_why_printed(answer, each['attribute'])}; by hand:")
@@ -62,20 +62,33 @@ def was_rolled_back(answer: Answer) -> bool:
     return answer.get("state") == State.ROLLED_BACK
 
 
-def _print_answer(out: Output, answer: Answer, histories: Histories) -> None:
+def _print_answer(
+    out: Output, answer: Answer, histories: Histories, line_of: Callable[[Answer], Line]
+) -> None:
     case_id = answer["case_id"]
     queue = parts_of(histories[case_id][-1].queue_arn).name
     out.say(f"{case_id} on {queue}", "bold")
     error = (
         [("not done", "red", plain(answer["error"]["message"], 300))] if "error" in answer else []
     )
-    out.lines([*error, *map(attribute_line, answer.get("attributes", ()))])
+    out.lines([*error, *map(line_of, answer.get("attributes", ()))])
 
 
 def attribute_line(each: Answer) -> Line:
     """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
+
+
+def _standing(each: Answer) -> Line:
+    """What stands there now of what was taken back."""
+    name, stands = each["attribute"], each.get("now")
+    if not leaves_a_value(name):
+        return "undone", _STYLES["undone"], f"{plain(name, 64)}: {_STOPPED}"
+    is_back = stands == each.get("before")
+    says = "as before the fix" if is_back else "not what was put back: somebody else has set it"
+    label = "undone" if is_back else "kept"
+    return label, _STYLES[label], f"{plain(name, 64)}: {_shown(name, stands)} stands there, {says}"
 
 
 def _value(each: Answer) -> str:

@@ -11,18 +11,8 @@ from typer.testing import CliRunner
 from mendq.cli.__main__ import app
 from mendq.cli.look.explain import MOST_BYTES
 
-RECORD = {
-    "eventVersion": "1.11",
-    "eventSource": "sqs.amazonaws.com",
-    "eventName": "DeleteMessage",
-    "eventID": "event-1",
-    "eventTime": "2026-11-16T09:30:00Z",
-    "awsRegion": "us-east-1",
-    "errorCode": "InvalidParameterValueException",
-    "errorMessage": "Value AQEB for parameter ReceiptHandle is invalid. "
-    "Reason: The receipt handle has expired.",
-    "resources": [{"ARN": "arn:aws:sqs:us-east-1:123456789012:orders.fifo"}],
-}
+RECORD = json.loads(Path(__file__).with_name("record.json").read_text())
+SUCCEEDED = {key: value for key, value in RECORD.items() if not key.startswith("error")}
 
 # The header is gzip's, what follows no deflated block.
 CORRUPT = gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20
@@ -61,8 +51,7 @@ def test_what_is_no_json_is_one_line(content: bytes, says: str) -> None:
 
 
 def test_a_call_that_did_not_fail() -> None:
-    record = {key: value for key, value in RECORD.items() if not key.startswith("error")}
-    assert _explain(json.dumps(record).encode())["unreadable"] == "not_failed"
+    assert _explain(json.dumps(SUCCEEDED).encode())["unreadable"] == "not_failed"
 
 
 def test_a_code_that_nobody_listed_is_unknown() -> None:
@@ -72,8 +61,7 @@ def test_a_code_that_nobody_listed_is_unknown() -> None:
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
-    succeeded = {key: value for key, value in RECORD.items() if not key.startswith("error")}
-    content = json.dumps({"Records": [RECORD, succeeded]}).encode()
+    content = json.dumps({"Records": [RECORD, SUCCEEDED]}).encode()
     path = tmp_path / "trail.json.gz"
     path.write_bytes(gzip.compress(content) if packed else content)
     result = CliRunner().invoke(app, ["explain", str(path), "--json"])

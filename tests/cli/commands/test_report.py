@@ -125,18 +125,12 @@ def test_open_hands_the_file_to_the_browser_of_a_person(
 
 def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
     _deliver(operator)
-    shown = operator.shown("report")
-    for says in (
-        "Mendq, week 46 of 2026 (9 to 15 Nov 2026, UTC)",
-        "26 incidents, 19 healed before anyone was paged.",
-        "6 above the 4-week median of 20",
-        "1. Set VisibilityTimeout of invoices to 690 s in its template.",
-        "VisibilityTimeout: 690",
-        "mendq show visibility_timeout_too_short-invoices --region us-east-1",
-        "All 7 nightly runs were read.",
-        f"The page: {FILE}",
-    ):
-        assert says in shown, says
+    verdict, shown = operator.json("report")["verdict"].splitlines(), operator.shown("report")
+    assert len(verdict) > 5
+    command = "mendq show visibility_timeout_too_short-invoices --region us-east-1"
+    first = "1. Set VisibilityTimeout of invoices to 690 s in its template."
+    for line in (*verdict, first, "VisibilityTimeout: 690", command, f"The page: {FILE}"):
+        assert " ".join(line.split()) in shown
 
 
 def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:

@@ -61,19 +61,6 @@ def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
     assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
 
 
-LOGS = {
-    "heal-1": Log("Mendq-HealLog-1", Command("aws logs 1")),
-    "heal-12": Log("/of/ours/HealLog", Command("aws logs 12")),
-}
-
-
-@pytest.mark.parametrize(("remedy", "typed"), KNOWN["typed"])
-def test_what_there_is_to_type(remedy: str, typed: str) -> None:
-    assert "".join(Check("a", FAIL, "it fails", remedy).commands(LOGS)) == typed
-    command = Command("aws sqs x --queue-url heal-1")
-    assert [*Check("a", FAIL, "it fails", command).commands(LOGS)] == [command]
-
-
 def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
     command = Command.aws("eu-west-1", "logs", "tag-x", "--name", "a b;$(c)")
     assert command == "aws logs tag-x --region eu-west-1 --name 'a b;$(c)'"

@@ -180,20 +180,23 @@ def test_what_only_a_scan_finds_is_said_to_be_found_by_it(printed: Callable[...,
 
 
 @pytest.mark.parametrize(
-    ("check", "typed"),
+    ("remedy", "typed"),
     [
-        (Check("queue a", Status.FAIL, "1 message(s)", READ), READ),
-        (Check("queue a", Status.FAIL, "it fails", "see the log of heal-1"), LOG),
-        # Somebody's text; nothing to do; more than a line; no Lambda of ours.
-        (Check("function a", Status.FAIL, "it is Failed", f"aws sqs purge-queue {URL}"), None),
-        (Check("queue a", Status.OK, "0 message(s)", READ), None),
-        (Check("queue a", Status.FAIL, "1 message(s)", Command(f"{READ}\nrm -r .")), None),
-        (Check("heartbeat", Status.FAIL, "none", "see the log of heal-12"), None),
+        (READ, READ),
+        ("see the log of heal-1", LOG),
+        ("the log Mendq-a, then deploy", LOG),
+        # Somebody's text; more than a line; no Lambda and no log of ours.
+        (f"aws sqs purge-queue {URL}", None),
+        (Command(f"{READ}\nrm -r ."), None),
+        ("see the log of heal-12", None),
+        ("the log Mendq-a/more", None),
     ],
 )
 def test_a_command_of_ours_and_nothing_else_can_be_copied_from_80_columns(
-    printed: Callable[..., str], check: Check, typed: str | None
+    printed: Callable[..., str], remedy: str, typed: str | None
 ) -> None:
-    lines = printed(check).partition("What the trails")[0].splitlines()
+    fine = Check("queue b", Status.OK, "0 message(s)", READ)
+    shown = printed(Check("queue a", Status.FAIL, "it fails", remedy), fine)
+    lines = shown.partition("What the trails")[0].splitlines()
     copied = [shlex.split(each) for each in lines if each.startswith("  aws ") or URL in each]
     assert copied == ([] if typed is None else [shlex.split(typed)])
