@@ -10,7 +10,16 @@ from docs.tables import code, table
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, Line, with_and_without_dashboard
 from mendq.cli.cost.view import dollars
-from mendq.model.prices import DASHBOARD_MONTH, EVERY, NOTED_ON, REGION
+from mendq.model.prices import DASHBOARD_MONTH, DATA_EVENT, EVERY, NOTED_ON, OPT_IN_EVENT, REGION
+
+_WATCHED = f"""
+## A million calls watched
+
+CloudTrail takes **${DATA_EVENT.of(1e6):.2f}**, again for every other trail that logs them; their
+files cost a cent for three months. EventBridge takes nothing for what AWS's services send; if your
+bill counts data events as opted into, {OPT_IN_EVENT.words}. Only calls that fail go on to Mendq: a
+million of *failed* ones costs about two dollars besides, for the intake queue, heal and the case
+store."""
 
 
 def idle_stack(stack: Deployed | None = None) -> str:
@@ -47,9 +56,7 @@ def _parts(stack: Deployed) -> Iterator[str]:
     by_reason = sorted(bill.free(stack).items(), key=lambda each: each[1])
     for reason, types in groupby(by_reason, key=lambda each: each[1]):
         yield f"- {code(name for name, _ in types)}: {reason}"
-    yield f"\n## A million calls watched\n\n{_bill(bill.watched())}"
-    yield "\nOnly calls that fail go on to Mendq. A million of *failed* ones costs besides:\n"
-    yield _bill(bill.failed())
+    yield _WATCHED
     yield f"\n## The prices\n\nOf {REGION}, noted {NOTED_ON}.\n"
     rows = (
         (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")

@@ -23,7 +23,7 @@ settings.register_profile(
 settings.load_profile("mendq")
 
 _SLOW_TO_START = re.compile(
-    r"local_account|test_tour|analytics|infra/test_(app|cdk_cli|emr)|browser"
+    r"local_account|analytics|infra/test_(app|cdk_cli|emr)|browser"
 )
 
 _ROOT = Path(__file__).parents[1]

@@ -93,8 +93,7 @@ class Account:
     @cached_property
     def outputs(self) -> Mapping[str, str]:
         """What the stack calls its parts; Stopped where there is no such stack."""
-        found = self._described.get("Outputs", [])
-        return {each["OutputKey"]: each["OutputValue"] for each in found}
+        return {e["OutputKey"]: e["OutputValue"] for e in self._described.get("Outputs", [])}
 
     @property
     def created_at(self) -> datetime:

@@ -29,7 +29,6 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.notifications.text import plain, visible
 
 _MOST_LINE = 600
-_STDOUT, _STDERR = 1, 2
 _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
 # A label, its style, and what it says.
 Line = tuple[str, str, str]
@@ -105,20 +104,6 @@ class Output:
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         with suppress(OSError):  # where standard output works
             self.document(stopped.document())
-
-    @contextmanager
-    def alone_on_stdout(self) -> Iterator[None]:
-        """While another program starts: with --json what it prints goes to standard error."""
-        if not self.as_json:
-            yield
-            return
-        retained = os.dup(_STDOUT)
-        try:
-            os.dup2(_STDERR, _STDOUT)
-            yield
-        finally:
-            os.dup2(retained, _STDOUT)
-            os.close(retained)
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:

@@ -1,7 +1,4 @@
-"""What each command asks of AWS, in IAM's words: what whoever runs it has to be allowed.
-
-`sts:GetCallerIdentity` is left out: everybody may ask who they are.
-"""
+"""The two policies for people, out of what each command's file says that it asks."""
 
 from __future__ import annotations
 
@@ -9,97 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-EVERYBODYS = frozenset({"sts:GetCallerIdentity"})
-STACK = frozenset({"cloudformation:DescribeStacks"})
-CASE_STORE = STACK | {"dynamodb:GetItem"}
-CASES = CASE_STORE | {"dynamodb:Query"}
-EVERY_CASE = CASES | {"dynamodb:Scan"}
-SETTINGS = STACK | {"lambda:GetFunctionConfiguration"}
-MANAGED = SETTINGS | {"tag:GetResources", "sqs:ListQueues"}
-QUEUE = frozenset({"sqs:GetQueueAttributes"})
-SHOWN = EVERY_CASE | SETTINGS | QUEUE
+from mendq.cli.commands import INVOKE, Rights, declared
 
-TRAILS = frozenset(
-    {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
-)
-
-FROZEN = SETTINGS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
-INVOKE = "lambda:InvokeFunction"
-DLQ = frozenset({"sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks"})
-TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
-DROPPING = TAKING | {"sqs:DeleteMessage"}
-RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}
-
-DRILLING = frozenset(f"sqs:{each}Queue" for each in ("Create", "Delete", "Tag")) | frozenset(
-    {"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage", "sqs:SendMessage"}
-)
-
-CLAIM = "dynamodb:UpdateItem"
-
-LOOKING: Mapping[str, frozenset[str]] = {
-    "doctor": frozenset().union(CASES, MANAGED, TRAILS, QUEUE, FROZEN)
-    | {
-        "cloudformation:ListStackResources",
-        "cloudwatch:DescribeAlarms",
-        "cloudwatch:GetMetricStatistics",
-        "events:DescribeRule",
-        "iam:GetRole",
-        "lambda:GetEventSourceMapping",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "scheduler:GetSchedule",
-        "sns:ListSubscriptionsByTopic",
-    },
-    "cases": EVERY_CASE,
-    "show": SHOWN,
-    "export": MANAGED | QUEUE,
-    "scan": frozenset().union(MANAGED, QUEUE, CASES, FROZEN, DLQ)
-    | {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"},
-    "report": STACK | {"s3:GetObject", "s3:ListBucket"},
-    "cost": MANAGED | TRAILS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
-    "resources": frozenset(
-        {
-            "cloudformation:DescribeStackEvents",
-            "cloudformation:ListStackResources",
-            "cloudformation:ListStacks",
-            "dynamodb:DescribeTable",
-            "s3:ListAllMyBuckets",
-            "s3:ListBucket",
-        }
-    ),
-    "policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"},
-    "quarantine list": MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"},
-}
-
-STEERING: Mapping[str, frozenset[str]] = {
-    "approve": SHOWN | {INVOKE},
-    "decline": SHOWN | {INVOKE},
-    "close": SHOWN | {INVOKE},
-    "rollback": EVERY_CASE | QUEUE | {INVOKE},
-    "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
-    "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
-    "drill": CASES | SETTINGS | TRAILS | QUEUE | {INVOKE} | DRILLING,
-    "freeze": STACK | {"dynamodb:PutItem"},
-    "thaw": CASE_STORE | {"dynamodb:DeleteItem"},
-}
-
-# With messages in hand: on which queues, docs/redrive.md says.
-MESSAGES: Mapping[str, frozenset[str]] = {
-    "redrive": CASE_STORE | RETURNING | DLQ | {CLAIM},
-    "quarantine peek": CASE_STORE | TAKING,
-    "quarantine return": CASE_STORE | RETURNING | {CLAIM},
-    "quarantine drop": CASE_STORE | DROPPING,
-}
-
+LOOKING: Rights = {name: of for each in declared() for name, of in each.looking.items()}
+STEERING: Rights = {name: of for each in declared() for name, of in each.steering.items()}
+MESSAGES: Rights = {name: of for each in declared() for name, of in each.messages.items()}
 # These ask AWS nothing.
-OFFLINE: Mapping[str, frozenset[str]] = {"explain": frozenset(), "lint": frozenset()}
+OFFLINE: Rights = {name: of for each in declared() for name, of in each.offline.items()}
 RIGHTS = {**LOOKING, **STEERING, **MESSAGES, **OFFLINE}
 _HERE = "REGION:ACCOUNT"
 _TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
 
-# What is named here is Mendq's own; every other action is about queues and functions of yours,
-# or knows no resource.
-_OF: Mapping[str, tuple[str, ...]] = {
+# What is named here, or by a command's own file, is Mendq's; every other action is about queues
+# and functions of yours, or knows no resource.
+_RULES: Mapping[str, tuple[str, ...]] = {
     "cloudformation:ListStacks": ("*",),
     "cloudformation:": (f"arn:aws:cloudformation:{_HERE}:stack/Mendq/*",),
     "dynamodb:Query": (_TABLE, f"{_TABLE}/index/*"),
@@ -113,9 +33,8 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "s3:ListBucket": ("arn:aws:s3:::mendq-*",),
     "scheduler:": (f"arn:aws:scheduler:{_HERE}:schedule/*/Mendq-*",),
     "sns:": (f"arn:aws:sns:{_HERE}:Mendq-*",),
-    **dict.fromkeys(sorted(DRILLING), (f"arn:aws:sqs:{_HERE}:mendq-drill-*",)),
 }
-
+_OF = {**_RULES, **{name: of for each in declared() for name, of in each.on.items()}}
 _READS = frozenset().union(*LOOKING.values())
 
 

@@ -34,7 +34,7 @@ from mendq.heal.repeats import spoken_for
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Consent
 from mendq.model.settings import ScanSettings
-from mendq.scan.reader import Paces, ScanReader, open_about
+from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.store import ScanStore, Stretch
 
@@ -65,16 +65,7 @@ class ScanContext(StoreContext):
 
     @property
     def reader(self) -> ScanReader:
-        return ScanReader(
-            self.clients,
-            self.now,
-            self.settings.timing,
-            open_about(self.open_cases.by_due),
-            noted_moves=lambda: self.moves_by_name.into(self.now),
-            newest_about=self.open_cases.newest_about,
-            consent=self.consent,
-            paces=self.paces,
-        )
+        return reader_in(self, self.consent, self.paces)
 
     @property
     def allowance(self) -> Allowance:

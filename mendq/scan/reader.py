@@ -15,8 +15,9 @@ from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts import FactsReader, function_names
-from mendq.cases.table import OpenCase
+from mendq.cases.context import StoreContext
 from mendq.model.facts import Facts, Need
+from mendq.model.limits import Consent
 from mendq.model.metrics import Measured, Window, metrics_of
 
 Answer = TypeVar("Answer")
@@ -212,14 +213,21 @@ class ScanReader(FactsReader):
         return own + (Need.SOLE_SOURCE in needs)
 
 
-def open_about(
-    list_open: Callable[[], list[OpenCase]],
-) -> Callable[[Iterable[str]], frozenset[str]]:
-    """What cases are open about some queues, from one listing of all."""
+def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:
+    """The reader of one scan, whoever makes it; what is open is listed once."""
     retained = AskedOnce()
 
-    def about(queue_arns: Iterable[str]) -> frozenset[str]:
-        asked, known = frozenset(queue_arns), retained.about("open", list_open)
+    def open_about(queue_arns: Iterable[str]) -> frozenset[str]:
+        asked, known = frozenset(queue_arns), retained.about("open", context.open_cases.by_due)
         return frozenset(each.symptom for each in known if each.queue_arn in asked)
 
-    return about
+    return ScanReader(
+        context.clients,
+        context.now,
+        context.settings.timing,
+        open_about,
+        noted_moves=lambda: context.moves_by_name.into(context.now),
+        newest_about=context.open_cases.newest_about,
+        consent=consent,
+        paces=paces or Paces(),
+    )

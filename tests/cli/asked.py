@@ -11,7 +11,8 @@ from unittest.mock import patch
 
 from botocore.client import BaseClient
 
-from mendq.cli.permissions import EVERYBODYS, RIGHTS
+from mendq.cli.commands import EVERYBODYS
+from mendq.cli.permissions import RIGHTS
 from tests.infra.aws_calls import Sent
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,6 +18,7 @@ from mendq.cli.permissions import RIGHTS
 from mendq.model.settings import HealSettings
 from tests.cli.asked import command_of, noted
 from tests.heal.conftest import Account, moto_account
+from tests.heal.operators import say, undo
 
 OUTPUTS = {
     "CaseTable": "case_store",
@@ -75,6 +76,21 @@ class Operator:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
+    def shown(self, *arguments: str, code: int = 0) -> str:
+        """What people read, on one line."""
+        result = self.mendq(*arguments)
+        assert result.exit_code == code, result.output
+        return " ".join(result.output.split())
+
+    def lambdas_answer(self) -> None:
+        """As those of approve and rollback do."""
+        aws, answers = self.aws, self.account.lambdas
+        answers["RollbackFunction"] = lambda e: undo(aws, e["case_id"], dry_run=e["dry_run"])
+        answers["ApproveFunction"] = lambda e: say(aws, e["decision"], e["case_id"], e["actor"])
+
+    def set_by_a_person(self, seconds: int, queue: str = "orders.fifo") -> None:
+        self.aws.set_visibility(queue, seconds)
+
     def answers(self, output: str, *answers: dict[str, Any]) -> None:
         """What a Lambda answers, one after the other."""
         waiting = list(answers)
@@ -85,17 +101,18 @@ class Operator:
         arn = self.aws.queue(tag="propose", VisibilityTimeout="30")
         self.aws.later(seconds=200)
         self.aws.heal(self.aws.late_deletes(arn, "a", "b", "c"))
-        (case,) = self.aws.transitions()
-        assert case["to"] == "proposed"
-        return str(case["case_id"])
+        return self._only_case(arn, "proposed")
 
     def applied(self, name: str = "orders.fifo") -> str:
         """A queue with a case that was applied; the case's id."""
         arn = self.aws.queue(name, VisibilityTimeout="30")
         self.aws.later(seconds=200)
         self.aws.heal(self.aws.late_deletes(arn, *(f"{name}-{each}" for each in "abc")))
+        return self._only_case(arn, "applied")
+
+    def _only_case(self, arn: str, state: str) -> str:
         (case,) = (each for each in self.aws.transitions() if each["queue_arn"] == arn)
-        assert case["to"] == "applied"
+        assert case["to"] == state
         return str(case["case_id"])
 
 

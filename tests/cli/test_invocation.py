@@ -1,32 +1,37 @@
-"""What goes wrong before anything is asked for: one line, a number, no trace."""
+"""What surrounds the commands: what goes wrong is one line and a number, no trace."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import boto3
 import pytest
 from typer.testing import CliRunner
 
+from mendq.cli import output
 from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.output import confirm, require_answer
+from tests.cli.conftest import Operator
+from tests.heal.restoring import GRANTS
 
-NO_STACK = {"Error": {"Code": "ValidationError", "Message": "Stack with id Other does not exist"}}
-DENIED = {"Error": {"Code": "AccessDenied", "Message": "User: x is\nnot authorized"}}
+EVIL = "not \x1b[2Jallowed \u202eto\x07\nanybody"
 OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
 
 
-def _cloudformation_answers(
-    monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], status: int = 200
-) -> None:
-    session = boto3.Session(region_name="us-east-1")
-    session.events.register(
-        "before-call.cloudformation.DescribeStacks",
-        lambda **_: (SimpleNamespace(status_code=status), answer),  # type: ignore[arg-type]
-    )
-    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Other"))
+def _error(code: str, message: str) -> dict[str, Any]:
+    return {"Error": {"Code": code, "Message": message}}
 
 
 def _one_line(*arguments: str) -> tuple[int, str]:
@@ -36,12 +41,22 @@ def _one_line(*arguments: str) -> tuple[int, str]:
     return result.exit_code, line
 
 
+def _refused_as_json(*arguments: str) -> tuple[int, dict[str, str]]:
+    """The exit and the error of the one document on standard output; people get theirs too."""
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.stderr
+    document = json.loads(result.stdout)
+    assert (list(document), list(document["error"])) == (["error"], ["code", "message"])
+    return result.exit_code, document["error"]
+
+
 @pytest.mark.parametrize(
     ("answer", "status", "wanted", "names"),
     [
-        (NO_STACK, 400, (4, "not_found"), "Other"),
+        (_error("ValidationError", "Stack with id Other"), 400, (4, "not_found"), "Other"),
         (OLDER, 200, (1, "failed"), "CaseTable"),
-        (DENIED, 403, (1, "AccessDenied"), "AWS refused DescribeStacks: AccessDenied: User: x is"),
+        (_error("AccessDenied", "no"), 403, (1, "AccessDenied"), "refused DescribeStacks: AccessD"),
+        (_error("No", EVIL), 403, (1, "No"), "not \\x1b[2Jallowed \\u202eto\\x07 anybody"),
     ],
 )
 def test_what_cloudformation_says_is_one_line_and_a_document(
@@ -51,12 +66,14 @@ def test_what_cloudformation_says_is_one_line_and_a_document(
     wanted: tuple[int, str],
     names: str,
 ) -> None:
-    _cloudformation_answers(monkeypatch, answer, status)
+    session = boto3.Session(region_name="us-east-1")
+    said: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
+    session.events.register("before-call.cloudformation.DescribeStacks", said)
+    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Other"))
     code, line = _one_line("cases")
     code_of_json, error = _refused_as_json("cases")
     assert (code, (code_of_json, error["code"])) == (wanted[0], wanted)
     assert names in line
-    assert names in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -73,16 +90,6 @@ def test_what_names_no_account_is_one_line(
     assert names in line
 
 
-def test_what_a_refusal_quotes_does_nothing_to_the_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    denied = {"Error": {"Code": "AccessDenied", "Message": "not \x1b[2Jallowed \u202eto\x07"}}
-    _cloudformation_answers(monkeypatch, denied, 403)
-    code, line = _one_line("cases")
-    assert code == 1
-    assert line.endswith("not \\x1b[2Jallowed \\u202eto\\x07")
-
-
 def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
@@ -90,39 +97,16 @@ def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyP
     assert Account.of(None, "eu-central-1", "Mendq").region == "eu-central-1"
 
 
-def _refused_as_json(*arguments: str) -> tuple[int, dict[str, str]]:
-    """The exit and the error of the one document on standard output; people get theirs too."""
-    result = CliRunner().invoke(app, [*arguments, "--json"])
-    assert result.stderr
-    document = json.loads(result.stdout)
-    assert list(document) == ["error"]
-    assert list(document["error"]) == ["code", "message"]
-    return result.exit_code, document["error"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("show",), "CASE"),
-        (("cases", "--nonsense"), "--nonsense"),
-        (("nonsense",), "nonsense"),
-        (("--nonsense",), "--nonsense"),
-        (("drill", "--minutes", "soon"), "--minutes"),
-        (("quarantine", "nonsense"), "nonsense"),
-        (("quarantine", "peek"), "QUEUE"),
-        (("quarantine", "peek", "orders", "--limit", "few"), "--limit"),
-        (("quarantine", "--nonsense"), "--nonsense"),
-        (("policy", "show"), "QUEUE"),
-        (("explain", "/nonexistent/record.json"), "/nonexistent/record.json"),
-    ],
-)
-def test_arguments_that_cannot_be_read_are_a_document_with_json(
-    arguments: tuple[str, ...], named: str
-) -> None:
-    code, error = _refused_as_json(*arguments)
-    wanted = (4, "not_found") if arguments[0] == "explain" else (2, "usage")
-    assert (code, error["code"]) == wanted
-    assert named in error["message"]
+def test_what_is_no_request_is_a_document_with_json_and_changes_nothing(operator: Operator) -> None:
+    operator.aws.later(hours=-1)
+    operator.aws.queue("orders", Policy=GRANTS)
+    operator.aws.later(hours=1)
+    for typed, code, named in json.loads(Path(__file__).with_name("usage.json").read_text()):
+        error = operator.json(*typed.split(), code=code)["error"]
+        assert error["code"] == {2: "usage", 4: "not_found"}[code], typed
+        assert named in error["message"], typed
+    assert operator.account.invoked == []
+    assert operator.aws.case_store_items() == {}
 
 
 def test_behind_two_dashes_json_is_an_argument() -> None:
@@ -130,10 +114,132 @@ def test_behind_two_dashes_json_is_an_argument() -> None:
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_whole(command: str) -> None:
+def test_help_is_whole() -> None:
     """A first sentence that the list of commands cuts is too long."""
-    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
     listed = CliRunner().invoke(app, ["--help"]).stdout
-    (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
-    assert not line.endswith("...")
+    for command in COMMANDS:
+        (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
+        assert not line.endswith("...")
+        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+# Where it writes: as a process of its own, with the shell's redirection behind it.
+
+NOWHERE = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_REGION": "us-east-1",
+    "AWS_MAX_ATTEMPTS": "1",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+}
+
+
+def _mendq(typed: str, redirected: str = "", **environment: str) -> Any:
+    command = f'exec "$0" -W ignore -m mendq.cli {typed} {redirected}'
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=Path(__file__).resolve().parents[2],
+        env={**os.environ, **NOWHERE, **environment},
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal() -> None:
+    (line,) = _mendq("show a-case").stderr.splitlines()
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}
+    drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", _mendq("show a-case", **terminal).stderr)
+    shown = drawn[drawn.index("mendq: ") :]
+    assert len(shown.splitlines()) > 1
+    assert all(len(each.rstrip()) <= 40 for each in shown.splitlines())
+    assert " ".join(shown.split()) == line
+
+
+def test_an_endpoint_that_is_no_url() -> None:
+    ended = _mendq("cases --json", AWS_ENDPOINT_URL="http://[::1")
+    assert ended.returncode == 2
+    assert json.loads(ended.stdout)["error"]["code"] == "usage"
+    (line,) = ended.stderr.splitlines()
+    assert "AWS_ENDPOINT_URL" in line
+
+
+@pytest.mark.parametrize(
+    ("typed", "redirected", "unbuffered"),
+    [
+        ("explain -", ">&-", ""),
+        ("explain - --json", "> /dev/full", ""),
+        ("explain - --json", "> /dev/full", "1"),
+        ("--help", "> /dev/full", "1"),
+    ],
+)
+def test_where_nothing_can_be_written_one_line_says_so(
+    typed: str, redirected: str, unbuffered: str
+) -> None:
+    ended = _mendq(typed, redirected, PYTHONUNBUFFERED=unbuffered)
+    assert ended.returncode == 1
+    assert ended.stderr.count("mendq: ") == 1
+    assert ended.stderr.splitlines()[-1].startswith("mendq: standard output ")
+
+
+def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
+    ended = _mendq("cases --json --stack ''", "> /dev/full", PYTHONUNBUFFERED="1")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+    assert _mendq("--help", "| true").stderr == "", "who stops reading is said nothing"
+
+
+# Whom it asks.
+
+
+class Terminal(io.StringIO):
+    """Somebody sits there, and types what it was made with."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Interrupted(Terminal):
+    """Ctrl-C at the question."""
+
+    def readline(self, *_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "sitting", [lambda: Terminal("n\n"), lambda: Terminal("\n"), lambda: Terminal(""), Interrupted]
+)
+def test_everything_but_yes_is_not_confirmed(
+    monkeypatch: pytest.MonkeyPatch, sitting: Callable[[], Terminal]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    confirm("Do it?", yes=False)
+    monkeypatch.setattr(sys, "stdin", sitting())
+    with pytest.raises(Stopped, match="nothing was changed") as stopped:
+        confirm("Do it?", yes=False)
+    assert stopped.value.code is Exit.USAGE
+
+
+def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = pty.openpty()
+    asked = output._answered_yes
+
+    def typed_now(question: str) -> bool:
+        os.write(keyboard, b"n\n")
+        return asked(question)
+
+    monkeypatch.setattr(output, "_answered_yes", typed_now)
+    with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(keyboard, b"y\n")
+        with pytest.raises(Stopped, match="nothing was changed"):
+            confirm("Do it?", yes=False)
+
+
+def test_where_nobody_can_be_asked_it_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with pytest.raises(Stopped, match="--yes confirms") as stopped:
+        require_answer(yes=False)
+    assert stopped.value.code is Exit.USAGE
+    require_answer(yes=True)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from mendq.model.case import State
 from mendq.model.queue import Redrive
 from mendq.model.steps import SetMessageRetention
 from tests.cli.conftest import Operator
-from tests.heal.operators import undo
 from tests.redrive.world import LONGEST, Redriving
 
 
@@ -21,16 +17,8 @@ def world(operator: Operator) -> Redriving:
     source = operator.aws.queue("orders", RedrivePolicy=Redrive(dlq, 3).text)
     made = Redriving(operator.aws, source, dlq)
     made.listen()
-
-    def rollback(event: Mapping[str, Any]) -> dict[str, Any]:
-        return undo(operator.aws, event["case_id"], dry_run=event["dry_run"])
-
-    operator.account.lambdas["RollbackFunction"] = rollback
+    operator.lambdas_answer()
     return made
-
-
-def _said(output: str) -> str:
-    return " ".join(output.split())
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
@@ -39,11 +27,10 @@ def test_one_that_is_over_is_shown_without_any_undo(
 ) -> None:
     case = world.case(State.APPLIED, state)
     assert operator.json("show", case.case_id)["undo"] == []
-    said = _said(operator.mendq("show", case.case_id).stdout)
+    said = operator.shown("show", case.case_id)
     assert "nothing goes on: what went back stays there" in said
-    assert "rollback" not in said
-    assert "set-queue-attributes" not in said
-    assert "delete-queue" not in said
+    for word in ("rollback", "set-queue-attributes", "delete-queue"):
+        assert word not in said
 
 
 def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_mover(
@@ -62,14 +49,12 @@ def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_mover(
 
 def test_it_is_stopped_once_a_person_said_so(operator: Operator, world: Redriving) -> None:
     case = world.case(State.APPLIED)
-    preview = operator.mendq("rollback", case.case_id, "--dry-run")
-    assert preview.exit_code == 0
-    assert "stopped: the rest is held, and what went back stays there" in _said(preview.stdout)
+    preview = operator.shown("rollback", case.case_id, "--dry-run")
+    assert "stopped: the rest is held, and what went back stays there" in preview
     assert world.asked == []
-    done = operator.mendq("rollback", case.case_id, "--yes")
-    assert done.exit_code == 0
+    operator.shown("rollback", case.case_id, "--yes")
     assert [each["cancel"] for each in world.asked] == [True]
     assert world.newest().state is State.ROLLED_BACK
-    again = operator.mendq("rollback", case.case_id, "--yes")
-    assert "Rolled back already" in again.stdout
-    assert "somebody else" not in again.stdout
+    again = operator.shown("rollback", case.case_id, "--yes")
+    assert "Rolled back already" in again
+    assert "somebody else" not in again

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 from botocore import xform_name
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mendq.cli.__main__ import COMMANDS, app
+from mendq.cli import commands
+from mendq.cli.__main__ import app
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, RIGHTS, STEERING, look, steer
 from tests.cli.asked import ROOT
 from tests.infra.named_calls import behind, words_of
@@ -27,22 +29,32 @@ _CALLED = {
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
 }
-_GROUPS = {"policy": "mendq.cli.decide.policy", "quarantine": "mendq.cli.redrive.quarantine"}
 _READS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
-def _commands() -> Iterator[str]:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    for name, command in group.commands.items():
-        within = command.commands if isinstance(command, TyperGroup) else ()
-        yield from (f"{name} {each}" for each in within) if within else (name,)
+def test_each_command_says_what_it_asks_once() -> None:
+    typed = set()
+    for name, command in cast("TyperGroup", get_command(app)).commands.items():
+        within = command.commands if isinstance(command, TyperGroup) else [""]
+        typed |= {f"{name} {each}".strip() for each in within}
+    assert set(RIGHTS) == typed
+    assert sum(map(len, (LOOKING, STEERING, MESSAGES, OFFLINE))) == len(RIGHTS)
 
 
-def test_each_command_says_what_it_asks() -> None:
-    assert set(RIGHTS) == set(_commands())
-    parts = (LOOKING, STEERING, MESSAGES, OFFLINE)
-    assert sum(map(len, parts)) == len(RIGHTS)
+def test_a_new_command_needs_its_own_file_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "undo").mkdir()
+    (tmp_path / "undo" / "unsay.py").write_text(
+        "from mendq.cli.commands import Commands\n"
+        "COMMANDS = Commands(9, steering={'unsay': frozenset({'sqs:UntagQueue'})})\n"
+        "def unsay() -> None: ...\n"
+    )
+    package = importlib.import_module("mendq.cli.undo")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "undo")])
+    monkeypatch.setattr(commands, "__file__", str(tmp_path / "commands.py"))
+    ((panel, module, declared),) = commands.files()
+    assert (panel, module, declared.names) == ("undo", "mendq.cli.undo.unsay", ("unsay",))
 
 
 @pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])
@@ -55,8 +67,9 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 
 @cache
 def _words_behind(command: str) -> frozenset[str]:
-    run = COMMANDS.get(command)
-    module = run.__module__ if run else _GROUPS[command.partition(" ")[0]]
+    (module,) = (
+        each for _, each, file in commands.files() if command.split(maxsplit=1)[0] in file.names
+    )
     return frozenset(
         word
         for nodes in behind(ROOT / Path(*module.split(".")).with_suffix(".py")).values()

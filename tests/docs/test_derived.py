@@ -9,9 +9,10 @@ import pytest
 
 from docs import costs, derive, tables
 from mendq.catalogue import CATALOGUE
+from mendq.cli.commands import CASE_STORE
 from mendq.cli.cost.bill import Deployed
 from mendq.cli.cost.calls import NO_RECEIVES, hidden_by
-from mendq.cli.permissions import CASE_STORE, MESSAGES, RIGHTS, look, steer
+from mendq.cli.permissions import MESSAGES, RIGHTS, look, steer
 from mendq.model import lifecycle
 from mendq.model.case import FINAL, State
 from mendq.model.lifecycle import MANUAL_TRANSITIONS, may_transition

@@ -18,8 +18,8 @@ from local_account.process import LocalAccount
 from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT
-from tests.cli.test_tour import Shell
 from tests.local_account.queues import Queue, eventually, new_queue
+from tests.local_account.test_tour import Shell
 
 pytestmark = pytest.mark.account
 HIDDEN_SECONDS = "600"

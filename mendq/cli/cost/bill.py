@@ -20,7 +20,6 @@ from mendq.notifications.text import counted
 
 MONTH_DAYS = 30
 MONTH_HOURS = 24 * MONTH_DAYS
-MILLION = 1_000_000
 DASHBOARD = "dashboard"
 SECONDS_OF_A_RUN, LOG_BYTES_OF_A_RUN = 1, 2_000
 READS_OF_A_RUN, WRITES_OF_A_RUN, TABLE_GB = 10, 2, 0.1
@@ -28,8 +27,6 @@ SECONDS_OF_A_NIGHTLY_RUN = 120
 BUCKETS_GB, TRAIL_FILES = 1, MONTH_HOURS * (12 + 1)
 # Lambda asks an idle queue by that many calls at once, each of which waits 20 s.
 POLLERS = 5
-RECORD_BYTES, COMPRESSION, RETAINED_MONTHS = 1_500, 10, 3
-EVENTS_OF_A_RUN, GB_SECONDS_OF_A_RUN = 10, 0.5
 _MINUTES = {"minute": 1, "hour": 60, "day": 1_440}
 
 
@@ -198,25 +195,28 @@ def _is_fast(alarm: Mapping[str, Any]) -> bool:
     return any(each.get("Period", 60) < 60 for each in (alarm, *measured))
 
 
+def _counted(stack: Deployed, kind: str, price: Price, what: str, because: str) -> Line:
+    """Of which each costs the same."""
+    number = len(stack.all(kind))
+    return Line(what, f"{number}", because, {price: number})
+
+
 def _composites(stack: Deployed) -> Line:
-    every = stack.all("AWS::CloudWatch::CompositeAlarm")
-    single = stack.all("AWS::CloudWatch::Alarm")
+    kind = "AWS::CloudWatch::CompositeAlarm"
+    every, single = stack.all(kind), stack.all("AWS::CloudWatch::Alarm")
     paging, alone = (sum("AlarmActions" in each for each in some) for some in (every, single))
     because = f"{paging} of them page people; {counted(alone, 'alarm')} page by themselves"
-    billed = {prices.COMPOSITE_MONTH: len(every)}
-    return Line("composite alarms", f"{len(every)}", because, billed)
+    return _counted(stack, kind, prices.COMPOSITE_MONTH, "composite alarms", because)
 
 
 def _dashboards(stack: Deployed) -> Line:
-    number = len(stack.all("AWS::CloudWatch::Dashboard"))
-    billed = {prices.DASHBOARD_MONTH: number}
-    return Line(DASHBOARD, f"{number}", "nothing while the payer has no three others", billed)
+    because = "nothing while the payer has no three others"
+    return _counted(stack, "AWS::CloudWatch::Dashboard", prices.DASHBOARD_MONTH, DASHBOARD, because)
 
 
 def _keys(stack: Deployed) -> Line:
-    number = len(stack.all("AWS::KMS::Key"))
     because = "a dollar more after its first yearly rotation, and another after its second"
-    return Line("KMS key", f"{number}", because, {prices.KEY_MONTH: number})
+    return _counted(stack, "AWS::KMS::Key", prices.KEY_MONTH, "KMS key", because)
 
 
 def _buckets(stack: Deployed) -> Line:
@@ -312,38 +312,6 @@ FREE: Mapping[str, str] = {
     "AWS::SNS::Topic": "billed by the message: nothing is told while nothing fails",
     "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
 }
-
-
-def watched() -> list[Line]:
-    """A million calls, whatever they answer: CloudTrail cannot leave out those that succeed."""
-    gb = MILLION * RECORD_BYTES / COMPRESSION / 1e9
-    again = "again for every other trail that logs them"
-    opted = f"if your bill counts data events as opted into, {prices.OPT_IN_EVENT.words}"
-    free = f"what AWS's services send is free; {opted}"
-    quantity = f"{gb:.2f} GB for {RETAINED_MONTHS} months"
-    record = f"{RECORD_BYTES:,} bytes a record, compressed {COMPRESSION} : 1"
-    return [
-        Line("CloudTrail", f"{MILLION:,} data events", again, {prices.DATA_EVENT: MILLION}),
-        Line("EventBridge", "only what fails goes on", free),
-        Line("the trail's files", quantity, record, {prices.S3_GB_MONTH: gb * RETAINED_MONTHS}),
-    ]
-
-
-def failed() -> list[Line]:
-    """What a million failed calls cost on top, though most of them come in bursts."""
-    runs = MILLION / EVENTS_OF_A_RUN
-    calls = MILLION + 2 * runs
-    sent = f"one send each; received and deleted by {EVENTS_OF_A_RUN}"
-    run = f"{EVENTS_OF_A_RUN} events and {GB_SECONDS_OF_A_RUN} GB-seconds a run"
-    ran = {prices.LAMBDA_REQUEST: runs, prices.LAMBDA_GB_SECOND: runs * GB_SECONDS_OF_A_RUN}
-    both = f"{MILLION:,} writes and {MILLION:,} reads"
-    evidence = "evidence is counted once for each until a case opens"
-    units = {prices.WRITE_UNIT: MILLION, prices.READ_UNIT: MILLION}
-    return [
-        Line("the intake queue", f"{calls:,.0f} calls", sent, {prices.SQS_REQUEST: calls}),
-        Line("heal", f"{runs:,.0f} runs", run, ran),
-        Line("the case store", both, evidence, units),
-    ]
 
 
 # The metrics that come of every run, by the handler that the clock starts: what it sends even where

@@ -1,16 +1,13 @@
-"""How often queues are called, what logging which calls costs and shows, and what to watch.
+"""How often queues are called, and what logging which calls costs and shows.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import takewhile
-from operator import methodcaller
 from typing import Any
 
 from mendq.aws.clients import Clients
@@ -22,9 +19,6 @@ from mendq.model.queue import parts_of
 WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
 _QUERIES_PER_CALL = 500
-# A selector holds so many values, over all of a trail.
-# https://docs.aws.amazon.com/awscloudtrail/latest/userguide/WhatIsCloudTrail-Limits.html
-MOST_PREFIXES = 400
 EMPTY_RECEIVES = "NumberOfEmptyReceives"
 # A message is at most one call to send, one to receive, one to delete; a batch is fewer.
 METRICS: Mapping[str, frozenset[str]] = {
@@ -58,15 +52,19 @@ class Calls:
         calls = self.a_week(event_names)
         return None if calls is None else DATA_EVENT.of(a_month(calls))
 
+    @property
+    def empty_share_of_receives(self) -> float | None:
+        received = self.a_week(RECEIVES)
+        return self.of_the_week.get(EMPTY_RECEIVES, 0) / received if received else None
+
     def document(self) -> dict[str, Any]:
         """By call what a month of logging it costs; a batch is counted as its messages."""
-        names, received = ("SendMessage", "ReceiveMessage", "DeleteMessage"), self.a_week(RECEIVES)
-        empty = self.of_the_week.get(EMPTY_RECEIVES, 0)
+        names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
         return {
             "queue_arn": self.queue_arn,
             "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
             "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
-            "empty_share_of_receives": rounded(empty / received, 4) if received else None,
+            "empty_share_of_receives": rounded(self.empty_share_of_receives, 4),
         }
 
 
@@ -148,9 +146,6 @@ class Shown:
                 (shown.blind if each.blind else worst).append(each.symptom)
         return shown
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
     selector: Selector = {
@@ -193,52 +188,3 @@ def dollars_now(trails: Sequence[Trail], calls: Mapping[str, Calls]) -> float:
         for trail in trails
         for arn, each in calls.items()
     )
-
-
-@dataclass(frozen=True)
-class Watching:
-    """What to watch: the choice, the queues, and what was left out, the dearest first."""
-
-    choice: Choice
-    queue_arns: tuple[str, ...]
-    left_out: tuple[str, ...]
-    dollars: float
-
-    def document(self) -> dict[str, Any]:
-        trail = {"queueArnPrefixes": list(self.queue_arns), "eventNames": self.choice.setting}
-        return {
-            "choice": self.choice.name,
-            "dollars_per_month": round(self.dollars, 2),
-            "trail": trail,
-            "left_out": list(self.left_out),
-        }
-
-
-def within(budget_dollars: float, calls: Mapping[str, Calls]) -> Watching:
-    """Rather fewer calls of every queue than every call of fewer queues.
-
-    Where even deletes and visibility timeouts of all are too dear, those of the cheapest queues:
-    names go to queues that were used, and to the idle only where some are left.
-    """
-    for choice in (ALL_CALLS, NO_RECEIVES, VISIBILITY):
-        dollars = choice.dollars(calls.values())
-        if dollars <= budget_dollars and len(calls) <= MOST_PREFIXES:
-            return Watching(choice, tuple(sorted(calls)), (), dollars)
-    price = {arn: VISIBILITY.dollars([each]) for arn, each in calls.items()}
-    by_name = sorted(calls)
-    named, covered, dollars = list[str](), set[str](), 0.0
-    idle = {arn for arn, each in calls.items() if not any(each.of_the_week.values())}
-    for arn in sorted(calls, key=lambda each: (each in idle, price[each], each)):
-        if len(named) == MOST_PREFIXES:
-            break
-        # What stands in queueArnPrefixes takes in whoever's name begins with it.
-        following = (by_name[n] for n in range(bisect_left(by_name, arn), len(by_name)))
-        beginning = takewhile(methodcaller("startswith", arn), following)
-        new = {each for each in beginning if each not in covered}
-        more = sum(price[each] for each in new)
-        if new and dollars + more <= budget_dollars:
-            named.append(arn)
-            covered |= new
-            dollars += more
-    left_out = sorted(calls.keys() - covered, key=lambda each: (-price[each], each))
-    return Watching(VISIBILITY, tuple(sorted(named)), tuple(left_out), dollars)

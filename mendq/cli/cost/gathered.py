@@ -50,9 +50,8 @@ class Gathered:
             "the queues": self._queues,
             "the calls of the queues": self._calls,
         }
-        for what, ask in reader.items():
-            unknown = [each for each in guarded(what, ask) if each.status is Status.UNKNOWN]
-            self.not_looked_at += unknown
+        checks = (each for what, ask in reader.items() for each in guarded(what, ask))
+        self.not_looked_at += [each for each in checks if each.status is Status.UNKNOWN]
 
     @property
     def stack_dollars(self) -> float | None:

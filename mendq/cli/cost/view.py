@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -16,14 +15,12 @@ from mendq.cli.cost.calls import (
     RECEIVES,
     Calls,
     Shown,
-    Watching,
-    a_month,
     dollars_now,
     hidden_by,
     shown_by,
 )
 from mendq.cli.cost.gathered import Gathered
-from mendq.cli.output import Output, some, table
+from mendq.cli.output import Output, table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain
@@ -33,15 +30,9 @@ _MOST_NAMED = 5
 # Half of the money, and a dollar, or half of the receives: below that nothing is said of them.
 WORTH_SAYING = 0.5
 LEAST_DOLLARS = 1.0
-_COLUMNS = (
-    ("SENT", "NumberOfMessagesSent"),
-    ("RECEIVED", "NumberOfMessagesReceived"),
-    ("EMPTY", EMPTY_RECEIVES),
-    ("DELETED", "NumberOfMessagesDeleted"),
-)
 
 
-def show(out: Output, found: Gathered, watching: Watching | None) -> None:
+def show(out: Output, found: Gathered) -> None:
     if found.stack:
         _show_stack(out, found)
     if found.queue_arns:
@@ -50,8 +41,6 @@ def show(out: Output, found: Gathered, watching: Watching | None) -> None:
         out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
     if found.calls:
         _show_queues(out, found)
-    if watching:
-        _show_watching(out, watching)
     _show_ends(out, found)
 
 
@@ -66,12 +55,9 @@ def _show_stack(out: Output, found: Gathered) -> None:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
     with_one, without = map(dollars, with_and_without_dashboard(found.stack))
     out.say(f"{with_one} with a dashboard, {without} without: the setting `dashboard`", "dim")
-    out.say(
-        f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each "
-        "payer, once for all accounts and regions on one bill; what is assumed: docs/cost.md, or "
-        "--json",
-        "dim",
-    )
+    beyond = f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each"
+    assumed = "once for all accounts and regions on one bill; what is assumed: docs/cost.md"
+    out.say(f"{beyond} payer, {assumed}, or --json", "dim")
 
 
 def _show_choices(out: Output, found: Gathered) -> None:
@@ -112,13 +98,14 @@ def advice(calls: Sequence[Calls]) -> list[str]:
 
 
 def _show_queues(out: Output, found: Gathered) -> None:
-    out.heading("By queue: dollars a month, and calls a month at most")
-    shown = table("EVERY CALL", "NO RECEIVES", *(name for name, _ in _COLUMNS), "QUEUE")
+    out.heading("By queue: dollars a month at most")
+    shown = table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
     for each in by_price[:_MOST_QUEUES]:
         prices = (dollars(each.dollars_a_month(one.event_names)) for one in CHOICES[:2])
-        monthly = (short(each.of_the_week.get(metric)) for _, metric in _COLUMNS)
-        shown.add_row(*prices, *monthly, Text(plain(parts_of(each.queue_arn).name)))
+        share = each.empty_share_of_receives
+        in_vain = "-" if share is None else f"{share:.0%}"
+        shown.add_row(*prices, in_vain, Text(plain(parts_of(each.queue_arn).name)))
     out.show(shown)
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
@@ -131,24 +118,6 @@ def _show_queues(out: Output, found: Gathered) -> None:
         f"on top come calls of which there is no metric: {', '.join(ALL_CALLS.uncounted)}",
     ):
         out.say(line, "dim")
-
-
-def _show_watching(out: Output, watching: Watching) -> None:
-    out.heading("What to watch for that")
-    named = counted(len(watching.queue_arns), "queue")
-    out.say(f"{watching.choice.name} of {named}: {dollars(watching.dollars)}")
-    out.say(f'"eventNames": {json.dumps(watching.choice.setting)}')
-    if watching.queue_arns:
-        out.say(hidden_by(watching.choice, watching.queue_arns).words(), "yellow")
-        out.say(
-            "a name is a prefix: `orders` logs `orders-big` too, counted here only where it is "
-            "managed; mendq cost --all counts every queue",
-            "yellow",
-        )
-    if watching.left_out:
-        names = [parts_of(each).name for each in watching.left_out]
-        out.say(f"left out, the dearest first: {some(names, _MOST_NAMED)}", "yellow")
-    out.say("--json has the setting `trail` whole, to be put into cdk.json", "dim")
 
 
 def _show_ends(out: Output, found: Gathered) -> None:
@@ -170,14 +139,3 @@ def dollars(amount: float | None) -> str:
     if amount is None:
         return "not known"
     return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
-
-
-def short(a_week: float | None) -> str:
-    """A month's calls in three digits."""
-    if a_week is None:
-        return "-"
-    number = a_month(a_week)
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.3g}{unit}"
-    return f"{number:.0f}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mendq.cli.commands import INVOKE, SHOWN, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, summary
@@ -30,6 +31,9 @@ _MEANT = {
 }
 # Where the owner of the write was not heard: follow_up calls it again.
 _OWNER_NOT_HEARD = "owner_unavailable"
+
+
+COMMANDS = Commands(1, steering=dict.fromkeys(("approve", "decline", "close"), SHOWN | {INVOKE}))
 
 
 @with_invocation
@@ -94,10 +98,10 @@ def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
         word = str(answer["error"])
         raise Stopped(f"not done: {answer.get('reason') or word}", code, word)
     said = answer.get("state")
-    if said == State.APPROVED:
+    state = next((each for each in State if each == said), None)
+    if state is State.APPROVED:
         answer = {**answer, "waits": answer.get("code") or _OWNER_NOT_HEARD}
     call.out.document(answer)
-    state = next((each for each in State if each == said), None)
     call.out.heading("Now")
     call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state, "") if state else "")
     call.out.say(f"because {answer.get('reason', '')}", "dim")

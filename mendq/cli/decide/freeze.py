@@ -10,6 +10,7 @@ import typer
 
 from mendq.cases.items import freeze_key
 from mendq.cli.account import Account
+from mendq.cli.commands import CASE_STORE, STACK, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, confirm
@@ -42,15 +43,19 @@ def warn_of_freeze(call: Invocation) -> None:
     try:
         freeze = freeze_of(call.account)
     except Stopped as without:
-        if without.code is not Exit.NOT_FOUND:
-            raise
-        return
+        if without.code is Exit.NOT_FOUND:
+            return
+        raise
     if freeze is not None:
         call.out.say(f"changes are {freeze}. That holds Mendq; this is by your hand", "yellow")
 
 
 NO_REASON = "no reason given"
 MOST_REASON = 500
+
+
+_FREEZE, _THAW = STACK | {"dynamodb:PutItem"}, CASE_STORE | {"dynamodb:DeleteItem"}
+COMMANDS = Commands(3, steering={"freeze": _FREEZE, "thaw": _THAW})
 
 
 @with_invocation

@@ -18,6 +18,7 @@ from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue._restore_policy import is_open_to_everybody
 from mendq.cli.command_group import CommandGroup
+from mendq.cli.commands import CASE_STORE, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Yes, confirm
@@ -32,6 +33,16 @@ from mendq.notifications.configuration import differences
 SETTLES = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
+
+COMMANDS = Commands(
+    2,
+    looking={"policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}},
+    steering={
+        "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
+        "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
+    },
+)
+
 
 policy = typer.Typer(
     name="policy",
@@ -63,7 +74,19 @@ def pin(
     before = pins.look(queue_arn)
     if isinstance(before, UnreadablePin):
         raise Stopped(f"{_not_readable(before)}. {_REMEDY}")
-    _pin(call, pins, _facts(call, queue_arn), roles, before, yes=yes)
+    facts = _facts(call, queue_arn)
+    made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
+    _print_policy(call, made)
+    if before is not None:
+        heading = f"Different from generation {before.generation}"
+        _print_differences(call, heading, _differences(before.policy, made.policy))
+    confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
+    if _identity(_facts(call, queue_arn)) != _identity(facts):
+        raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
+    if not pins.put(made):
+        raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
+    call.out.document(made.document())
+    call.out.say(f"pinned as generation {made.generation}", "green")
 
 
 @policy.command("unpin")
@@ -110,32 +133,6 @@ def _found(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
     return found
 
 
-def _pin(  # noqa: PLR0913 - all that is compared before it is kept
-    call: Invocation,
-    pins: Pins,
-    facts: Facts,
-    automation: tuple[str, ...],
-    before: Pin | None,
-    *,
-    yes: bool,
-) -> None:
-    queue_arn = facts.queue_arn
-    made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, automation)
-    _print_policy(call, made)
-    if before is not None:
-        call.out.heading(f"Different from generation {before.generation}")
-        for line in _differences(before.policy, made.policy) or ("nothing",):
-            call.out.say(line)
-    confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
-    again = _facts(call, queue_arn)
-    if _identity(again) != _identity(facts):
-        raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
-    if not pins.put(made):
-        raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
-    call.out.document(made.document())
-    call.out.say(f"pinned as generation {made.generation}", "green")
-
-
 def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
     now, policy = datetime.now(UTC), facts.attributes.get("Policy", "")
     if not policy:
@@ -165,21 +162,11 @@ def _show(call: Invocation, found: Pin) -> None:
     now = facts.attributes.get("Policy", "")
     stands, differences = now == found.policy, _differences(found.policy, now)
     changed = pinned.changed.who if pinned.changed else None
-    call.out.document(
-        {
-            **found.document(),
-            "stands": stands,
-            "good": pinned.is_good,
-            "doubt": pinned.doubt,
-            "passes": pinned.passes,
-            "different": list(differences),
-            "overwritten_by": changed,
-        }
-    )
+    said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
+    said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
+    call.out.document({**found.document(), **said})
     _print_policy(call, found)
-    call.out.heading("Different now")
-    for line in differences or ("nothing",):
-        call.out.say(line)
+    _print_differences(call, "Different now", differences)
     call.out.heading("Good")
     if pinned.is_good:
         call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
@@ -226,6 +213,12 @@ def _differences(before: str, after: str) -> Sequence[str]:
         return ()
     found = differences({"Policy": before}, {"Policy": after})
     return found or ("the spelling alone; it means the same",)
+
+
+def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> None:
+    call.out.heading(heading)
+    for line in lines or ("nothing",):
+        call.out.say(line)
 
 
 def _print_policy(call: Invocation, shown: Pin) -> None:

@@ -6,17 +6,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import code_of
-from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.heal.approve import DECISIONS
-from mendq.model.case import Case
 from mendq.model.failed_call import canonical
 from mendq.model.limits import DRILL_TAG
 
@@ -111,61 +108,3 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
         yield DrillQueue(client, url)
     finally:
         client.delete_queue(QueueUrl=url)
-
-
-# A person's words that end a case without a change to the queue, the plainest first.
-_ENDING = ("close", "decline")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Something that was waited for, and when it was there."""
-
-    name: str
-    at: datetime
-
-    def document(self, start: datetime) -> dict[str, Any]:
-        seconds = round((self.at - start).total_seconds(), 1)
-        return {"stage": self.name, "at": self.at.isoformat(), "seconds": seconds}
-
-
-@dataclass
-class Ending:
-    """What became of the drill's case; `fault` is empty where it has ended."""
-
-    account: Account
-    case: Case
-    stages: list[Stage] = field(default_factory=list)
-    fault: str = ""
-
-    def run(self, needed_seconds: Callable[[], int]) -> None:
-        """Take the fix back, where one was made, then end the case, where that has not.
-
-        `needed_seconds` reads what stands in the queue.
-        """
-        if self.case.has_written:
-            self._ask("RollbackFunction", dry_run=False)
-            self._stage(f"fix taken back: {needed_seconds()} s")
-        self.case = self._newest()
-        state = self.case.state
-        word = next((each for each in _ENDING if state in DECISIONS[each].out_of), None)
-        if word:
-            self._ask("ApproveFunction", decision=word)
-            self.case = self._newest()
-        if self.case.is_final:
-            self._stage(f"case ended: {self.case.state}")
-        else:
-            because = self.fault or "its change could not be taken back"
-            self.fault = f"{self.case.case_id} stays {self.case.state}: {because}"
-
-    def _ask(self, output: str, **said: object) -> None:
-        event = {"case_id": self.case.case_id, "actor": self.account.identity, **said}
-        answer = self.account.invoke(output, event)
-        self.fault = str(answer.get("reason") or answer["error"]) if "error" in answer else ""
-
-    def _newest(self) -> Case:
-        return self.account.open_cases.transitions(self.case.case_id)[-1]
-
-    def _stage(self, name: str) -> None:
-        if not self.fault:
-            self.stages.append(Stage(name, datetime.now(UTC)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mendq.cli.commands import Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 
@@ -28,6 +29,9 @@ class Form(StrEnum):
     JSON = "json"
     GITHUB = "github"
     SARIF = "sarif"
+
+
+COMMANDS = Commands(1, offline={"lint": frozenset()})
 
 
 @with_invocation

@@ -6,15 +6,15 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Status, guarded
+from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.output import age
 from mendq.model.names import HEARTBEAT, NAMESPACE, OwnMetric
@@ -52,7 +52,7 @@ class Alarms:
         ringing = [each for each in self._ringing() if _tells(each) or _is_about_mendq(each)]
         for each in ringing:
             status, name = self._status(each, ringing), f"alarm {each['AlarmName']}"
-            yield from guarded(name, partial(self._check, each, name, status))
+            yield self._check(each, name, status)
         if not ringing:
             yield Check("alarms", Status.OK, "none rings")
 
@@ -81,29 +81,23 @@ class Alarms:
         is_young = self.now - self.account.created_at < first
         return is_young and any(name in at_first for _, name, _ in _metrics(alarm))
 
-    def _check(self, alarm: Alarm, name: str, status: Status) -> list[Check]:
+    def _check(self, alarm: Alarm, name: str, status: Status) -> Check:
         words = commands.read(alarm.get("AlarmDescription", ""))
         when, command, page = words or ("", "", ANY)
         rung = age(alarm["StateUpdatedTimestamp"], self.now)
         says = f"has rung for {rung}" + (f": {when}" if when else "")
         to_do = f"`{command}`" if words and not _is_about_mendq(alarm) else ""
         remedy = ", then ".join(filter(None, (to_do, self._log(alarm), page)))
-        return [Check(name, status, says, remedy)]
+        return Check(name, status, says, remedy)
 
     def _log(self, alarm: Alarm) -> str:
-        """Of the Lambda behind it, in words; empty where there is none, or it cannot be found.
-
-        What may not be read here takes nothing from the alarm, which rings all the same.
-        """
+        """Of the Lambda behind it, in words; empty where there is none, or it cannot be found."""
         name = ""
-        try:
+        # What may not be read here takes nothing from the alarm, which rings all the same.
+        with suppress(ClientError, BotoCoreError):
             name = next(filter(None, map(self._function, _metrics(alarm))), "")
-            if not name:
-                return ""
-            found = self.account.clients.functions.get_function_configuration(FunctionName=name)
-        except (ClientError, BotoCoreError):
-            return f"the log of {name}" if name else ""
-        return f"the log {found['LoggingConfig']['LogGroup']}"
+        log = self.deployment.logs.get(name)
+        return f"the log {log.group if log else f'of {name}'}" if name else ""
 
     def _function(self, metric: tuple[str, str, Mapping[str, str]]) -> str:
         namespace, name, dimensions = metric
@@ -125,10 +119,9 @@ class Alarms:
 
     def _made_as(self, construct: str) -> str:
         """The physical name of the Lambda of a construct of the stack."""
-        for kind, logical, physical in self.deployment.parts:
-            if kind == "AWS::Lambda::Function" and logical.startswith(f"{construct}Function"):
-                return physical
-        return ""
+        kind, begins = "AWS::Lambda::Function", f"{construct}Function"
+        found = (each for each in self.deployment.parts if each[0] == kind)
+        return next((physical for _, name, physical in found if name.startswith(begins)), "")
 
 
 def _tells(alarm: Alarm) -> list[str]:

@@ -74,6 +74,13 @@ class Check:
             yield from (log.read for name, log in logs.items() if words & {name, log.group})
 
 
+def failing(name: str, fault: str, says: str, remedy: str = "") -> Check:
+    """A check that fails where there is a fault, and else says how it is."""
+    if fault:
+        return Check(name, Status.FAIL, fault, remedy)
+    return Check(name, Status.OK, says)
+
+
 def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
     """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
     try:

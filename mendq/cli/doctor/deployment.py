@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Command, Log, Status, guarded
+from mendq.cli.doctor.check import Check, Command, Log, Status, failing, guarded
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -41,18 +41,17 @@ class Deployment:
     def parts(self) -> list[tuple[str, str, str]]:
         """Type, logical and physical id of each."""
         client: CloudFormationClient = self.account.session.client("cloudformation")
+        pages = client.get_paginator("list_stack_resources").paginate(StackName=self.account.stack)
         return [
             (each["ResourceType"], each["LogicalResourceId"], each["PhysicalResourceId"])
-            for page in client.get_paginator("list_stack_resources").paginate(
-                StackName=self.account.stack
-            )
+            for page in pages
             for each in page["StackResourceSummaries"]
             if each.get("PhysicalResourceId")
         ]
 
     def look(self) -> Iterator[Check]:
         """One check a part."""
-        reader: dict[str, Callable[[str, str], Iterator[Check]]] = {
+        reader: dict[str, Callable[[str, str], Check]] = {
             "AWS::Lambda::Function": self._function,
             "AWS::IAM::Role": self._role,
             "AWS::Events::Rule": self._rule,
@@ -64,67 +63,59 @@ class Deployment:
             for its_kind, logical, physical in self.parts:
                 if its_kind == kind:
                     name = f"{kind.rpartition('::')[2].lower()} {logical}"
-                    yield from guarded(name, partial(look, name, physical))
+                    yield from guarded(name, lambda: [look(name, physical)])  # noqa: B023 - at once
 
-    def _function(self, name: str, physical: str) -> Iterator[Check]:
+    def _function(self, name: str, physical: str) -> Check:
         found = self.account.clients.functions.get_function_configuration(FunctionName=physical)
         if group := found.get("LoggingConfig", {}).get("LogGroup"):
             self.logs[physical] = self._log(group)
         state = found.get("State", "Active")
-        if state in ("Active", "Inactive"):  # idle for weeks: the next call wakes it
-            yield Check(name, Status.OK, f"{physical} is there")
-        else:
-            yield Check(name, Status.FAIL, f"{physical} is {state}", found.get("StateReason", ""))
+        # Inactive: idle for weeks, and the next call wakes it.
+        fault = "" if state in ("Active", "Inactive") else f"{physical} is {state}"
+        return failing(name, fault, f"{physical} is there", found.get("StateReason", ""))
 
-    def _role(self, name: str, physical: str) -> Iterator[Check]:
+    def _role(self, name: str, physical: str) -> Check:
         client: IAMClient = self.account.session.client("iam")
         client.get_role(RoleName=physical)
-        yield Check(name, Status.OK, f"{physical} is there")
+        return Check(name, Status.OK, f"{physical} is there")
 
-    def _rule(self, name: str, physical: str) -> Iterator[Check]:
+    def _rule(self, name: str, physical: str) -> Check:
         client: EventBridgeClient = self.account.session.client("events")
         bus, _, rule = physical.rpartition("|")
         where = {"EventBusName": bus} if bus else {}
-        if client.describe_rule(Name=rule, **where)["State"] == "DISABLED":
-            says = f"{rule} is disabled: no failed call reaches Mendq"
-            named = ("--event-bus-name", bus, "--name", rule) if bus else ("--name", rule)
-            yield Check(name, Status.FAIL, says, self._aws("events", "enable-rule", *named))
-        else:
-            yield Check(name, Status.OK, f"{rule} is enabled")
+        is_off = client.describe_rule(Name=rule, **where)["State"] == "DISABLED"
+        named = (*(("--event-bus-name", bus) if bus else ()), "--name", rule)
+        fault = f"{rule} is disabled: no failed call reaches Mendq" if is_off else ""
+        remedy = self._aws("events", "enable-rule", *named)
+        return failing(name, fault, f"{rule} is enabled", remedy)
 
-    def _schedule(self, name: str, physical: str) -> Iterator[Check]:
+    def _schedule(self, name: str, physical: str) -> Check:
         client: EventBridgeSchedulerClient = self.account.session.client("scheduler")
         found = client.get_schedule(Name=physical.rpartition("/")[2])
         when = found["ScheduleExpression"]
-        if found["State"] == "DISABLED":
-            yield Check(name, Status.FAIL, f"{when} is disabled", "deploy again, or enable it")
-        else:
-            yield Check(name, Status.OK, f"{when} is enabled")
+        fault = f"{when} is disabled" if found["State"] == "DISABLED" else ""
+        return failing(name, fault, f"{when} is enabled", "deploy again, or enable it")
 
-    def _queue(self, name: str, physical: str) -> Iterator[Check]:
+    def _queue(self, name: str, physical: str) -> Check:
         answer = self.account.clients.sqs.get_queue_attributes(
             QueueUrl=physical, AttributeNames=[_DEPTH]
         )
-        depth = int(answer["Attributes"][_DEPTH])
-        queue = physical.rpartition("/")[2]
-        if depth and any(each in name for each in _DLQ):
-            says = f"{depth} message(s) wait for a person in {queue}"
-            # SQS tells a message's attributes, where the reason stands, only when asked for them.
-            asked = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
-            remedy = self._aws("sqs", "receive-message", "--queue-url", physical, *asked)
-            yield Check(name, Status.FAIL, says, remedy)
-        else:
-            yield Check(name, Status.OK, f"{depth} message(s) in {queue}")
+        depth, queue = int(answer["Attributes"][_DEPTH]), physical.rpartition("/")[2]
+        waits = depth and any(each in name for each in _DLQ)
+        fault = f"{depth} message(s) wait for a person in {queue}" if waits else ""
+        # SQS tells a message's attributes, where the reason stands, only when asked for them.
+        asked = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
+        remedy = self._aws("sqs", "receive-message", "--queue-url", physical, *asked)
+        return failing(name, fault, f"{depth} message(s) in {queue}", remedy)
 
-    def _mapping(self, name: str, physical: str) -> Iterator[Check]:
+    def _mapping(self, name: str, physical: str) -> Check:
         """What feeds heal from the intake queue."""
         state = self.account.clients.functions.get_event_source_mapping(UUID=physical)["State"]
-        says, remedy = f"{physical} is {state}", ("update-event-source-mapping", "--uuid", physical)
-        if state in _FEEDING:
-            yield Check(name, Status.OK, says)
-        else:
-            says += ": failed calls wait in the intake queue"
-            yield Check(name, Status.FAIL, says, self._aws("lambda", *remedy, "--enabled"))
+        says, options = f"{physical} is {state}", ("--uuid", physical, "--enabled")
+        fault = "" if state in _FEEDING else f"{says}: failed calls wait in the intake queue"
+        return failing(
+            name, fault, says, self._aws("lambda", "update-event-source-mapping", *options)
+        )
 
     def _log(self, group: str) -> Log:
         """What was logged of late, a line each."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from botocore.exceptions import ClientError
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of
@@ -40,9 +41,9 @@ Counts = Mapping[datetime, float]
 
 def life(account: Account, now: datetime) -> Iterator[Check]:
     """Three checks and one a calendar, each by itself."""
-    yield from guarded("heartbeat", partial(heartbeat, account, now))
-    yield from guarded("probe", partial(_probe, account, now))
-    yield from guarded("freeze", partial(_freeze, account))
+    yield from guarded("heartbeat", lambda: heartbeat(account, now))
+    yield from guarded("probe", lambda: _probe(account, now))
+    yield from guarded("freeze", lambda: _freeze(account))
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
         yield from guarded(name, partial(_calendar, account, name, arn))
@@ -58,20 +59,20 @@ def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
     if not good and now - account.created_at < BEATS_WITHIN:
         says = f"none yet: the stack was made {age(account.created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
-    elif not good:
+        return
+    if not good:
         says = f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
         yield Check("heartbeat", Status.FAIL, says, remedy)
+        return
+    # A datapoint bears the time at which its period begins.
+    last = min(max(good) + PERIOD, now)
+    says = f"the follow-up ran well {age(last, now)} ago"
+    is_silent = now - last >= BEATS_WITHIN
+    if is_silent or any(number for at, number in errors.items() if at >= last):
+        status = Status.FAIL if is_silent else Status.WARN
+        yield Check("heartbeat", status, f"{says}; since then {_fault(counts, last)}", remedy)
     else:
-        # A datapoint bears the time at which its period begins.
-        last = min(max(good) + PERIOD, now)
-        says = f"the follow-up ran well {age(last, now)} ago"
-        is_silent = now - last >= BEATS_WITHIN
-        if is_silent or any(number for at, number in errors.items() if at >= last):
-            status = Status.FAIL if is_silent else Status.WARN
-            says = f"{says}; since then {_fault(counts, last)}"
-            yield Check("heartbeat", status, says, remedy)
-        else:
-            yield Check("heartbeat", Status.OK, says)
+        yield Check("heartbeat", Status.OK, says)
 
 
 def _fault(counts: Sequence[Counts], since: datetime) -> str:
@@ -88,16 +89,18 @@ def _fault(counts: Sequence[Counts], since: datetime) -> str:
 
 def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
     """Runs, errors and figures of the follow-up by the minute, asked one after the other."""
-    of_lambda: Any = {
-        "Namespace": "AWS/Lambda",
-        "Dimensions": [{"Name": "FunctionName", "Value": service}],
-        "Statistics": ["Sum"],
-    }
-    of_ours: Any = {"Namespace": NAMESPACE, "Dimensions": [], "Statistics": ["SampleCount"]}
+    of_lambda: Any = {"Dimensions": [{"Name": "FunctionName", "Value": service}]}
+    asked: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("Invocations", "Sum", "AWS/Lambda", of_lambda),
+        ("Errors", "Sum", "AWS/Lambda", of_lambda),
+        (HEARTBEAT, "SampleCount", NAMESPACE, {"Dimensions": []}),
+    )
     found: list[Counts] = []
-    for metric, of in (("Invocations", of_lambda), ("Errors", of_lambda), (HEARTBEAT, of_ours)):
+    for metric, statistic, namespace, of in asked:
         answer = account.clients.cloudwatch.get_metric_statistics(
+            Namespace=namespace,
             MetricName=metric,
+            Statistics=[statistic],
             # By whole minutes, so that those of all three are the same.
             StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
             EndTime=now + PERIOD,
@@ -105,7 +108,7 @@ def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
             **of,
         )
         points: Any = answer["Datapoints"]
-        found.append({each["Timestamp"]: each[of["Statistics"][0]] for each in points})
+        found.append({each["Timestamp"]: each[statistic] for each in points})
     return found
 
 
@@ -121,19 +124,21 @@ def _probe(account: Account, now: datetime) -> Iterator[Check]:
         says = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
         yield Check("probe", Status.OK, says)
         return
-    how, status = " and not seen", Status.FAIL
-    if now - probe.sent_at <= SEEN_WITHIN:
-        how, status = ", still on its way", Status.WARN if probe.lost_in_a_row else Status.OK
+    on_its_way = now - probe.sent_at <= SEEN_WITHIN
+    how = ", still on its way" if on_its_way else " and not seen"
+    status = Status.FAIL
+    if on_its_way:
+        status = Status.WARN if probe.lost_in_a_row else Status.OK
     says = f"{sent}{how}; {probe.lost_in_a_row} before it lost in a row"
     yield Check("probe", status, says, "docs/runbooks/probe_lost.md")
 
 
 def _freeze(account: Account) -> Iterator[Check]:
     freeze = freeze_of(account)
-    if freeze is None:
-        yield Check("freeze", Status.OK, "not frozen by hand")
-    else:
+    if freeze is not None:
         yield Check("freeze", Status.WARN, str(freeze), "mendq thaw")
+    else:
+        yield Check("freeze", Status.OK, "not frozen by hand")
 
 
 def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
@@ -162,12 +167,14 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
         yield Check(name, Status.OK, f"{arn} is open")
 
 
-@dataclass(frozen=True)
-class LastRound:
+class LastRound(
+    Struct, frozen=True, rename={"queues": "queues_scanned", "skipped": "skipped_for_budget"}
+):
     """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics.
 
     At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
-    those of which nothing was seen, and not because they are `gone`.
+    those of which nothing was seen, and not because they are `gone`: a version before did not
+    write these.
     """
 
     at: datetime
@@ -175,27 +182,13 @@ class LastRound:
     suspects: int
     measured: int
     skipped: int
-    findings: int
+    findings: list[Any]
     gone: int = 0
     unseen: int = 0
     failed: int = 0
 
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Self:
-        """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        return cls(
-            at=datetime.fromisoformat(document["at"]),
-            queues=int(document["queues_scanned"]),
-            suspects=int(document["suspects"]),
-            measured=int(document["measured"]),
-            skipped=int(document["skipped_for_budget"]),
-            findings=len(document["findings"]),
-            # A version before did not write these.
-            **{name: int(document.get(name, 0)) for name in ("gone", "unseen", "failed")},
-        )
-
     def document(self) -> dict[str, Any]:
-        return {**vars(self), "at": self.at.isoformat()}
+        return {**asdict(self), "at": self.at.isoformat(), "findings": len(self.findings)}
 
     @property
     def says(self) -> str:
@@ -204,7 +197,7 @@ class LastRound:
         failed = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{minute(self.at)}, {self.queues:,} queues, {self.suspects:,} suspects, "
-            f"{self.measured:,} measured, {left_out}{failed}, {self.findings:,} findings"
+            f"{self.measured:,} measured, {left_out}{failed}, {len(self.findings):,} findings"
         )
 
 
@@ -220,8 +213,8 @@ def last_round(account: Account) -> LastRound | None:
     begun = datetime.fromisoformat(item["round"]["S"])
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
-        with suppress(account.clients.s3.exceptions.NoSuchKey, KeyError, TypeError, ValueError):
-            return LastRound.from_document(bucket.findings(hour))
+        with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, ValueError):
+            return convert(bucket.findings(hour), LastRound)
     return None
 
 

@@ -80,9 +80,7 @@ def logged(
     trails: Sequence[Trail], queue_arn: str | None, event_names: Iterable[str]
 ) -> frozenset[str]:
     """Those of the events that any of the trails logs."""
-    return frozenset(
-        name for name in event_names if any(each.logs(queue_arn, name) for each in trails)
-    )
+    return frozenset(e for e in event_names if any(each.logs(queue_arn, e) for each in trails))
 
 
 def _selects(selector: Selector, queue_arn: str | None, event_name: str) -> bool:
@@ -137,22 +135,19 @@ class Situation:
 def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
     """One for every symptom of the catalogue."""
     for symptom in CATALOGUE:
-        visible: list[str] = []
-        partly: dict[str, str] = {}
-        blind: dict[str, str] = {}
-        for arn in queue_arns:
-            if not any(each.on(arn) for each in symptom.seen_as):
-                continue
-            why, is_blind = why_not(symptom, trails, arn)
-            if why is None:
-                visible.append(arn)
-            else:
-                (blind if is_blind else partly)[arn] = why
+        asked = [arn for arn in queue_arns if any(each.on(arn) for each in symptom.seen_as)]
+        whys = {arn: why_not(symptom, trails, arn) for arn in asked}
         wanted = calls_of(symptom)
         anywhere = logged(trails, None, wanted)
-        calls = tuple(sorted(anywhere)), tuple(sorted(wanted - anywhere))
-        scanned = symptom.detection is not None
-        yield Situation(symptom.name, tuple(visible), partly, blind, *calls, by_the_scan=scanned)
+        yield Situation(
+            symptom.name,
+            tuple(arn for arn, (why, _) in whys.items() if why is None),
+            {arn: why for arn, (why, is_blind) in whys.items() if why and not is_blind},
+            {arn: why for arn, (why, is_blind) in whys.items() if why and is_blind},
+            tuple(sorted(anywhere)),
+            tuple(sorted(wanted - anywhere)),
+            by_the_scan=symptom.detection is not None,
+        )
 
 
 def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
@@ -171,15 +166,10 @@ def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[
 
 def calls_of(symptom: Symptom, queue_arn: str | None = None) -> frozenset[str]:
     """The data events by which a symptom shows on that queue; None: on a queue of any kind."""
-    every = (
-        VISIBILITY_CALLS if symptom is VISIBILITY_TIMEOUT_TOO_SHORT else frozenset(DATA_EVENT_NAMES)
-    )
-    ways = (
-        every & (each.event_names or every)
-        for each in symptom.seen_as
-        if queue_arn is None or each.on(queue_arn)
-    )
-    return frozenset().union(*ways)
+    late = symptom is VISIBILITY_TIMEOUT_TOO_SHORT
+    every = VISIBILITY_CALLS if late else frozenset(DATA_EVENT_NAMES)
+    ways = (each for each in symptom.seen_as if queue_arn is None or each.on(queue_arn))
+    return frozenset().union(*(every & (each.event_names or every) for each in ways))
 
 
 def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -187,9 +177,8 @@ def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, 
     found = {}
     for arn in queue_arns:
         wanted = frozenset().union(*(calls_of(each, arn) for each in CATALOGUE))
-        if missing := wanted - logged(trails, arn, wanted):
-            found[arn] = missing
-    return found
+        found[arn] = wanted - logged(trails, arn, wanted)
+    return {arn: missing for arn, missing in found.items() if missing}
 
 
 def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:

@@ -39,10 +39,10 @@ def undos_now(
     newest, written = history[-1], written_by(history)
     if not written:
         return ()
-    names = [each.attribute for each in written]
-    view = account.case_store.look(newest.queue_arn, newest.symptom, names)
+    arn, names = newest.queue_arn, [each.attribute for each in written]
+    view = account.case_store.look(arn, newest.symptom, names)
     steps = [step for case in history for step in case.steps]
-    facts = Facts(newest.queue_arn, standing(account.clients, newest.queue_arn, steps), {})
+    facts = Facts(arn, standing(account.clients, arn, steps), {})
     for each in undone_before:
         facts, view = _after(each, facts, view)
     snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
@@ -54,10 +54,8 @@ def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, Case
     """Queue and case store once that case is undone."""
     values = {step["attribute"]: step["after"] for step in undone.steps}
     records = view.records_after(undone, facts.created_at)
-    return (
-        replace(facts, attributes={**facts.attributes, **values}),
-        replace(view, attributes={**view.attributes, **records}),
-    )
+    then = replace(facts, attributes={**facts.attributes, **values})
+    return then, replace(view, attributes={**view.attributes, **records})
 
 
 STYLES: Mapping[State, str] = {
@@ -146,9 +144,9 @@ def until(case: Case, timing: Timing | None) -> str:
     """The same in words; nothing of a case that waits for nobody's word."""
     if case.state not in WAITING:
         return ""
-    at = runs_out_at(case, timing)
-    unknown = "until when is not known: heal's settings are unreadable"
-    return f"until {minute(at)}" if at else unknown
+    if at := runs_out_at(case, timing):
+        return f"until {minute(at)}"
+    return "until when is not known: heal's settings are unreadable"
 
 
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
@@ -173,8 +171,8 @@ def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
 
 def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
     """How to take back by hand what still stands in the queue as the case wrote it."""
-    ours = [each for each in found if each.outcome is Outcome.UNDONE and not each.stops]
+    ours = (each for each in found if each.outcome is Outcome.UNDONE and not each.stops)
     before = {each.attribute: each.before for each in ours}
     printed = (each for each in found if each.outcome is Outcome.PRINTED)
     by_person = [each.command for each in printed if not stays(each.attribute)]
-    return [*([set_command(queue_arn, before)] if before else []), *by_person]
+    return [set_command(queue_arn, before), *by_person] if before else by_person

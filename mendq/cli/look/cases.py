@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from mendq.cases.table import OpenCases
+from mendq.cli.commands import EVERY_CASE, Commands
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
@@ -28,6 +29,9 @@ from mendq.model.queue import parts_of
 
 WIDEST_AGE = len("59 min")
 UNDER = WIDEST_AGE + 2
+
+
+COMMANDS = Commands(2, looking={"cases": EVERY_CASE})
 
 
 @with_invocation

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mendq.cli.commands import MANAGED, TRAILS, Commands
 from mendq.cli.cost import bill
-from mendq.cli.cost.calls import CHOICES, Shown, Watching, dollars_now, rounded, shown_by, within
+from mendq.cli.cost.calls import CHOICES, Shown, dollars_now, rounded, shown_by
 from mendq.cli.cost.gathered import Gathered
 from mendq.cli.cost.view import advice, show
 from mendq.cli.exit_codes import Exit
@@ -17,7 +18,10 @@ from mendq.model.prices import NOTED_ON, REGION
 
 _ALL = "Every queue of the region, managed or not; no stack."
 _MOST = "How many queues to count: 4 metrics each, billed."
-_BUDGET = typer.Option(help="Dollars a month: what to watch for them.", min=0, show_default=False)
+
+
+_COUNTING = {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"}
+COMMANDS = Commands(6, looking={"cost": MANAGED | TRAILS | _COUNTING})
 
 
 @with_invocation
@@ -25,20 +29,18 @@ def cost(
     call: Invocation,
     every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
     most: Annotated[int, typer.Option(help=_MOST, min=1)] = 500,
-    budget: Annotated[float | None, _BUDGET] = None,
 ) -> Exit:
     """What it costs, and which queues and calls to watch."""
     found = Gathered(call.account, datetime.now(UTC), most, every)
     with call.out.waiting("asking the account"):
         found.look()
-    watching = None if budget is None or not found.calls else within(budget, found.calls)
-    call.out.document(_document(found, watching))
+    call.out.document(_document(found))
     if not call.as_json:
-        show(call.out, found, watching)
+        show(call.out, found)
     return Exit.FAILED if found.not_looked_at else Exit.DONE
 
 
-def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
+def _document(found: Gathered) -> dict[str, Any]:
     calls, trails = list(found.calls.values()), found.trails
     both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
     return {
@@ -52,12 +54,10 @@ def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
             "free": found.free,
             "not_priced": found.not_priced,
         },
-        "per_million_calls": [each.document() for each in bill.watched()],
-        "per_million_failed_calls": [each.document() for each in bill.failed()],
         "logged_now": {
             "trails": [each.name for each in trails],
             "dollars_per_month": round(dollars_now(trails, found.calls), 2) if calls else None,
-            "symptoms": Shown.by(trails, found.queue_arns).document(),
+            "symptoms": vars(Shown.by(trails, found.queue_arns)),
         },
         "choices": [
             {
@@ -65,14 +65,13 @@ def _document(found: Gathered, watching: Watching | None) -> dict[str, Any]:
                 "event_names": each.setting,
                 "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
                 "uncounted": each.uncounted,
-                "symptoms": shown_by(each, found.queue_arns).document(),
+                "symptoms": vars(shown_by(each, found.queue_arns)),
             }
             for each in CHOICES
         ],
         "advice": advice(calls),
         "queues": [each.document() for each in calls],
         "are_more_queues": found.are_more,
-        "watch": watching.document() if watching else None,
         "not_looked_at": [each.document() for each in found.not_looked_at],
         "asking_cost_dollars": round(found.asking_dollars, 5),
     }

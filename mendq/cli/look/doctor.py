@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -9,6 +10,7 @@ from itertools import groupby
 
 from rich.text import Text
 
+from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Commands
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import READS, Doctor, Findings
 from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
@@ -18,13 +20,23 @@ from mendq.cli.output import Line, Output, some, table
 from mendq.model.queue import parts_of
 from mendq.notifications.text import command_line, plain
 
-_STYLES = {
-    Status.OK: "green",
-    Status.UNKNOWN: "magenta",
-    Status.WARN: "yellow",
-    Status.FAIL: "bold red",
-}
+_STYLES = dict(zip(Status, ("green", "magenta", "yellow", "bold red"), strict=True))
 _WIDEST = max(map(len, Status))
+
+
+_ACCOUNT = {
+    "cloudformation:ListStackResources",
+    "cloudwatch:DescribeAlarms",
+    "cloudwatch:GetMetricStatistics",
+    "events:DescribeRule",
+    "iam:GetRole",
+    "lambda:GetEventSourceMapping",
+    "s3:GetObject",
+    "s3:ListBucket",
+    "scheduler:GetSchedule",
+    "sns:ListSubscriptionsByTopic",
+}
+COMMANDS = Commands(1, looking={"doctor": CASES | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT})
 
 
 @with_invocation
@@ -87,14 +99,12 @@ def _print_sights(out: Output, found: Sequence[Situation]) -> None:
         blind = Text(str(len(each.blind)), style="red" if each.blind else "dim")
         shown.add_row(each.symptom, str(len(each.visible)), partly, blind)
     out.show(shown)
-    hidden: dict[str, list[str]] = {}
+    hidden = defaultdict[str, list[str]](list)
     for each in found:
         for why in _whys(each):
-            hidden.setdefault(why, []).append(each.symptom)
-    out.lines(
-        [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()],
-        indent=0,
-    )
+            hidden[why].append(each.symptom)
+    lines = [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()]
+    out.lines(lines, indent=0)
 
 
 def _print_scanned(out: Output, found: Findings) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 from mendq.aws.clients import Clients
@@ -40,7 +41,7 @@ from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
-from mendq.scan.reader import ScanReader, open_about
+from mendq.scan.reader import ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.store import ScanStore
 
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from botocore.model import OperationModel
 
 BY_NAME: Mapping[str, Symptom] = {each.name: each for each in CATALOGUE}
-PRICED = METRIC_ASKED.noted
 ROUNDS_A_MONTH = 24 * 30
 REFUSED, WAITS = "would be refused", "waits"
 _OWNER = "mendq scan --dry-run"
@@ -65,14 +65,9 @@ _ENDS_IN = {
 }
 
 
-def dollars(metrics: int) -> float:
-    """What one scan costs: each metric is billed, however many calls carry them."""
-    return METRIC_ASKED.of(metrics)
-
-
 def dollars_per_month(metrics: int) -> float:
-    """What a scan an hour costs that asks for as many each time."""
-    return round(dollars(metrics) * ROUNDS_A_MONTH, 2)
+    """What a scan an hour costs that asks for as many each time: each metric is billed."""
+    return round(METRIC_ASKED.of(metrics) * ROUNDS_A_MONTH, 2)
 
 
 @dataclass
@@ -184,61 +179,48 @@ class DryRun:
 
     @cached_property
     def _reader(self) -> ScanReader:
-        run = self._run
-        return ScanReader(
-            run.clients,
-            self.now,
-            run.settings.timing,
-            open_about(run.open_cases.by_due),
-            noted_moves=lambda: run.moves_by_name.into(self.now),
-            newest_about=run.open_cases.newest_about,
-            consent=run.consent,
-        )
+        return reader_in(self._run, self._run.consent)
 
     def stretches(self) -> Iterator[Scanned]:
         """How far it has come, again and again; the last is all of it."""
-        so_far = Scanned()
-        for each in scan(self.queues, self._reader, Allowance(may_measure=self.purse.take)):
-            so_far = together(so_far, each)
-            yield so_far
+        allowance = Allowance(may_measure=self.purse.take)
+        return accumulate(scan(self.queues, self._reader, allowance), together, initial=Scanned())
 
-    def would_do(self, findings: Iterable[Finding]) -> Iterator[tuple[Finding, WouldDo]]:
+    def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
         """What Mendq would do about each; it looks at the queues once more."""
         found = sorted(findings)
         try:
             waits, shared = self._waits(found)
         except _CANNOT_SAY as error:
-            yield from ((each, WouldDo("cannot say", why=str(error))) for each in found)
-            return
+            return dict.fromkeys(found, WouldDo("cannot say", why=str(error)))
         shown = self._shown(each for each in found if each not in waits)
+        would = {}
         for each in found:
             symptom = BY_NAME[each.symptom]
             if symptom.plan is None or symptom.detection is None:
-                yield each, WouldDo("only reports it")
+                would[each] = WouldDo("only reports it")
             elif each in waits:
-                yield each, WouldDo(WAITS, why=waits[each])
+                would[each] = WouldDo(WAITS, why=waits[each])
             else:
                 try:
-                    yield each, self._would_do(shared[each], symptom, shown)
+                    would[each] = self._would_do(shared[each], symptom, shown)
                 except _CANNOT_SAY as error:
-                    yield each, WouldDo("cannot say", why=str(error))
+                    would[each] = WouldDo("cannot say", why=str(error))
+        return would
 
     def _waits(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Why heal does not hear of some yet; and those that it hears of, with whom for."""
-        open_cases, consent = self._run.open_cases.by_due(), self._run.consent
-        spoken = spoken_for(findings, self.queues, open_cases, consent)
+        run = self._run
+        spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.consent)
         first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
-        why = {
-            each: f"said_of_another: {parts_of(by.queue_arn).name} speaks for it"
-            for each, by in silent_for(findings, spoken).items()
-        }
+        silent = silent_for(findings, spoken).items()
+        why = {e: f"said_of_another: {_name(by)} speaks for it" for e, by in silent}
         why |= {each: f"{name} goes first" for each, name in first.items()}
-        slow = [e for e in spoken if e not in why and _is_paced(BY_NAME[e.symptom])]
+        slow = [each for each in spoken if each not in why and _is_paced(each.symptom)]
         if slow:
-            clients, table = self._run.clients, self._run.settings.case_table
-            store = _UnchangedScans(clients.dynamodb, table, _OWNER)
+            store = _UnchangedScans(run.clients.dynamodb, run.settings.case_table, _OWNER)
             announced = store.admit([each.topic for each in slow], self.now)
             day = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
             why |= {each: day for each in slow if each.topic not in announced}
@@ -272,7 +254,7 @@ class DryRun:
         word = counted_as(symptom.name, facts.tags)
 
         def spread() -> frozenset[str]:
-            if _is_paced(symptom):
+            if _is_paced(symptom.name):
                 return frozenset()
             return run.case_store.spread_to(shown.get(word, ()), word, run.now)
 
@@ -290,11 +272,8 @@ class DryRun:
 
     def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""
-        announced = [
-            each
-            for each, what in would.items()
-            if BY_NAME[each.symptom].plan and what.words != WAITS
-        ]
+        told = (each for each, what in would.items() if what.words != WAITS)
+        announced = [each for each in told if BY_NAME[each.symptom].plan]
         of_many = f"{REFUSED}: mass_symptom"
         mass = {each.symptom for each, what in would.items() if what.words == of_many}
         return scanned.metrics + sum(
@@ -311,15 +290,19 @@ class DryRun:
             "findings": [{**each.document(), **would[each].document()} for each in findings],
             "not_looked_at": {arn: str(error) for arn, error in sorted(scanned.failed.items())},
             "metrics_asked": self.purse.spent,
-            "dollars": round(dollars(self.purse.spent), 4),
+            "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
             "metrics_an_hour": an_hour,
             "dollars_per_month": dollars_per_month(an_hour),
         }
 
 
-def _is_paced(symptom: Symptom) -> bool:
+def _is_paced(name: str) -> bool:
     """True where people are told of it a few queues a day."""
-    return symptom.plan is not None and symptom.is_of_configuration
+    return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
+
+
+def _name(found: Finding) -> str:
+    return parts_of(found.queue_arn).name
 
 
 def _said(verdict: Verdict, finding: Finding) -> WouldDo:

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import zlib
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -15,6 +16,7 @@ import typer
 
 from mendq.catalogue import match, symptom_of
 from mendq.catalogue.symptom import Symptom
+from mendq.cli.commands import Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Output
@@ -22,8 +24,11 @@ from mendq.model.failed_call import FailedCall, Unreadable, read
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
-MOST_RECORDS = 200_000
+_NEEDED = ("distinct_events", "within_seconds")
 _GZIP = b"\x1f\x8b"
+
+
+COMMANDS = Commands(7, offline={"explain": frozenset()})
 
 
 @with_invocation
@@ -39,8 +44,6 @@ def explain(
         call.out.document(explained)
         _print(call.out, explained)
         return
-    if len(records) > MOST_RECORDS:
-        raise Stopped(f"{file} holds more than {MOST_RECORDS:,} records: split it", Exit.USAGE)
     every = [explained_record(each) for each in records]
     announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
     call.out.document(
@@ -74,10 +77,7 @@ def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.speaks(call),
-        "evidence_needed": {
-            "distinct_events": needed.distinct_events,
-            "within_seconds": needed.within_seconds,
-        },
+        "evidence_needed": {name: getattr(needed, name) for name in _NEEDED},
         "facts_needed": sorted(each.name.lower() for each in symptom.needs),
         "steps": [each.attribute for each in symptom.steps],
         "plan": symptom.plan_in_words,
@@ -115,11 +115,8 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
 
 def _document(file: str) -> Any:
     try:
-        if file == "-":
-            content = _content(sys.stdin.buffer)
-        else:
-            with Path(file).open("rb") as opened:
-                content = _content(opened)
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
+            content = _content(opened)
     except FileNotFoundError as missing:
         raise Stopped(f"there is no file {file}", Exit.NOT_FOUND) from missing
     except (OSError, EOFError, zlib.error) as unreadable:

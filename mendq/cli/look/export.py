@@ -17,6 +17,7 @@ from rich.progress import track
 
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, attributes_of
+from mendq.cli.commands import MANAGED, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.queues import managed_queues
@@ -24,6 +25,9 @@ from mendq.model.queue import parsed
 from mendq.notifications.configuration import configured
 
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
+
+
+COMMANDS = Commands(8, looking={"export": MANAGED | QUEUE})
 
 
 @with_invocation

@@ -11,23 +11,15 @@ from typing import Annotated
 
 import typer
 from botocore.exceptions import ClientError
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from mendq.aws.errors import code_of
 from mendq.cli import output
 from mendq.cli.account import Account
+from mendq.cli.commands import STACK, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.output import Output, Yes, confirm
-from mendq.report.not_seen import not_seen_in_short
-from mendq.report.summary import Summary
-from mendq.report.tiles import Tile, tiles
-from mendq.report.to_do import ToDo, left_out, to_do
-from mendq.report.verdict import headline, others, standout
-from mendq.report.words import days_of, parts, week_name
+from mendq.cli.output import Yes, confirm
 
 MOST_WEEKS_NAMED = 8
 # Where deliver_report puts a week's page, and the weekly job what the page is made of.
@@ -38,7 +30,9 @@ _NONE_YET = (
     "there is no report yet: the first comes when a week has ended, at `report.weekday` and "
     "`report.hour` of the settings"
 )
-_TONES = {"good": "green", "bad": "red"}
+
+
+COMMANDS = Commands(5, looking={"report": STACK | {"s3:GetObject", "s3:ListBucket"}})
 
 
 @with_invocation
@@ -51,6 +45,8 @@ def report(
     yes: Yes = False,
 ) -> None:
     """Fetch the weekly report and say its verdict."""
+    from mendq.cli.look import report_view  # noqa: PLC0415 - charts take a second
+
     asked = None if week is None else iso_week(week)
     reports = Reports(call.account)
     with call.out.waiting("looking into the report bucket"):
@@ -59,20 +55,18 @@ def report(
         page = reports.read(PAGE, chosen) if chosen in weeks else None
         if page is None:
             raise _missing(reports, chosen, [each for each in weeks if each != chosen])
-        summary = _summary(reports.read(SUMMARY, chosen))
+        summary = report_view.summary_of(reports.read(SUMMARY, chosen))
     path = Path(f"mendq-report-{chosen}.html")
     if summary is not None and not call.as_json:
-        show(call.out, summary)
+        report_view.show(call.out, summary)
     written = _written(path, page.decode("utf-8", "replace"), yes=yes)
-    opened = in_browser and _opened(call, path)
     call.out.document(
         {
             "week": chosen,
             "file": str(path.resolve()),
             "written": written,
-            "opened": opened,
             "place": f"s3://{reports.bucket}/{PAGE.format(chosen)}",
-            "verdict": None if summary is None else _verdict(summary),
+            "verdict": None if summary is None else report_view.verdict_text(summary),
             "weeks": weeks,
         }
     )
@@ -80,22 +74,21 @@ def report(
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
-    if in_browser and not opened:
+    # What a browser prints is no part of a document.
+    if in_browser and not call.as_json and not webbrowser.open(path.resolve().as_uri()):
         call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def iso_week(text: str) -> str:
     """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
     found = _WEEK.fullmatch(text)
-    year = int(found[1]) if found else 0
-    remedy = "say one such as 2026-W46"
-    if found and year:
-        # The year's last ISO week is the one that 28 December lies in.
-        last = date(year, 12, 28).isocalendar().week
-        if 1 <= int(found[2]) <= last:
-            return text
-        remedy = f"{found[1]} has {last}, so say one from {found[1]}-W01 to {found[1]}-W{last}"
-    raise Stopped(f"--week {text} is no week: {remedy}", Exit.USAGE)
+    year, week = map(int, found.groups()) if found else (0, 0)
+    try:
+        date.fromisocalendar(year, week, 1)
+    except ValueError as none:
+        line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
+        raise Stopped(line, Exit.USAGE) from none
+    return text
 
 
 @dataclass(frozen=True)
@@ -155,76 +148,3 @@ def _written(path: Path, page: str, *, yes: bool) -> bool:
             raise Stopped(f"{line}: --yes overwrites it; or move it away", Exit.USAGE)
         confirm(f"{path} is there already and differs. Overwrite it?", yes=yes)
     return replace_if_changed(path, page)
-
-
-def _opened(call: Invocation, path: Path) -> bool:
-    with call.out.alone_on_stdout():
-        return webbrowser.open(path.resolve().as_uri())
-
-
-def _summary(document: bytes | None) -> Summary | None:
-    """None where this version cannot read it: the page is there all the same."""
-    from mendq.report.read_summary import SummaryUnreadable, read  # noqa: PLC0415 - msgspec
-
-    try:
-        return None if document is None else read(document)
-    except SummaryUnreadable:
-        return None
-
-
-def _verdict(summary: Summary) -> str:
-    from mendq.report.verdict import verdict_text  # noqa: PLC0415 - charts take a second
-
-    return verdict_text(summary)
-
-
-def show(out: Output, summary: Summary) -> None:
-    """Everybody else's words in it were made visible where they were read."""
-    days = days_of(summary.first_day, summary.last_day)
-    out.show(Text(f"{week_name(summary.week)}, {days} (UTC)", style="dim"))
-    out.show(_said(headline(summary), "bold"))
-    if rest := others(summary):
-        out.show(_said(rest))
-    if found := standout(summary):
-        out.show(Text.assemble((found.queue, "bold red"), " ", _said(found.says, "bold")))
-        out.show(_said(found.because, "dim"))
-    if figures := tiles(summary):
-        out.show(Padding(_figures(figures), (1, 0, 0, 0), expand=False))
-    if recommendations := to_do(summary):
-        out.heading("Do this week")
-        for number, each in enumerate(recommendations, 1):
-            _recommendation(out, number, each)
-        if more := left_out(summary):
-            out.show(Text(more, style="dim"))
-    out.heading("What was read")
-    out.show(_said(not_seen_in_short(summary), "dim"))
-
-
-def _figures(figures: tuple[Tile, ...]) -> Table:
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(no_wrap=True, style="dim")
-    shown.add_column(no_wrap=True)
-    shown.add_column(overflow="fold")
-    for each in figures:
-        figure = Text.assemble((each.figure, "bold"), f" {each.of}" if each.of else "")
-        shown.add_row(each.title, figure, Text(each.note, style=_TONES.get(each.tone, "")))
-    return shown
-
-
-def _recommendation(out: Output, number: int, recommendation: ToDo) -> None:
-    says = Text.assemble(f"{number}. ", _said(recommendation.what, "bold"))
-    for each in filter(None, (recommendation.why, recommendation.effect)):
-        says.append(" ").append_text(_said(each))
-    out.show(says)
-    if recommendation.owner:
-        out.show(Text(f"   owner: {recommendation.owner}", style="dim"))
-    for line in filter(None, (recommendation.template_line, recommendation.command)):
-        out.command(f" {line}")
-
-
-def _said(sentence: str, style: str = "") -> Text:
-    """With the names in it set apart."""
-    said = Text(style=style)
-    for kind, part in parts(sentence):
-        said.append(part, style="cyan" if kind == "name" else "")
-    return said

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
+from mendq.cli.commands import Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.model.evidence import to_text
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
 GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
 REFUSED = "403"
+
+
+_ASKED = {
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:ListStackResources",
+    "cloudformation:ListStacks",
+    "dynamodb:DescribeTable",
+    "s3:ListAllMyBuckets",
+    "s3:ListBucket",
+}
+COMMANDS = Commands(9, looking={"resources": frozenset(_ASKED)})
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,8 @@ def resources(call: Invocation) -> None:
     found = [each for each in every if _is_there(call.account, each)]
     place = f"account {call.account.account_id}, {call.account.region}"
     if not found:
-        remedy = "see --profile and --region"
-        raise Stopped(
-            f"nothing is left of a stack {call.stack} in {place}: {remedy}", Exit.NOT_FOUND
-        )
+        line = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
+        raise Stopped(line, Exit.NOT_FOUND)
     call.out.document([asdict(each) for each in found])
     for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
         since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
@@ -74,19 +83,14 @@ def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resou
     """CloudFormation tells of a deleted stack for 90 days, by its id alone."""
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
     for gone in (each for page in pages for each in page["StackSummaries"]):
-        if gone["StackName"] == stack:
-            yield from _left_by(client, gone.get("StackId", ""))
-
-
-def _left_by(client: CloudFormationClient, stack_id: str) -> Iterator[Resource]:
-    pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
-    events = [each for page in pages for each in page["StackEvents"]]
-    at = to_text(max((each["Timestamp"] for each in events), default=datetime.now(UTC)))
-    for event in events:
-        kind = KINDS.get(event.get("ResourceType", ""))
-        if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
-            name, logical_id = event["PhysicalResourceId"], event["LogicalResourceId"]
-            yield Resource(kind, name, logical_id, at)
+        if gone["StackName"] != stack:
+            continue
+        at = to_text(gone.get("DeletionTime", gone["CreationTime"]))
+        told = client.get_paginator("describe_stack_events").paginate(StackName=gone["StackId"])
+        for event in (each for page in told for each in page["StackEvents"]):
+            kind = KINDS.get(event.get("ResourceType", ""))
+            if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
+                yield Resource(kind, event["PhysicalResourceId"], event["LogicalResourceId"], at)
 
 
 def _is_there(account: Account, each: Resource) -> bool:

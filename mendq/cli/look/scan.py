@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue._time_left import most_urgent_first
+from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.dry_run import (
     BY_NAME,
-    PRICED,
     DryRun,
     Purse,
     WouldDo,
-    dollars,
     dollars_per_month,
 )
-from mendq.cli.output import Output
+from mendq.cli.output import Output, some
+from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain
 
 _MOST_FAILURES = 5
 _MOST_NAMED = 4
-_NAME_WIDTH = 34
 _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it would find now"
+
+
+_MEASURING = {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"}
+COMMANDS = Commands(4, looking={"scan": MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING})
 
 
 @with_invocation
@@ -53,7 +55,7 @@ def scan(
     this = DryRun(call.account, datetime.now(UTC), Purse(most))
     scanned = _scanned(call, this)
     with call.out.waiting("asking what would come of it"):
-        would = dict(this.would_do(scanned.findings))
+        would = this.would_do(scanned.findings)
     call.out.document(this.document(scanned, would))
     _show(call.out, this, scanned, would)
     return Exit.FAILED if scanned.failed else Exit.DONE
@@ -77,7 +79,7 @@ def _scanned(call: Invocation, this: DryRun) -> Scanned:
 
 def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
     if would:
-        out.show(findings_table(would))
+        show_findings(out, would)
     elif not this.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
@@ -91,9 +93,9 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
         f"{len(scanned.findings):,} findings"
     )
     out.say(
-        f"{this.purse.spent:,} metrics asked for: ${dollars(this.purse.spent):,.4f}; the scan and "
-        f"heal ask for at most {an_hour:,} each hour, ${dollars_per_month(an_hour):,.2f} a month "
-        f"({PRICED})",
+        f"{this.purse.spent:,} metrics asked for: ${METRIC_ASKED.of(this.purse.spent):,.4f}; the "
+        f"scan and heal ask for at most {an_hour:,} each hour, "
+        f"${dollars_per_month(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
         "dim",
     )
     for arn, error in sorted(scanned.failed.items())[:_MOST_FAILURES]:
@@ -103,22 +105,22 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
     out.say("nothing was changed, noted or paged")
 
 
-def findings_table(would: Mapping[Finding, WouldDo]) -> Table:
-    """Two columns, so that it fits 80: whose and what, then the numbers and what comes of it.
-
-    Several queues with a fault that is only reported are one row.
-    """
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), header_style="bold")
-    shown.add_column("QUEUE, SYMPTOM", max_width=_NAME_WIDTH, overflow="fold")
-    shown.add_column("WHAT WAS FOUND, AND WHAT MENDQ DOES", overflow="fold")
+def show_findings(out: Output, would: Mapping[Finding, WouldDo]) -> None:
+    """A block each; several queues with a fault that is only reported are one."""
     for name, findings in _by_symptom(would).items():
+        queues = [parts_of(each.queue_arn).name for each in findings]
         if len(findings) > 1 and _is_only_reported(name):
-            shown.add_row(*_row(f"{len(findings)} queues", name, _together(findings)))
+            comes_of_it = f"only reports it: {some(queues, _MOST_NAMED)}"
+            _block(out, f"{len(queues)} queues", name, BY_NAME[name].sentence, comes_of_it)
             continue
-        for each in findings:
-            said = _because(each.because, would[each].line)
-            shown.add_row(*_row(parts_of(each.queue_arn).name, name, said))
-    return shown
+        for queue, each in zip(queues, findings, strict=True):
+            _block(out, queue, name, each.because, would[each].line)
+
+
+def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) -> None:
+    out.show(Text.assemble((plain(whose, 80), "bold"), "\n  ", (symptom, "yellow")))
+    out.under(plain(found, 400))
+    out.under(f"-> {plain(comes_of_it, 400)}", "cyan")
 
 
 def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
@@ -132,19 +134,3 @@ def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 def _is_only_reported(name: str) -> bool:
     return BY_NAME[name].plan is None
-
-
-def _row(whose: str, symptom: str, said: Text) -> tuple[Text, Text]:
-    return Text.assemble((plain(whose, 80), "bold"), "\n", (symptom, "yellow")), said
-
-
-def _because(found: str, comes_of_it: str) -> Text:
-    return Text.assemble(plain(found, 400), "\n", (f"-> {plain(comes_of_it, 400)}", "cyan"))
-
-
-def _together(findings: Sequence[Finding]) -> Text:
-    """Many of the same: the sentence once, and a few names."""
-    names = [parts_of(each.queue_arn).name for each in findings]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    sentence = BY_NAME[findings[0].symptom].sentence
-    return _because(sentence, f"only reports it: {', '.join(names[:_MOST_NAMED])}{more}")

@@ -12,6 +12,7 @@ from rich.text import Text
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of
 from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.cli.commands import SHOWN, Commands
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import (
     STYLES,
@@ -39,7 +40,6 @@ from mendq.model.plan import owner_of_case
 from mendq.model.steps import Owner
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
-from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.progress import RedriveProgress
 
@@ -58,7 +58,6 @@ class Whole:
     transitions: tuple[Case, ...]
     facts: Mapping[str, str] | None
     now: Mapping[str, str] | None
-    page: NotificationRecord | None
     timing: Timing | None
     standing: tuple[Answer, ...] = ()
     undo: tuple[str, ...] = ()
@@ -77,7 +76,7 @@ class Whole:
         return differences(self.facts, self.now)
 
     def document(self) -> dict[str, Any]:
-        page, hold_up, ends_at = self.page, self.hold_up, runs_out_at(self.case, self.timing)
+        hold_up, ends_at = self.hold_up, runs_out_at(self.case, self.timing)
         return {
             **summary(self.case),
             "plan_reason": plan_reason(self.transitions),
@@ -92,12 +91,6 @@ class Whole:
             "redrive": self.progress and self.progress.document(),
             "standing": list(self.standing),
             "undo": list(self.undo),
-            "page": page
-            and {
-                "announced": {news: to_text(at) for news, at in page.announced.items()},
-                "subject": page.subject,
-                "body": page.body,
-            },
         }
 
 
@@ -116,13 +109,16 @@ def look(call: Invocation, case_id: str) -> Whole:
         # Of what was taken back nothing is to be taken back.
         found = () if case.state is State.ROLLED_BACK else undos_now(account, transitions)
     except QueueGone:
-        return Whole(transitions, facts, None, view.page, timing)
+        return Whole(transitions, facts, None, timing)
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     undo = tuple(undo_commands(case.queue_arn, found))
     announced = tuple(answer["attributes"])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    return Whole(transitions, facts, now, view.page, timing, announced, undo, held_up, progress)
+    return Whole(transitions, facts, now, timing, announced, undo, held_up, progress)
+
+
+COMMANDS = Commands(3, looking={"show": SHOWN})
 
 
 @with_invocation
@@ -156,10 +152,6 @@ def print_whole(out: Output, whole: Whole) -> None:
             out.command(line)
     if whole.standing:
         _undo(out, whole)
-    if whole.page is not None and whole.page.body:
-        out.heading("Page that is still to be sent")
-        for line in whole.page.body.splitlines():
-            out.say(line)
 
 
 def _undo(out: Output, whole: Whole) -> None:

@@ -16,6 +16,16 @@ from mendq.aws.errors import looking
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
 from mendq.cli.account import Account
 from mendq.cli.command_group import CommandGroup
+from mendq.cli.commands import (
+    CASE_STORE,
+    CLAIM,
+    DROPPING,
+    MANAGED,
+    QUEUE,
+    RETURNING,
+    TAKING,
+    Commands,
+)
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Output, age, table
@@ -53,6 +63,17 @@ quarantine = typer.Typer(
     help="See, send back or drop quarantined messages.",
     no_args_is_help=True,
     rich_markup_mode=None,
+)
+
+
+COMMANDS = Commands(
+    2,
+    looking={"quarantine list": MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"}},
+    messages={
+        "quarantine peek": CASE_STORE | TAKING,
+        "quarantine return": CASE_STORE | RETURNING | {CLAIM},
+        "quarantine drop": CASE_STORE | DROPPING,
+    },
 )
 
 

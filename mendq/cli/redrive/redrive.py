@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from mendq.catalogue._time_left import left_of, span
+from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.queues import queue_arn_of
@@ -28,6 +29,9 @@ from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.mover import MessageMover
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
+
+
+COMMANDS = Commands(1, messages={"redrive": CASE_STORE | RETURNING | DLQ | {CLAIM}})
 
 
 @with_invocation

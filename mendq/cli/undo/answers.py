@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mendq.cli.account import Account
@@ -30,27 +29,23 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
     others = [each for each in answers if not was_rolled_back(each)]
     if before:
         out.heading("Rolled back already")
-        for answer in before:
-            _print_answer(out, answer, histories, [_standing(each) for each in _of(answer)])
-            newest = histories[answer["case_id"]][-1]
-            out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
+    for answer in before:
+        _print_answer(out, answer, histories, _standing)
+        newest = histories[answer["case_id"]][-1]
+        out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
     if others or not before:
-        out.heading("Would be, in this order" if len(others) > 1 else "Would be")
-        print_answers(out, others, histories)
+        words = "Would be, in this order" if len(others) > 1 else "Would be"
+        print_answers(out, words, others, histories)
 
 
-def print_done(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
-    """What was done just now."""
-    out.heading("Done")
-    print_answers(out, answers, histories)
-
-
-def print_answers(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
+def print_answers(out: Output, words: str, answers: Sequence[Answer], histories: Histories) -> None:
+    """Under a heading what is, or would be, done."""
+    out.heading(words)
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        _print_answer(out, answer, histories, [attribute_line(each) for each in _of(answer)])
-        for each in _of(answer):
+        _print_answer(out, answer, histories, attribute_line)
+        for each in answer.get("attributes", ()):
             if each["outcome"] == "printed" and each.get("command"):
                 out.say(f"{_why_printed(answer, each['attribute'])}; by hand:")
                 out.command(each["command"])
@@ -67,18 +62,16 @@ def was_rolled_back(answer: Answer) -> bool:
     return answer.get("state") == State.ROLLED_BACK
 
 
-def _print_answer(out: Output, answer: Answer, histories: Histories, lines: Sequence[Line]) -> None:
+def _print_answer(
+    out: Output, answer: Answer, histories: Histories, line_of: Callable[[Answer], Line]
+) -> None:
     case_id = answer["case_id"]
     queue = parts_of(histories[case_id][-1].queue_arn).name
     out.say(f"{case_id} on {queue}", "bold")
-    if "error" in answer:
-        lines = [("not done", "red", plain(answer["error"]["message"], 300)), *lines]
-    out.lines(lines)
-
-
-def _of(answer: Answer) -> Sequence[Answer]:
-    attributes: Sequence[Answer] = answer.get("attributes", ())
-    return attributes
+    error = (
+        [("not done", "red", plain(answer["error"]["message"], 300))] if "error" in answer else []
+    )
+    out.lines([*error, *map(line_of, answer.get("attributes", ()))])
 
 
 def attribute_line(each: Answer) -> Line:
@@ -121,52 +114,44 @@ def retained_of(answer: Answer) -> list[Answer]:
     return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.THEIRS]
 
 
+def histories_of(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
+    """The transitions of each case in their order; they come in none."""
+    found: dict[str, tuple[Case, ...]] = {}
+    for each in sorted(transitions, key=lambda each: each.n):
+        found[each.case_id] = (*found.get(each.case_id, ()), each)
+    return found
+
+
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
-    """Put into what was kept the case of ours whose value that is; the case store is read for
-    that.
-    """
+    """Put into what was kept the case of ours whose value that is, by the whole case store."""
     retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
     if not retained:
         return
-    later = LaterWrites.among(account.open_cases.all_transitions())
+    histories = histories_of(account.open_cases.all_transitions())
     for case_id, each in retained:
-        each["later_case"] = later.case_that_wrote(each["now"], each["attribute"], case_id)
+        each["later_case"] = _later_case(histories, each, case_id)
 
 
-@dataclass(frozen=True)
-class LaterWrites:
-    """Every case of the case store, its transitions in order."""
+def _later_case(histories: Histories, kept: Answer, case_id: str) -> str | None:
+    """The case that wrote what stands there after this one's last write; None if nobody's.
 
-    cases: Mapping[str, tuple[Case, ...]]
-
-    @classmethod
-    def among(cls, transitions: Iterable[Case]) -> LaterWrites:
-        """Of transitions in no order."""
-        cases: dict[str, tuple[Case, ...]] = {}
-        for each in sorted(transitions, key=lambda each: each.n):
-            cases[each.case_id] = (*cases.get(each.case_id, ()), each)
-        return cls(cases)
-
-    def case_that_wrote(self, value: object, attribute: str, after_case: str) -> str | None:
-        """The case that wrote `value` there after the last write of `after_case`; None if nobody's.
-
-        What was overridden since, or taken back, is not ours.
-        """
-        written = self._written(after_case, attribute)
-        if written is None:
-            return None
-        queue_arn = self.cases[after_case][-1].queue_arn
-        for case_id, transitions in self.cases.items():
-            newest = transitions[-1]
-            if newest.queue_arn != queue_arn or newest.state is State.ROLLED_BACK:
-                continue
-            other = self._written(case_id, attribute)
-            if other is None or other.last.at <= written.last.at or other.was_overridden:
-                continue
-            if other.after == value:
-                return case_id
+    What was overridden since, or taken back, is not ours.
+    """
+    mine = _written(histories.get(case_id, ()), kept["attribute"])
+    if mine is None:
         return None
+    queue_arn = mine.last.queue_arn
+    for other, history in histories.items():
+        if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
+            continue
+        later = _written(history, kept["attribute"])
+        if later is None or later.was_overridden or later.last.at <= mine.last.at:
+            continue
+        if later.after == kept["now"]:
+            return other
+    return None
 
-    def _written(self, case_id: str, attribute: str) -> Written | None:
-        every = written_by(self.cases.get(case_id, ()))
-        return next((each for each in every if each.attribute == attribute), None)
+
+def _written(history: Sequence[Case], attribute: str) -> Written | None:
+    found = (each for each in written_by(history) if each.attribute == attribute)
+    return next(found, None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
 from mendq.cli.account import Account
+from mendq.cli.commands import EVERY_CASE, INVOKE, QUEUE, Commands
 from mendq.cli.exit_codes import Exit, Stopped, error_document
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import find, undos_now
@@ -22,9 +22,9 @@ from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
     Answer,
     Histories,
-    LaterWrites,
+    histories_of,
     name_later_cases,
-    print_done,
+    print_answers,
     print_preview,
     retained_of,
     was_rolled_back,
@@ -33,43 +33,26 @@ from mendq.heal.undo import Outcome
 from mendq.model.case import Case, State
 
 
-@dataclass
-class Preview:
-    """The cases that would be undone so far, in that order, as they would be then."""
+def _once_undone(
+    account: Account, before: Sequence[Case], history: Sequence[Case], answer: Answer
+) -> Answer:
+    """What the Lambda's answer for the queue as it is now will be behind those `before`.
 
-    account: Account
-    now: datetime
-    undone: list[Case] = field(default_factory=list)
-
-    def then(self, history: Sequence[Case], answer: Answer) -> Answer:
-        """The next case's answer, where `answer` is the Lambda's for the queue as it is now."""
-        newest = history[-1]
-        before = [each for each in self.undone if each.queue_arn == newest.queue_arn]
-        if before and self._stands_behind(before, newest, answer):
-            answer = self._answer_behind(before, history)
-        if steps := _writes(answer):
-            self.undone.append(
-                newest.moved(State.ROLLED_BACK, "it would be", self.now, steps=steps)
-            )
-        return answer
-
-    def _stands_behind(self, before: Sequence[Case], newest: Case, answer: Answer) -> bool:
-        """Whether the answer speaks of what will not be so any more once its turn has come."""
-        if "error" not in answer:
-            return True
+    Only where it speaks of what will not be so any more once its turn has come.
+    """
+    newest = history[-1]
+    if "error" in answer:
         if answer["error"]["code"] != "wrong_state":
-            return False
-        in_the_way = self.account.case_store.look(newest.queue_arn, newest.symptom, ()).case
-        return in_the_way is not None and in_the_way.case_id in {each.case_id for each in before}
-
-    def _answer_behind(self, before: Sequence[Case], history: Sequence[Case]) -> Answer:
-        newest = history[-1]
-        return {
-            "case_id": newest.case_id,
-            "state": str(newest.state),
-            "attributes": [each.document() for each in undos_now(self.account, history, before)],
-            "once_undone": [each.case_id for each in before],
-        }
+            return answer
+        in_the_way = account.case_store.look(newest.queue_arn, newest.symptom, ()).case
+        if in_the_way is None or in_the_way.case_id not in {each.case_id for each in before}:
+            return answer
+    return {
+        "case_id": newest.case_id,
+        "state": str(newest.state),
+        "attributes": [each.document() for each in undos_now(account, history, before)],
+        "once_undone": [each.case_id for each in before],
+    }
 
 
 def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
@@ -87,6 +70,9 @@ _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
 # The case, or the queue that it is about.
 _GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
+
+
+COMMANDS = Commands(1, steering={"rollback": EVERY_CASE | QUEUE | {INVOKE}})
 
 
 @with_invocation
@@ -111,15 +97,16 @@ def rollback(
     moment = None if since is None else moment_of(since, now)
     with call.out.waiting("looking at what would be undone"):
         chosen = _chosen(call, case_id, moment)
-        preview = _asked(call, chosen, Preview(call.account, now))
+        preview = _previewed(call, chosen, now)
     print_preview(call.out, preview, chosen)
     undone = sum(_has(each, "undone") for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
     confirm(_question(undone, len(preview)), yes=yes)
     with call.out.waiting("rolling back"):
-        done = _asked(call, chosen, None)
-    print_done(call.out, done, chosen)
+        done = [_ask(call, each, dry_run=False) for each in chosen]
+        name_later_cases(call.account, done)
+    print_answers(call.out, "Done", done, chosen)
     return _ended(call, done, one=case_id is not None)
 
 
@@ -156,17 +143,22 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
         return {case_id: find(call.account, case_id)}
     if since is None:
         return {}
-    every = LaterWrites.among(call.account.open_cases.all_transitions()).cases
+    every = histories_of(call.account.open_cases.all_transitions())
     transitions = [each for history in every.values() for each in history]
     return {each: every[each] for each in applied_since(transitions, since)}
 
 
-def _asked(call: Invocation, chosen: Histories, preview: Preview | None) -> list[Answer]:
+def _previewed(call: Invocation, chosen: Histories, now: datetime) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
     answers: list[Answer] = []
+    undone: list[Case] = []
     for case_id, history in chosen.items():
-        answer = _ask(call, case_id, dry_run=preview is not None)
-        answers.append(answer if preview is None else preview.then(history, answer))
+        answer, newest = _ask(call, case_id, dry_run=True), history[-1]
+        if before := [each for each in undone if each.queue_arn == newest.queue_arn]:
+            answer = _once_undone(call.account, before, history, answer)
+        if steps := _writes(answer):
+            undone.append(newest.moved(State.ROLLED_BACK, "it would be", now, steps=steps))
+        answers.append(answer)
     name_later_cases(call.account, answers)
     return answers
 

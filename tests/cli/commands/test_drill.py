@@ -1,67 +1,117 @@
+"""The drill's queue, how its case ends, and what a signal leaves behind: nothing."""
+
 from __future__ import annotations
 
 import os
 import signal
 import time
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
 
 from mendq.cli.deploy import drill
-from tests.cli.conftest import Answer, Operator
-from tests.heal.operators import say, states, undo
+from mendq.cli.deploy.drill import Drill
+from mendq.cli.deploy.drill_queue import drill_queue
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation
+from mendq.model.limits import DRILL_TAG, Mode
+from tests.cli.conftest import Operator
+from tests.heal.operators import case_of, move, states
 
+NAME = "orders.fifo"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@pytest.fixture
-def answered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    """Somebody whose trail logs the drill's queue, and whose Lambdas answer."""
-    monkeypatch.setattr(drill, "_require_situation", lambda *_: None)
-    answers: dict[str, Answer] = {
-        "RollbackFunction": lambda event: undo(operator.aws, event["case_id"]),
-        "ApproveFunction": lambda event: say(operator.aws, event["decision"], event["case_id"]),
-    }
-    operator.account.lambdas.update(answers)
-    return operator
+def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) -> None:
+    theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
+    with (
+        pytest.raises(Stopped, match="is there already") as stopped,
+        drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
+    ):
+        pytest.fail("the drill took a queue of somebody else")
+    assert stopped.value.code is Exit.USAGE
+    assert operator.aws.visibility(theirs) == 2
+    url = operator.aws.url(theirs)
+    assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
-def _killed_by(number: int) -> NoReturn:
-    os.kill(os.getpid(), number)
-    time.sleep(10)
-    pytest.fail("the signal ended nothing")
+def _failing(operator: Operator, arn: str) -> None:
+    operator.aws.later(seconds=200)
+    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "became", "stages", "asked"),
+    [
+        ("heal", "", ["fix taken back: 30 s", "case ended: rolled_back"], 1),
+        ("heal", "overridden", ["case ended: closed"], 1),
+        # A proposal does not go on waiting for a person.
+        ("propose", "", ["case ended: declined"], 1),
+        ("observe", "", ["case ended: observed"], 0),
+    ],
+)
+def test_a_case_ends_and_a_fix_is_taken_back(
+    operator: Operator, mode: str, became: str, stages: list[str], asked: int
+) -> None:
+    operator.lambdas_answer()
+    _failing(operator, operator.aws.queue(tag=mode, VisibilityTimeout="30"))
+    if became:
+        move(operator.aws, case_of(operator.aws), became)
+    this = _ended(operator)
+    assert ([name for name, _ in this.stages], this.fault) == (stages, "")
+    assert len(operator.account.invoked) == asked
+    assert operator.json("cases", "--open") == []
+
+
+def _ended(operator: Operator) -> Drill:
+    made: Any = SimpleNamespace(needed_seconds=operator.aws.visibility(NAME))
+    this = Drill(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
+    made.needed_seconds = 30
+    this.end()
+    return this
+
+
+def test_what_could_not_be_taken_back_is_said(operator: Operator) -> None:
+    case_id = operator.applied()
+    refused = {"error": "claimed", "reason": "another run is at work"}
+    operator.answers("RollbackFunction", refused)
+    this = _ended(operator)
+    assert this.fault == f"{case_id} stays applied: another run is at work"
+    assert this.stages == []
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
-    ("mode", "ended"), [("heal", ["applied", "rolled_back"]), ("propose", ["proposed", "declined"])]
+    ("mode", "ended"),
+    [("heal", ["applied", "rolled_back"]), ("propose", ["proposed", "declined"]), ("", [])],
 )
 def test_a_signal_ends_the_drill_as_its_own_end_does(
-    answered: Operator, monkeypatch: pytest.MonkeyPatch, number: int, mode: str, ended: list[str]
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, number: int, mode: str, ended: list[str]
 ) -> None:
-    def timed(_call: Any, _made: Any, arn: str, *_: Any) -> NoReturn:
-        answered.aws.later(seconds=200)
-        answered.aws.heal(answered.aws.late_deletes(arn, "a", "b", "c"))
-        _killed_by(number)
+    tags: dict[str, str] = {}
 
-    monkeypatch.setattr(drill, "_timed", timed)
+    def timed(this: Drill, _: float) -> NoReturn:
+        sqs, url = operator.aws.clients.sqs, this.made.url
+        tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
+        if mode:
+            sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
+            _failing(operator, this.arn)
+        os.kill(os.getpid(), number)
+        time.sleep(10)
+        pytest.fail("the signal ended nothing")
+
+    operator.lambdas_answer()
+    monkeypatch.setattr(drill, "_require_situation", lambda *_: None)
+    monkeypatch.setattr(Drill, "time_it", timed)
     handlers = [signal.getsignal(each) for each in SIGNALS]
-    result = answered.mendq("drill", "--yes", "--mode", mode)
-    assert result.exit_code == 1
+    result = operator.mendq("drill", "--yes")
     *_, line = result.stderr.splitlines()
+    said = f"is {ended[-1]}" if ended else "no case was opened yet"
+    assert result.exit_code == 1
     assert line.startswith("mendq: interrupted: ")
-    assert f"is {ended[-1]}; queue mendq-drill-" in line
-    assert "is removed" in line
-    assert states(answered.aws) == ended
-    assert "QueueUrls" not in answered.aws.clients.sqs.list_queues()
+    assert f"{said}; queue mendq-drill-" in line
+    assert tags == {"mendq": "heal", DRILL_TAG: "true"}
+    assert states(operator.aws) == ended
+    assert "QueueUrls" not in operator.aws.clients.sqs.list_queues()
     assert [signal.getsignal(each) for each in SIGNALS] == handlers
-
-
-def test_a_signal_before_any_case_says_so(
-    answered: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drill, "_timed", lambda *_: _killed_by(signal.SIGTERM))
-    result = answered.mendq("drill", "--yes")
-    assert (result.exit_code, answered.account.invoked) == (1, [])
-    assert "no case was opened yet; queue mendq-drill-" in result.stderr
-    assert "QueueUrls" not in answered.aws.clients.sqs.list_queues()

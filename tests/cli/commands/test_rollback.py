@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.exit_codes import Stopped
 from mendq.cli.undo.rollback import moment_of
 from tests.cli.conftest import Operator
-from tests.heal.operators import ALICE, case_of, fail, move, undo
+from tests.heal.operators import ALICE, case_of, fail, move
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -19,59 +18,25 @@ def _answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
     return {"case_id": case_id, "state": "applied", "attributes": [attribute]}
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2", "h", "-2h", "0h", "2026-13-01", "", "999999d"])
-def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(Stopped):
-        moment_of(text, NOW)
+def test_times() -> None:
+    """A time is UTC unless it says otherwise."""
+    minutes = {"2h": 120, "3d": 4_320, "30min": 30, "2026-11-16T11:00Z": 60}
+    minutes |= {"2026-11-16T11:00": 60, "2026-11-16T12:00+01:00": 60}
+    for text, ago in minutes.items():
+        assert moment_of(text, NOW) == NOW - timedelta(minutes=ago), text
 
 
 @pytest.mark.parametrize(
-    ("text", "ago"),
-    [
-        ("2h", timedelta(hours=2)),
-        ("3d", timedelta(days=3)),
-        ("30min", timedelta(minutes=30)),
-        ("2026-11-16T11:00Z", timedelta(hours=1)),
-        ("2026-11-16T11:00", timedelta(hours=1)),
-        ("2026-11-16T12:00+01:00", timedelta(hours=1)),
-    ],
+    ("options", "code", "asked"),
+    [((), 2, [True]), (("--dry-run", "--yes"), 0, [True]), (("--yes",), 0, [True, False])],
 )
-def test_times(text: str, ago: timedelta) -> None:
-    assert moment_of(text, NOW) == NOW - ago
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ((), 2),
-        (("case", "--since", "2h"), 2),
-        (("--since", "soon"), 2),
-        (("nothing-like-it", "--yes"), 4),
-    ],
-)
-def test_either_a_case_that_is_there_or_a_time(
-    operator: Operator, arguments: tuple[str, ...], code: int
-) -> None:
-    assert operator.mendq("rollback", *arguments).exit_code == code
-    assert operator.account.invoked == []
-
-
-@pytest.mark.parametrize(("options", "code"), [((), 2), (("--dry-run", "--yes"), 0)])
-def test_without_a_terminal_only_the_preview_is_asked_for_and_a_dry_run_beats_yes(
-    operator: Operator, options: tuple[str, ...], code: int
+def test_nothing_is_undone_without_a_yes_and_a_dry_run_beats_it(
+    operator: Operator, options: tuple[str, ...], code: int, asked: list[bool]
 ) -> None:
     case_id = operator.applied()
-    operator.answers("RollbackFunction", _answer(case_id, "undone"))
+    operator.answers("RollbackFunction", *[_answer(case_id, "undone")] * 2)
     assert operator.mendq("rollback", case_id, *options).exit_code == code
-    assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
-
-
-def test_undone(operator: Operator) -> None:
-    case_id = operator.applied()
-    done = {**_answer(case_id, "undone", now="30"), "state": "rolled_back"}
-    operator.answers("RollbackFunction", _answer(case_id, "undone"), done)
-    assert operator.json("rollback", case_id, "--yes") == done
-    assert [event["dry_run"] for _, event in operator.account.invoked] == [True, False]
+    assert [event["dry_run"] for _, event in operator.account.invoked] == asked
 
 
 def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> None:
@@ -82,6 +47,7 @@ def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> N
     operator.aws.later(minutes=10)
     second = operator.applied("second.fifo")
     operator.answers("RollbackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
+    assert operator.json("rollback", "--since", "1min", "--yes") == []
     found = operator.json("rollback", "--since", "3h", "--yes")
     assert [each["case_id"] for each in found] == [second, first]
 
@@ -98,9 +64,7 @@ def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     assert (str(later.state), later.steps[0]["before"]) == ("applied", first.steps[0]["after"])
     if last != later.state:
         move(operator.aws, later, last)
-    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
-        operator.aws, event["case_id"], dry_run=event["dry_run"]
-    )
+    operator.lambdas_answer()
     return first.queue_arn, earlier, later.case_id
 
 
@@ -118,7 +82,7 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     stands = operator.aws.visibility(queue)
     preview = operator.json("rollback", "--since", "5h", "--dry-run")
     assert [each.get("once_undone", []) for each in preview] == [[], [later]]
-    shown = operator.mendq("rollback", "--since", "5h", "--dry-run").stdout
+    shown = operator.shown("rollback", "--since", "5h", "--dry-run")
     assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
     assert shown.index(earlier) < shown.index("45 s -> 30 s")
     assert "not done" not in shown
@@ -130,25 +94,20 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
 
 
 def test_the_preview_undoes_nothing_behind_a_value_of_a_person(operator: Operator) -> None:
-    queue, earlier, later = _fixed_twice(operator, "applied")
-    url = operator.aws.url(queue)
-    operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=url, Attributes={"VisibilityTimeout": "99"}
-    )
+    _, earlier, later = _fixed_twice(operator, "applied")
+    operator.set_by_a_person(99)
     preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
     assert preview[0]["attributes"][0]["outcome"] == "kept"
-    assert preview[1]["error"]["code"] == "wrong_state"
+    assert (preview[1]["case_id"], preview[1]["error"]["code"]) == (earlier, "wrong_state")
     assert later in preview[1]["error"]["message"]
-    assert preview[1]["case_id"] == earlier
 
 
 def test_the_preview_of_an_earlier_fix_leaves_it_to_a_later_proposal(operator: Operator) -> None:
     queue, earlier, _ = _fixed_twice(operator, "closed")
-    operator.aws.clients.sqs.tag_queue(QueueUrl=operator.aws.url(queue), Tags={"mendq": "propose"})
+    operator.aws.tag(queue, mendq="propose")
     operator.aws.later(hours=1)
     fail(operator.aws, queue, "once more")
-    proposed = case_of(operator.aws)
-    assert proposed.state == "proposed"
+    assert case_of(operator.aws).state == "proposed"
     preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
     assert [each["error"]["code"] for each in preview] == ["wrong_state"] * 2
     assert preview[1]["case_id"] == earlier
@@ -158,22 +117,15 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator: Operator,
 ) -> None:
     case_id = operator.applied()
-    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
-        operator.aws, event["case_id"], dry_run=event["dry_run"]
-    )
+    operator.lambdas_answer()
     operator.mendq("rollback", case_id, "--yes")
     asked = len(operator.account.invoked)
-    again = operator.mendq("rollback", case_id)
-    assert again.exit_code == 0
-    assert "Rolled back already" in again.stdout
-    assert "VisibilityTimeout: 30 s stands there, as before the fix" in again.stdout
-    assert "Would be" not in again.stdout
-    assert ALICE in again.stdout
-    url = operator.aws.url("orders.fifo")
-    operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=url, Attributes={"VisibilityTimeout": "77"}
-    )
-    announced = " ".join(operator.mendq("rollback", case_id, "--yes").stdout.split())
+    again = operator.shown("rollback", case_id)
+    for said in ("Rolled back already", "30 s stands there, as before the fix", ALICE):
+        assert said in again
+    assert "Would be" not in again
+    operator.set_by_a_person(77)
+    announced = operator.shown("rollback", case_id, "--yes", code=3)
     assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
@@ -181,9 +133,7 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
 
 def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> None:
     queue, *_ = _fixed_twice(operator, "closed")
-    operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=operator.aws.url(queue), Attributes={"VisibilityTimeout": "99"}
-    )
+    operator.set_by_a_person(99)
     done = operator.json("rollback", "--since", "5h", "--yes", code=3)
     assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
     assert operator.aws.visibility(queue) == 99
@@ -191,9 +141,8 @@ def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> N
 
 def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
     queue, earlier, later = _fixed_twice(operator, "closed")
-    shown = operator.mendq("rollback", earlier, "--dry-run")
-    assert shown.exit_code == 1
-    assert f"by a later case of Mendq: {later}" in " ".join(shown.stdout.split())
+    shown = operator.shown("rollback", earlier, "--dry-run", code=1)
+    assert f"by a later case of Mendq: {later}" in shown
     alone = operator.json("rollback", earlier, "--yes", code=1)
     assert alone["attributes"][0]["later_case"] == later
     assert operator.aws.visibility(queue) > 45
@@ -207,18 +156,6 @@ def test_a_later_case_that_was_overridden_wrote_nothing_of_ours(operator: Operat
     assert answer["attributes"][0]["later_case"] is None
 
 
-def test_nothing_was_written_since(operator: Operator) -> None:
-    assert operator.json("rollback", "--since", "3h", "--yes") == []
-
-
-def test_one_error_among_them_fails_and_says_which(operator: Operator) -> None:
-    case_id = operator.applied()
-    operator.answers("RollbackFunction", {"error": "claimed", "reason": "another run is at work"})
-    result = operator.mendq("rollback", case_id, "--yes")
-    assert result.exit_code == 1
-    assert "another run is at work" in result.stdout
-
-
 def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Operator) -> None:
     """As after going back to observe, where no role may write any more."""
     case_id = operator.applied()
@@ -227,9 +164,7 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     by_person = _answer(case_id, "printed", now="45", command=command)
     asked = _answer(case_id, "undone", now="45"), {**by_person, **refused}
     operator.answers("RollbackFunction", *asked, *asked)
-    result = operator.mendq("rollback", case_id, "--yes")
-    assert result.exit_code == 1
-    announced = " ".join(result.stdout.split())
+    announced = operator.shown("rollback", case_id, "--yes", code=1)
     assert "AccessDenied" in announced
     assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in announced
     done = operator.json("rollback", case_id, "--yes", code=1)
@@ -237,29 +172,26 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     assert [each["command"] for each in done["attributes"]] == [command]
 
 
-def test_a_case_whose_queue_is_gone_is_exit_4(operator: Operator) -> None:
-    case_id = operator.applied()
-    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
-        operator.aws, event["case_id"], dry_run=event["dry_run"]
-    )
-    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    found = operator.json("rollback", case_id, "--yes", code=4)
-    assert found["error"]["code"] == "queue_gone"
-
-
-def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(operator: Operator) -> None:
-    ids = [operator.applied(name) for name in ("first.fifo", "second.fifo")]
-    errors = {"error": "queue_gone", "reason": "x"}, {"error": "claimed", "reason": "y"}
-    operator.account.lambdas["RollbackFunction"] = lambda event: errors[ids.index(event["case_id"])]
-    assert len(operator.json("rollback", "--since", "1h", "--yes", code=1)) == 2
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [(("queue_gone", "queue_gone"), 4), (("queue_gone", "claimed"), 1), (("claimed", ""), 1)],
+)
+def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(
+    operator: Operator, errors: tuple[str, str], code: int
+) -> None:
+    by_case = {
+        operator.applied(f"{n}.fifo"): {"error": error, "reason": "because"}
+        for n, error in enumerate(errors)
+        if error
+    }
+    operator.account.lambdas["RollbackFunction"] = lambda event: by_case[event["case_id"]]
+    assert "not done because" in operator.shown("rollback", "--since", "1h", "--yes", code=code)
 
 
 def test_a_value_that_was_retained_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
     retained, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
-    operator.aws.set_visibility(operator.json("show", retained)["queue_arn"], 60)
-    operator.account.lambdas["RollbackFunction"] = lambda event: undo(
-        operator.aws, event["case_id"], dry_run=event["dry_run"]
-    )
+    operator.set_by_a_person(60, "kept.fifo")
+    operator.lambdas_answer()
     done = operator.json("rollback", "--since", "1h", "--yes", code=3)
     outcomes = {each["case_id"]: each["attributes"][0]["outcome"] for each in done}
     assert outcomes == {retained: "kept", undone: "undone"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,8 +36,11 @@ OF_SQS = (
 )
 
 
-def _trail(*more: dict[str, Any], base: tuple[dict[str, Any], ...] = OF_SQS) -> Trail:
-    return Trail("mendq", ({"FieldSelectors": [*base, *more]},))
+SELECTORS = json.loads(Path(__file__).with_name("selectors.json").read_text())
+
+
+def _trail(*more: dict[str, Any]) -> Trail:
+    return Trail("mendq", ({"FieldSelectors": [*OF_SQS, *more]},))
 
 
 def _field(name: str, **operators: list[str]) -> dict[str, Any]:
@@ -46,38 +52,13 @@ def _calls(*names: str) -> Trail:
 
 
 @pytest.mark.parametrize(
-    "trail",
-    [
-        Trail("basic", ()),
-        _trail(base=(_field("eventCategory", Equals=["Management"]),)),
-        _trail(base=(OF_SQS[0], _field("resources.type", Equals=["AWS::S3::Object"]))),
-        _trail(_field("resources.ARN", StartsWith=[OTHERS])),
-        _trail(_field("resources.ARN", NotEquals=[ORDERS])),
-        _trail(_field("resources.ARN", NotStartsWith=["arn:aws:sqs:"])),
-        _trail(_field("resources.ARN", EndsWith=["dlq"])),
-        _trail(_field("resources.ARN", StartsWith=["arn:aws"], NotEndsWith=[".fifo"])),
-        _calls("SendMessage"),
-        _trail(_field("eventName", NotEquals=["DeleteMessage"])),
-        _trail(_field("eventSource", Equals=["s3.amazonaws.com"])),
-    ],
+    ("is_logged", "fields"),
+    [(word == "logged", each) for word, selectors in SELECTORS.items() for each in selectors],
 )
-def test_what_is_not_logged(trail: Trail) -> None:
-    assert not trail.logs(ORDERS, "DeleteMessage")
-
-
-@pytest.mark.parametrize(
-    "trail",
-    [
-        _trail(),
-        _trail(_field("resources.ARN", StartsWith=[OTHERS, ORDERS[:-5]])),
-        _trail(_field("resources.ARN", Equals=[ORDERS])),
-        _trail(_field("eventName", NotEquals=["SendMessage"])),
-        _trail(_field("userIdentity.arn", NotStartsWith=["arn:aws:sts::123456789012:"])),
-        _trail(_field("readOnly", Equals=["false"])),
-    ],
-)
-def test_what_is_logged(trail: Trail) -> None:
-    assert trail.logs(ORDERS, "DeleteMessage")
+def test_what_a_trails_selector_logs(*, is_logged: bool, fields: list[Any] | None) -> None:
+    """A trail without any selector logs nothing."""
+    trail = Trail("mendq", () if fields is None else ({"FieldSelectors": fields},))
+    assert trail.logs(ORDERS, "DeleteMessage") is is_logged
 
 
 def test_several_trails_add_up() -> None:
@@ -153,79 +134,69 @@ READ = Command.aws("eu-west-1", "sqs", "receive-message", "--queue-url", URL)
 LOG = Command.aws("eu-west-1", "logs", "filter-log-events", "--log-group-name", f"Mendq-{'a' * 80}")
 
 
-def _printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *checks: Check, **of: Any
-) -> str:
+@pytest.fixture
+def printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
     monkeypatch.setenv("COLUMNS", "80")
-    logs = {"heal-1": Log("Mendq-a", LOG)}
-    print_findings(Output(as_json=False), Findings([*checks], logs=logs, **of))
-    return capsys.readouterr().out
+
+    def shown(*checks: Check, **of: Any) -> str:
+        findings = Findings([*checks], logs={"heal-1": Log("Mendq-a", LOG)}, **of)
+        print_findings(Output(as_json=False), findings)
+        return capsys.readouterr().out
+
+    return shown
 
 
 def test_long_names_are_whole_and_what_is_fine_is_one_line_a_kind(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    printed: Callable[..., str],
 ) -> None:
     made = "c2931807-83fa-44b7-aa03-74a20fc680c3"
-    checks = (
-        Check(SOURCE, Status.FAIL, f"{made} is Disabled", "enable it"),
-        Check("function a", Status.OK, "is Active"),
-        Check("function b", Status.OK, "is Active"),
-    )
-    shown = _printed(monkeypatch, capsys, *checks, queues=QUEUES)
-    for whole in (*SOURCE.split(), made, "-> enable it", "functions: 2 of 2 are fine"):
+    fine = (Check(f"function {each}", Status.OK, "is Active") for each in "ab")
+    broken = Check(SOURCE, Status.FAIL, f"{made} is Disabled", "enable it")
+    shown = printed(broken, *fine, queues=QUEUES)
+    names = (arn.rpartition(":")[2] for arn in QUEUES)
+    for whole in (*SOURCE.split(), made, "-> enable it", "functions: 2 of 2 are fine", *names):
         assert whole in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "function a" not in shown
     assert shown.count(OUTSIDE) <= 3  # both queues, the FIFO one, the standard one
-    for arn in QUEUES:
-        assert arn.rpartition(":")[2] in shown
 
 
-def test_before_a_queue_is_managed_the_symptoms_are_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown = _printed(monkeypatch, capsys)
+def test_before_a_queue_is_managed_the_symptoms_are_shown(printed: Callable[..., str]) -> None:
+    shown = printed()
     assert [each.name for each in CATALOGUE if each.name not in shown] == []
     assert "once a queue is managed" in shown
 
 
-def test_what_only_a_scan_finds_is_said_to_be_found_by_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    last = LastRound(datetime(2026, 11, 20, 12, 15, tzinfo=UTC), 30, 9, 5, 0, 2)
-    shown = _printed(monkeypatch, capsys, queues=[OTHERS], last_round=last)
-    table, _, scanned = shown.partition("What the scan finds")
+def test_what_only_a_scan_finds_is_said_to_be_found_by_it(printed: Callable[..., str]) -> None:
+    last = LastRound(datetime(2026, 11, 20, 12, 15, tzinfo=UTC), 30, 9, 5, 0, [])
+    table, _, scanned = printed(queues=[OTHERS], last_round=last).partition("What the scan finds")
     alone = [each.name for each in CATALOGUE if each.detection and not each.seen_as]
     assert alone
-    for name in alone:
-        assert name not in table
-        assert name in scanned
-    for said in ("by the scan", "12:15 UTC", "none skipped"):
+    assert not [name for name in alone if name in table]
+    for said in ("by the scan", "12:15 UTC", "none skipped", *alone):
         assert said in " ".join(scanned.split())
 
 
-@pytest.mark.parametrize("remedy", [READ, "see the log of heal-1"])
-def test_a_command_can_be_copied_from_80_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], remedy: str
-) -> None:
-    check = Check("queue a", Status.FAIL, "1 message(s)", remedy)
-    lines = _printed(monkeypatch, capsys, check).partition("What the trails")[0].splitlines()
-    whole = READ if isinstance(remedy, Command) else LOG
-    assert [shlex.split(each) for each in lines if "aws " in each] == [shlex.split(whole)]
-
-
 @pytest.mark.parametrize(
-    "check",
+    ("remedy", "typed"),
     [
-        Check("function a", Status.FAIL, "it is Failed", f"aws sqs purge-queue --queue-url {URL}"),
-        Check("queue a", Status.OK, "0 message(s)", READ),
-        Check("queue a", Status.FAIL, "1 message(s)", Command(f"{READ}\nrm -r .")),
-        Check("heartbeat", Status.FAIL, "none", "see the log of heal-12"),
+        (READ, READ),
+        ("see the log of heal-1", LOG),
+        ("the log Mendq-a, then deploy", LOG),
+        # Somebody's text; more than a line; no Lambda and no log of ours.
+        (f"aws sqs purge-queue {URL}", None),
+        (Command(f"{READ}\nrm -r ."), None),
+        ("see the log of heal-12", None),
+        ("the log Mendq-a/more", None),
     ],
-    ids=["somebody's text", "nothing to do", "more than a line", "no Lambda of ours"],
 )
-def test_what_is_no_command_of_ours_is_not_there_to_copy(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], check: Check
+def test_a_command_of_ours_and_nothing_else_can_be_copied_from_80_columns(
+    printed: Callable[..., str], remedy: str, typed: str | None
 ) -> None:
-    lines = _printed(monkeypatch, capsys, check).partition("What the trails")[0].splitlines()
-    assert not [each for each in lines if each.startswith("  aws ") or URL in each]
+    fine = Check("queue b", Status.OK, "0 message(s)", READ)
+    shown = printed(Check("queue a", Status.FAIL, "it fails", remedy), fine)
+    lines = shown.partition("What the trails")[0].splitlines()
+    copied = [shlex.split(each) for each in lines if each.startswith("  aws ") or URL in each]
+    assert copied == ([] if typed is None else [shlex.split(typed)])

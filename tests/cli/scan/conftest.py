@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,14 +13,11 @@ from tests.cli.conftest import Operator
 RETENTION = "345600"
 
 
-class _Answer:
-    status_code = 200
-
-
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
     """Moto cannot list move tasks."""
-    none = cast("Callable[..., None]", lambda **_: (_Answer(), {"Results": []}))
+    answer: Any = (SimpleNamespace(status_code=200), {"Results": []})
+    none: Any = lambda **_: answer  # noqa: E731
     operator.account.session.events.register("before-call.sqs.ListMessageMoveTasks", none)
     operator.aws.clients.sqs.meta.events.register("before-call.sqs.ListMessageMoveTasks", none)
     return operator
@@ -39,15 +36,8 @@ def everything(operator: Operator) -> dict[str, Any]:
     clients = operator.aws.clients
     urls = clients.sqs.list_queues().get("QueueUrls", [])
     return {
-        "queues": [
-            (
-                clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
-                    "Attributes"
-                ],
-                clients.sqs.list_queue_tags(QueueUrl=url).get("Tags"),
-            )
-            for url in urls
-        ],
+        "attributes": [operator.aws.attributes(each) for each in urls],
+        "tags": [clients.sqs.list_queue_tags(QueueUrl=each).get("Tags") for each in urls],
         "case_store": clients.dynamodb.scan(TableName="case_store")["Items"],
         "cases": clients.s3.list_objects_v2(Bucket="cases").get("Contents", []),
         "pages": operator.aws.pages(),

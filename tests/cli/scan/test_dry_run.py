@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.console import Console
 
 from mendq.cases.finding import Finding
-from mendq.cli.exit_codes import Exit
 from mendq.cli.look.dry_run import BY_NAME, WouldChange, WouldDo, looking
-from mendq.cli.look.scan import findings_table
+from mendq.cli.look.scan import show_findings
+from mendq.cli.output import Output
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
+ARN = "arn:aws:sqs:us-east-1:123456789012:"
+Shown = Callable[[dict[Finding, WouldDo], int], str]
 
-def test_the_lambda_scans_not_the_command(operator: Operator) -> None:
-    result = operator.mendq("scan")
-    assert result.exit_code == Exit.USAGE
-    assert "--dry-run" in result.stderr
+
+def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) -> None:
+    shown = operator.shown("scan", "--dry-run")
+    assert "no queue is managed, so none was looked at" in shown
+    assert "nothing was found" not in shown
+    assert "nothing was changed" in shown
     assert operator.account.invoked == []
 
 
@@ -42,59 +45,47 @@ def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
     assert said["not_looked_at"] == {}
 
 
-def test_an_account_without_managed_queues_has_no_findings(operator: Operator) -> None:
-    result = operator.mendq("scan", "--dry-run")
-    assert result.exit_code == Exit.DONE
-    assert "no queue is managed, so none was looked at" in result.stdout
-    assert "nothing was found" not in result.stdout
-    assert "nothing was changed" in result.stdout
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
+    def said(found: dict[Finding, WouldDo], columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", f"{columns}")
+        show_findings(Output(as_json=False), found)
+        return capsys.readouterr().out
+
+    return said
 
 
-def _shown(found: dict[Finding, WouldDo], columns: int) -> list[str]:
-    console = Console(width=columns, no_color=True, force_terminal=False)
-    with console.capture() as captured:
-        console.print(findings_table(found))
-    return captured.get().splitlines()
+@pytest.mark.parametrize(("columns", "name_length"), [(80, 1), (80, 80), (99, 40), (120, 80)])
+def test_no_line_is_wider_than_the_terminal(shown: Shown, columns: int, name_length: int) -> None:
+    arn = f"{ARN}{'q' * name_length}"
+    would = WouldDo("proposes", ("x" * 150,))
+    found = dict.fromkeys((Finding(arn, name, "because " * 20) for name in BY_NAME), would)
+    assert max(map(len, shown(found, columns).splitlines())) <= columns
+    evil = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): would}
+    assert "\x1b" not in shown(evil, columns)
 
 
-@given(st.integers(80, 120), st.integers(1, 80))
-def test_no_line_is_wider_than_the_terminal(columns: int, name_length: int) -> None:
-    arn = f"arn:aws:sqs:us-east-1:123456789012:{'q' * name_length}"
-    found = {
-        Finding(arn, name, "because " * 20): WouldDo("proposes", ("x" * 150,)) for name in BY_NAME
-    }
-    assert max(map(len, _shown(found, columns))) <= columns
-
-
-def test_queues_of_a_fault_that_is_only_reported_are_one_row() -> None:
-    arns = [f"arn:aws:sqs:us-east-1:123456789012:q{n:02}" for n in range(6)]
-    found = {Finding(arn, "tls_not_enforced", "why"): WouldDo("only reports it") for arn in arns}
-    found |= {Finding(arn, "consumer_failing", "why"): WouldDo("asks a person") for arn in arns}
-    shown = "\n".join(_shown(found, 100))
-    assert shown.count("tls_not_enforced") == 1
-    assert shown.count("consumer_failing") == len(arns)
-    assert shown.index("consumer_failing") < shown.index("tls_not_enforced")
-
-
-def test_what_a_queue_is_called_does_nothing_to_the_terminal() -> None:
-    arn = "arn:aws:sqs:us-east-1:123456789012:orders"
-    found = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): WouldDo("asks a person")}
-    shown = _shown(found, 100)
-    assert "\x1b" not in "".join(shown)
+def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
+    names, would = ("tls_not_enforced", "consumer_failing"), WouldDo("asks a person")
+    found = {Finding(f"{ARN}q{n}", name, "why"): would for n in range(6) for name in names}
+    said = shown(found, 100)
+    assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (1, 6)
+    assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
 
 def test_what_changes_something_is_never_sent(operator: Operator) -> None:
     clients, queue = looking(operator.account.session), operator.aws.queue("orders")
     url = operator.aws.url(queue)
-    with pytest.raises(WouldChange, match="SetQueueAttributes"):
-        clients.sqs_for_writing.set_queue_attributes(
+    sends: Mapping[str, Callable[[], object]] = {
+        "SetQueueAttributes": lambda: clients.sqs_for_writing.set_queue_attributes(
             QueueUrl=url, Attributes={"VisibilityTimeout": "1"}
-        )
-    with pytest.raises(WouldChange, match="ReceiveMessage"):
-        clients.sqs.receive_message(QueueUrl=url)
-    with pytest.raises(WouldChange, match="PutItem"):
-        clients.dynamodb.put_item(TableName="case_store", Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
-    with pytest.raises(WouldChange, match="Invoke"):
-        clients.functions.invoke(FunctionName="heal")
+        ),
+        "ReceiveMessage": lambda: clients.sqs.receive_message(QueueUrl=url),
+        "PutItem": lambda: clients.dynamodb.put_item(TableName="case_store", Item={}),
+        "Invoke": lambda: clients.functions.invoke(FunctionName="heal"),
+    }
+    for name, send in sends.items():
+        with pytest.raises(WouldChange, match=name):
+            send()
     assert operator.aws.visibility(queue) == 30
     assert operator.aws.case_store_items() == {}

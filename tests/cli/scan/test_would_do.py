@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Any
 
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
@@ -44,32 +43,19 @@ def _failing(operator: Operator, *names: str) -> list[str]:
     counted = {"sent": 200.0, "received": 2_000.0, "deleted": 200.0, "visible": 5.0}
     for arn in arns:
         aws.clients.sqs.send_message(QueueUrl=aws.url(arn), MessageBody="x")
-        aws.clients.cloudwatch.put_metric_data(
-            Namespace="AWS/SQS",
-            MetricData=[
-                {
-                    "MetricName": named[key],
-                    "Dimensions": [{"Name": "QueueName", "Value": arn.rpartition(":")[2]}],
-                    "Timestamp": now - timedelta(minutes=minutes),
-                    "Value": value if minutes == 60 or key == "visible" else 0.0,
-                }
-                for key, value in counted.items()
-                for minutes in (300, 60, 10)
-            ],
-        )
+        of: Any = {"Dimensions": [{"Name": "QueueName", "Value": arn.rpartition(":")[2]}]}
+        data: Any = [
+            {
+                **of,
+                "MetricName": named[key],
+                "Timestamp": now - timedelta(minutes=minutes),
+                "Value": value if minutes == 60 or key == "visible" else 0.0,
+            }
+            for key, value in counted.items()
+            for minutes in (300, 60, 10)
+        ]
+        aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
     return arns
-
-
-def _asked(operator: Operator) -> list[int]:
-    """How many metrics each call to CloudWatch asks for, as they come."""
-    asked: list[int] = []
-    count = cast(
-        "Callable[..., None]",
-        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
-    )
-    events = operator.account.session.events
-    events.register("provide-client-params.cloudwatch.GetMetricData", count)
-    return asked
 
 
 def test_a_person_s_value_is_retained(operator: Operator) -> None:
@@ -79,9 +65,9 @@ def test_a_person_s_value_is_retained(operator: Operator) -> None:
     _heal(operator, dead)
     case_key = items.case_key(dead, SYMPTOM)
     operator.aws.clients.dynamodb.delete_item(TableName="case_store", Key=case_key)
-    operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=operator.aws.url(dead), Attributes={"MessageRetentionPeriod": RETENTION}
-    )
+    url = operator.aws.url(dead)
+    before = {"MessageRetentionPeriod": RETENTION}
+    operator.aws.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=before)  # type: ignore[arg-type]
     operator.aws.now = datetime.now(UTC)
     would, why = _said(operator, dead)
     assert would == "would be refused: overridden"
@@ -111,7 +97,10 @@ def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
 
 def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> None:
     _failing(operator, "a", "b")
-    asked = _asked(operator)
+    asked: list[int] = []  # how many metrics each call to CloudWatch asks for
+    note: Any = lambda params, **_: asked.append(len(params["MetricDataQueries"]))  # noqa: E731
+    events = operator.account.session.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", note)
     said = operator.json("scan", "--dry-run")
     assert said["metrics_asked"] == sum(asked) == 16
     assert said["metrics_an_hour"] == 32, "heal asks anew"

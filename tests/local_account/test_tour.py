@@ -1,0 +1,169 @@
+"""The operator's tour: the commands of a case's life, a drill and the doctor, on real queues."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from tests.local_account.mendq_here import mendq_here
+from tests.local_account.queues import Queue, eventually, fail_late, new_queue
+
+pytestmark = pytest.mark.account
+LEASE_SECONDS = 2
+COLUMNS = 80
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A shell without a terminal, with credentials for the account."""
+
+    account: LocalAccount
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": self.account.endpoint_url,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+            "COLUMNS": f"{COLUMNS}",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "mendq.cli", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=180,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        return done
+
+    def mendq(self, *arguments: str, code: int | None = 0) -> str:
+        done = self.run(*arguments)
+        assert code in (None, done.returncode), (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    def text(self, *arguments: str, code: int | None = 0) -> str:
+        """What people read: nothing cut; what is longer than a line is a name or a command."""
+        shown = self.mendq(*arguments, code=code)
+        assert not {"...", "\N{HORIZONTAL ELLIPSIS}"} & {*shown.split()}
+        long = (each.strip() for each in shown.splitlines() if len(each.rstrip()) > COLUMNS)
+        whole = ("arn:", "by arn:", "aws ", "mendq ")
+        assert not [each for each in long if not each.startswith(whole)]
+        return shown
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.mendq(*arguments, "--json", code=code))
+
+
+class Here(Shell):
+    """The same within this process: a start is most of a command."""
+
+    def mendq(self, *arguments: str, code: int | None = 0) -> str:
+        done = mendq_here(self.account, *arguments)
+        assert code in (None, done.exit_code), (arguments, done.output)
+        return done.stdout
+
+
+@pytest.fixture
+def shell(account: LocalAccount) -> Here:
+    return Here(account)
+
+
+def _on_one_line(shown: str) -> str:
+    return " ".join(shown.split())
+
+
+def _visibility(queue: Queue) -> int:
+    return int(queue.attributes()["VisibilityTimeout"])
+
+
+def test_a_proposal_is_seen_approved_and_taken_back(shell: Here, tmp_path: Path) -> None:
+    queue = new_queue(
+        shell.account, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout=f"{LEASE_SECONDS}"
+    )
+    fail_late(queue, times=4)
+
+    def proposed() -> Iterator[str]:
+        for each in shell.json("cases"):
+            if (each["queue_arn"], each["state"]) == (queue.arn, "proposed"):
+                yield each["case_id"]
+
+    eventually(lambda: [*proposed()], every_seconds=0.5)
+    (case_id,), name = proposed(), queue.arn.rpartition(":")[2]
+    case = Shell(shell.account).json("show", case_id)  # once in a process of its own
+    until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"
+    for words in (case_id, name, until, case["reason"]):
+        assert words in _on_one_line(shell.text("cases"))
+    shown = shell.text("show", case_id)
+    assert f"proposed, {until}" in shown
+    assert f"  mendq approve {case_id} --region {REGION}\n" in shown
+    assert f"{name}.json" in shell.json("export", str(tmp_path))["written"]
+    shell.mendq("approve", case_id, code=2)
+    shell.mendq("freeze", "a test", "--yes")
+    shell.mendq("thaw", "--yes")
+    assert _visibility(queue) == LEASE_SECONDS
+    assert shell.json("approve", case_id, "--yes")["state"] == "applied"
+    raised = _visibility(queue)
+    assert raised > LEASE_SECONDS
+    change = f"VisibilityTimeout: {raised} s -> {LEASE_SECONDS} s"
+    assert f"undone  {change}" in shell.text("rollback", case_id, "--dry-run")
+    assert _visibility(queue) == raised
+    shell.json("rollback", case_id, "--yes")
+    assert _visibility(queue) == LEASE_SECONDS
+    shown = shell.text("show", case_id)
+    states = [line.split()[2] for line in shown.splitlines() if line.startswith("20")]
+    assert states == ["proposed", "approved", "applied", "rolled_back"]
+    person = shell.account.client("sts").get_caller_identity()["Arn"]
+    assert shown.count(f"  by {person}\n") == 2  # approved and rolled back
+
+
+def test_a_drill_is_timed_and_leaves_no_queue(shell: Here) -> None:
+    done = shell.json("drill", "--yes", "--minutes", "2")
+    assert done["done"], done
+    stages = [each["stage"].partition(":")[0] for each in done["stages"]]
+    assert (stages[0], stages[-3:]) == (
+        "calls failed",
+        ["read back", "fix taken back", "case ended"],
+    )
+    assert done["stages"][-2]["stage"] == f"fix taken back: {LEASE_SECONDS} s"
+    assert done["ended_as"] == "rolled_back"
+    assert done["case_id"] not in [each["case_id"] for each in shell.json("cases", "--open")]
+    sqs = shell.account.client("sqs")
+    assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
+
+
+def test_a_doctor_sees_the_deployment_and_the_trail(shell: Here) -> None:
+    queue = new_queue(shell.account, fifo=True, tags={"mendq": "observe"})
+
+    def found() -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(shell.mendq("doctor", "--json", code=None))
+        return document
+
+    def beats() -> bool:
+        """Until the follow-up has run once, the doctor finds that something fails."""
+        (check,) = (each for each in found()["checks"] if each["check"] == "heartbeat")
+        return bool(check["status"] == "ok")
+
+    eventually(beats, seconds=150, every_seconds=15)
+    document, shown = found(), _on_one_line(shell.text("doctor", code=None))
+    assert [each for each in document["checks"] if each["status"] == "unknown"] == []
+    assert queue.arn in document["managed_queues"]
+    assert document["outside_selectors"] == []
+    sights = {each["symptom"]: each for each in document["symptoms"]}
+    assert queue.arn in sights["visibility_timeout_too_short"]["visible"]
+    assert not any(queue.arn in {**each["blind"], **each["partly"]} for each in sights.values())
+    for said in ("functions: ", "topic urgent: nobody is subscribed", *sights):
+        assert said in shown
