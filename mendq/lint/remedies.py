@@ -15,11 +15,10 @@ from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.lint.queues import Declared, Queue
-from mendq.lint.values import NotKnown
-from mendq.model.dlq import attributes_of_dlq
+from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
-from mendq.model.queue import MAX_RECEIVE_COUNT, arn_of_dlq
+from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
 from mendq.notifications.change_lines import template_line
 
 _ALLOW = DLQ_SOURCE_NOT_ALLOWED.shows[0]
@@ -41,48 +40,41 @@ def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
 
 def _new_dlq(queue: Queue, found: Declared) -> Lines:
     """Without a RedriveAllowPolicy: each of the two would have to be made before the other."""
-    logical_id = f"{_alphanumeric(queue)}Dlq"
+    logical_id = f"{queue.resource.logical_id}Dlq"
     while logical_id in found.template.resources:
         logical_id += "2"
-    attributes = attributes_of_dlq(queue, arn_of_dlq(queue.queue_arn))
-    attributes.pop(_ALLOW, None)
-    properties = [f"    {_as_set(queue, *each)}" for each in sorted(attributes.items())]
+    written = queue.resource.properties
+    properties = {name: written[name] for name in _AS_ITS_SOURCE if name in written}
+    properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
-    head = (f"{logical_id}:", "  Type: AWS::SQS::Queue", "  Properties:")
-    return (*head, *properties, f"RedrivePolicy: {_compact(redrive)}")
-
-
-def _as_set(queue: Queue, name: str, text: str) -> str:
-    """A property as the template sets it, where the queue has the same, else as `text` says."""
-    written = queue.resource.properties.get(name)
-    is_the_same = isinstance(written, dict) and queue.attributes.get(name) == text
-    return f"{name}: {_compact(written)}" if is_the_same else template_line(name, text)
+    dlq = _line(logical_id, {"Type": QUEUE, "Properties": properties})
+    return dlq, _line("RedrivePolicy", redrive)
 
 
 def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     """In the policy that it has, or in one of its own."""
     own = queue.resource.logical_id
-    resource = _compact({"Fn::GetAtt": [own, "Arn"]})
-    denial = f'{{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":{resource},'
-    denial += '"Condition":{"Bool":{"aws:SecureTransport":"false"}}}'
-    document = f'PolicyDocument: {{"Version":"2012-10-17","Statement":[{denial}]}}'
+    denial = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sqs:*",
+        "Resource": {"Fn::GetAtt": [own, "Arn"]},
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    document = {"Version": "2012-10-17", "Statement": [denial]}
     if queue.policy is not None:
-        return (document,)
-    head = (f"{_alphanumeric(queue) or 'Queue'}Policy:", "  Type: AWS::SQS::QueuePolicy")
-    return (*head, "  Properties:", f"    Queues: {_compact([{'Ref': own}])}", f"    {document}")
+        return (_line("PolicyDocument", document),)
+    properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
+    policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
+    return (_line(f"{own}Policy", policy),)
 
 
-def _alphanumeric(queue: Queue) -> str:
-    """Its logical id where it is one, for ids made of it."""
-    own = queue.resource.logical_id
-    return own if own.isascii() and own.isalnum() and len(own) <= 200 else ""
+def _line(name: str, document: object) -> str:
+    return f"{name}: {json.dumps(document, separators=(',', ':'))}"
 
 
-def _compact(document: object) -> str:
-    return json.dumps(document, separators=(",", ":"))
-
-
+_AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _OWN: Mapping[str, Lines | Callable[[Queue, Declared], Lines]] = {
     DLQ_MISSING.name: _new_dlq,
     TLS_NOT_ENFORCED.name: _denying_statement,

