@@ -102,7 +102,7 @@ def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
     """Errors first."""
     # Each check reads the queue's texts anew, and looks each source up in them.
     characters = sum(len(each) for each in dict.values(queue.attributes) if isinstance(each, str))
-    found.template.work.take(_A_QUEUE + characters * (1 + len(queue.dlq_sources) // 16))
+    found.template.work.take(_A_QUEUE + characters * (1 + len(queue.dlq_sources or ()) // 16))
     findings, unknown = list[Finding](), defaultdict[tuple[str, str], list[str]](list)
     for symptom in (*OF_CONFIGURATION, TOO_SHORT):
         try:

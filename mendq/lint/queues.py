@@ -147,12 +147,12 @@ class Declared:
             return NotKnown("a condition decides whether it has this policy")
         document = policy.properties.get("PolicyDocument")
         try:
-            statements = under(document) and document.get("Statement")
-            made = [self._statement(each) for each in statements or ()]
-            found = self._values.of({**document, "Statement": []} if made else document)
+            statements = (under(document) or {}).get("Statement")
+            made = [self._statement(each) for each in listed(statements)]
+            found = self._values.of(document, _ANY if made else None)
         except NotKnown as because:
             return because
-        found = {**found, "Statement": made} if made else found
+        found = {**found, "Statement": made} if isinstance(statements, list) else found
         text = json.dumps(found) if isinstance(found, dict | list) else found or ""
         return NotKnown("no policy that SQS would take") if statements_of(text) is None else text
 
@@ -173,8 +173,8 @@ class Declared:
                 made[name] = because
         for each in self.template.of_type(*POLICIES):
             if each.logical_id in self.astray:
-                because = self.astray[each.logical_id].because
-                made[POLICY] = NotKnown(f"whose policy {each.logical_id} is: {because}")
+                why = self.astray[each.logical_id].because
+                made[POLICY] = NotKnown(f"whose policy {each.logical_id} is: {why}")
         if arn in self._policies:
             made[POLICY] = self._policies[arn][1]
         return Attributes(made)

@@ -71,7 +71,9 @@ def _denying_statement(queue: Queue, _found: Declared) -> Lines:
 
 
 def _line(name: str, document: object) -> str:
-    return f"{name}: {json.dumps(document, separators=(',', ':'))}"
+    """Of a name that may be anybody's, what CloudFormation takes."""
+    plain = "".join(each for each in name if each.isascii() and each.isalnum())
+    return f"{plain}: {json.dumps(document, separators=(',', ':'))}"
 
 
 _AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")

@@ -71,6 +71,7 @@ def test_every_state_has_a_word() -> None:
 def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() -> None:
     cases = went("applied verified watching")
     [row] = case_rows([cases[2], cases[0], cases[1]])
+    assert lives([cases[2], *cases[:2]])[0].newest == cases[2]
     assert row["case_outcome"] == "healed"
     assert row["case_seconds_to_heal"] == 3720
     assert row["ended_at"] is None

@@ -170,7 +170,12 @@ def incident(
     name: str, first: str, last: str, outcome: str = "", why: str = "", **fields: Any
 ) -> dict[str, Any]:
     del outcome, why
-    own = {"incident_id": name, "account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN}
+    own: dict[str, Any] = {
+        "incident_id": name,
+        "account": ACCOUNT,
+        "region": REGION,
+        "queue_arn": QUEUE_ARN,
+    }
     own |= {"symptom": VISIBILITY, "first": micros(first), "last": micros(last)}
     own |= {"error_codes": [], "failed_calls": 3, "principals": [], "enough_evidence": True}
     return {**own, **fields}
@@ -178,7 +183,7 @@ def incident(
 
 def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> dict[str, Any]:
     first_at, last_at = map(micros, evidence)
-    own = {"case_id": name, "case_outcome": name, "case_queue_arn": QUEUE_ARN}
+    own: dict[str, Any] = {"case_id": name, "case_outcome": name, "case_queue_arn": QUEUE_ARN}
     own |= {"case_symptom": VISIBILITY, "case_seconds_to_heal": None, "case_notified": False}
     own |= {"opened_at": micros(opened), "ended_at": micros(opened)}
     return {**own, "evidence": [{"first_at": first_at, "last_at": last_at}], **fields}

@@ -21,6 +21,7 @@ from analytics.tables import Tables
 from analytics.trail import Reader
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
 from tests.analytics.authored import SCHEMAS, Account, at, burst, content, record, transition
+from tests.analytics.nasty_files import GOOD, unreadable
 from tests.analytics.test_case_bucket import scan
 from tests.analytics.week_authored import arn, file
 from tests.real_records import detonations
@@ -28,15 +29,10 @@ from tests.real_records import detonations
 DAY = date(2026, 11, 10)
 NEXT = DAY + timedelta(days=1)
 ONE = Days(DAY, DAY)
-GOOD = content(burst("11-10 09:00"))
 STRANGE = ("pipe.json.gz", "to-nothing.json.gz", "round.json.gz", "folder.json.gz")
 HOSTILE: dict[str, tuple[bytes, str | None]] = {
-    "truncated.json.gz": (GOOD[:-20], "truncated"),
-    "html.json.gz": (b"<html><body>503</body></html>", "not_gzip"),
+    **{f"{name}.json.gz": unreadable()[name] for name in ("truncated", "html", "deep", "bomb")},
     "empty.json.gz": (b"", "empty"),
-    "list.json.gz": (gzip.compress(b"[]"), "not_a_trail_file"),
-    "deep.json.gz": (gzip.compress(b"[" * 200_000), "not_json"),
-    "bomb.json.gz": (gzip.compress(bytes(51 * 1024 * 1024)), "too_large"),
     "_hidden.json.gz": (GOOD, "not_read"),
     "plain.json": (b'{"Records": []}', "not_json_gz"),
     "two-members.json.gz": (gzip.compress(b'{"Records"') + gzip.compress(b": []}"), None),

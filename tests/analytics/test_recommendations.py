@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,13 +27,18 @@ from mendq.model.steps import CreateDlq, RedriveMessages
 from tests.analytics.week_authored import WEEK, arn, incident, life
 
 RAISED = [("VisibilityTimeout", "45", "67")]
-MESSAGES = [(RedriveMessages.attribute, "held", arn("orders"))]
 MADE = (CreateDlq.attribute, "", arn("orders-dlq"))
-ATTACHED = ("RedrivePolicy", "", '{"maxReceiveCount":5}')
-FIFO = [
-    ("DeduplicationScope", "queue", "messageGroup"),
-    ("FifoThroughputLimit", "perQueue", "perMessageGroupId"),
-]
+STEPS: dict[str, list[tuple[str, str, str]]] = {
+    "none": [],
+    "messages": [(RedriveMessages.attribute, "held", arn("orders"))],
+    "made": [MADE],
+    "made and attached": [MADE, ("RedrivePolicy", "", '{"maxReceiveCount":5}')],
+    "fifo": [
+        ("DeduplicationScope", "queue", "messageGroup"),
+        ("FifoThroughputLimit", "perQueue", "perMessageGroupId"),
+    ],
+}
+LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text())
 
 
 def of(*lives: Life) -> list[Recommendation]:
@@ -55,23 +62,6 @@ def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
     ]
     why = {"write_into_template": "verified", "watch": "applied"}
     assert all(each.why == why.get(each.kind, state) for each in found)
-
-
-@pytest.mark.parametrize(
-    ("came_from", "reason", "expected"),
-    [
-        ("watching", "it stayed away", ["write_into_template"]),
-        ("watching", GONE, []),
-        ("watching", UNMANAGED, []),
-        ("unverified", "for a week nothing proved it", []),
-        ("escalated", "a person closed it", []),
-    ],
-)
-def test_a_closed_case_asks_only_where_its_change_was_watched(
-    came_from: str, reason: str, expected: list[str]
-) -> None:
-    closed = life(("closed", "11-12 09:00", reason), came_from=came_from)
-    assert [each.kind for each in of(closed)] == expected
 
 
 def test_a_recommendation_says_what_the_case_says() -> None:
@@ -124,81 +114,25 @@ def test_a_person_s_value_is_named_only_where_a_case_knows_it(
     assert (found.before, found.after) == (theirs, "45")
 
 
-def older(state: str = "verified", **fields: Any) -> Life:
-    return life((state, "11-10 09:00"), case_id="a", **fields)
-
-
-def newer(*states: str, **fields: Any) -> Life:
-    moved = [(state, f"11-12 {number:02}:00") for number, state in enumerate(states, 9)]
-    return life(*moved, **{"case_id": "b", "steps": RAISED, **fields})
-
-
-WRITE = "write_into_template VisibilityTimeout 45"
-CLOSED = life(("closed", "11-12 09:00", GONE), case_id="b", came_from="escalated", steps=[])
-MISSING = newer("escalated", symptom="queue_missing", steps=[])
-LEFT: dict[str, tuple[list[Life], list[str]]] = {
-    "each attribute": (
-        [life(("proposed", "11-10 09:00"), steps=FIFO)],
-        [
-            "approve DeduplicationScope messageGroup",
-            "approve FifoThroughputLimit perMessageGroupId",
-        ],
-    ),
-    "a change that is not verified yet": (
-        [older(), newer("applied")],
-        ["watch VisibilityTimeout 67"],
-    ),
-    "no queue that was made": ([older(steps=[MADE])], []),
-    "what it is attached by": (
-        [older(steps=[MADE, ATTACHED])],
-        ['write_into_template RedrivePolicy {"maxReceiveCount":5}'],
-    ),
-    "messages that may go back": ([older("proposed", steps=MESSAGES)], ["approve"]),
-    "messages that went back": ([older(steps=MESSAGES)], []),
-    "messages that are going back": ([older("applied", steps=MESSAGES)], []),
-    "the newest case of an attribute": (
-        [newer("proposed"), older()],
-        ["approve VisibilityTimeout 67"],
-    ),
-    "another symptom's for the attribute": (
-        [older("observed"), newer("proposed", symptom="in_flight_limit")],
-        ["approve VisibilityTimeout 67"],
-    ),
-    "what was fixed, where more is wrong": ([older(), newer("refused", steps=[])], [WRITE, "fix"]),
-    "what has healed since": (
-        [older("escalated", steps=[]), newer("verified", steps=RAISED)],
-        ["write_into_template VisibilityTimeout 67"],
-    ),
-    "what was declined": ([newer("proposed", "declined")], []),
-    "what was declined takes nothing away": ([older(), newer("proposed", "declined")], [WRITE]),
-    "what was declined for what was observed": (
-        [older("observed"), newer("proposed", "declined")],
-        [],
-    ),
-    "what was rolled back": ([newer("verified", "rolled_back")], []),
-    "what was rolled back again": ([older(), newer("verified", "rolled_back")], []),
-    "a queue that is gone": ([older(), CLOSED], []),
-    "another queue": (
-        [older(), CLOSED, life(("verified", "11-10 09:00"), case_id="c", queue="q")],
-        [WRITE],
-    ),
-    "a queue that was made again": (
-        [older(), CLOSED, life(("observed", "11-13 09:00"), case_id="d", steps=[])],
-        ["fix"],
-    ),
-    "a queue that callers miss": ([older(), MISSING], ["fix"]),
-    "before the week": ([life(("proposed", "11-08 23:59:59"))], []),
-    "after the week": ([life(("proposed", "11-16 00:00"))], []),
-    "opened before it": ([life(("applied", "11-08 09:00"), ("verified", "11-09 00:00"))], [WRITE]),
-    "declined since": ([life(("proposed", "11-12 09:00"), ("declined", "11-16 08:00"))], []),
-}
+def case(day: int, states: str, **fields: Any) -> Life:
+    words = states.split()
+    at = fields.pop("at", [f"11-{day:02} {hour:02}:00" for hour in range(9, 9 + len(words))])
+    reason = fields.pop("reason", "")
+    reason = {"gone": GONE, "unmanaged": UNMANAGED}.get(reason, reason)
+    steps = STEPS[fields.pop("steps")] if "steps" in fields else None
+    own: dict[str, Any] = {"case_id": fields.pop("id", "a" if day == 10 else "b")}
+    own |= {"steps": steps} if steps is not None else {} if day == 10 else {"steps": RAISED}
+    own |= {"came_from": fields.pop("from")} if "from" in fields else {}
+    return life(
+        *((each, when, reason) for each, when in zip(words, at, strict=True)), **own, **fields
+    )
 
 
 @pytest.mark.parametrize("title", LEFT)
 def test_what_cases_leave_to_people(title: str) -> None:
-    lives, expected = LEFT[title]
+    lives = [case(**each) for each in LEFT[title]["cases"]]
     found = [f"{each.kind} {each.attribute} {each.after}".strip() for each in of(*lives)]
-    assert found == expected
+    assert found == LEFT[title]["asks"]
 
 
 @pytest.mark.parametrize(
@@ -210,8 +144,16 @@ def test_no_command_where_it_could_not_be_shown_whole(fields: dict[str, Any]) ->
 
 # Of callers.
 
-CODE = {"symptom": "unknown:Teapot", "error_codes": ["Teapot"], "outcome": "not_seen"}
-BUG = {"symptom": "invalid_request", "error_codes": ["EmptyBatchRequest"], "outcome": "not_seen"}
+CODE: dict[str, Any] = {
+    "symptom": "unknown:Teapot",
+    "error_codes": ["Teapot"],
+    "outcome": "not_seen",
+}
+BUG: dict[str, Any] = {
+    "symptom": "invalid_request",
+    "error_codes": ["EmptyBatchRequest"],
+    "outcome": "not_seen",
+}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +185,7 @@ def test_a_caller_is_said_of_all_its_queues_and_the_worst_is_named() -> None:
 
 
 def test_an_unknown_code_is_one_whoever_calls() -> None:
-    fields = [{"principals": [each], "queue_arn": arn(each)} for each in "ab"]
+    fields: list[dict[str, Any]] = [{"principals": [each], "queue_arn": arn(each)} for each in "ab"]
     (found,) = recommendations_of_callers(
         [incident(failed_calls=60, **each, **CODE) for each in fields]
     )
@@ -261,7 +203,11 @@ def test_what_has_a_case_or_might_have_one_is_no_callers(fields: dict[str, Any])
 
 
 def asked(queue: str = "orders", **fields: Any) -> Recommendation:
-    known = {"kind": "approve", "why": "proposed", "symptom": "visibility_timeout_too_short"}
+    known: dict[str, Any] = {
+        "kind": "approve",
+        "why": "proposed",
+        "symptom": "visibility_timeout_too_short",
+    }
     known |= {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
     return Recommendation(queue_arn=arn(queue), **{**known, **fields})
 

@@ -14,29 +14,10 @@ from hypothesis import strategies as st
 from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work, read
 from mendq.lint.values import NotKnown, Values
 
-PARAMETERS = {
-    "Stage": {"Type": "String", "Default": "prod"},
-    "Open": {"Type": "String"},
-    "Names": {"Type": "CommaDelimitedList", "Default": "a, b"},
-    "Stored": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/x"},
-    "Secret": {"Type": "String", "Default": "s3cret", "NoEcho": True},
-    "Big": {"Type": "String", "Default": "x" * 100_000},
-}
-CIRCLE = {"Fn::FindInMap": ["Visibilities", "prod", "circle"]}
-IN_MAP = {
-    "seconds": 60,
-    "names": ["a", "b"],
-    "function": {"Ref": "Stage"},
-    "nested": {"a": "b"},
-    "lists": [["a"]],
-    "nothing": None,
-    "circle": CIRCLE,
-    "circles": [CIRCLE],
-}
-KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
-
-
 VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
+PARAMETERS = VALUES["parameters"] | {"Big": {"Type": "String", "Default": "x" * 100_000}}
+CIRCLE = {"Fn::FindInMap": ["Visibilities", "prod", "circle"]}
+KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
 
 
 def _in_map(key: str) -> Any:
@@ -48,7 +29,7 @@ def _read(text: str) -> Template:
 
 
 def _comes_to(value: Any, work: Work | None = None) -> Any:
-    sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
+    sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": VALUES["in_map"]}}}
     template = read(json.dumps({**sections, "Resources": {}, "value": value}).encode(), work)
     return Values(template, KNOWN).of(template.root["value"])
 
