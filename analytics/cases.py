@@ -225,7 +225,7 @@ def lives(transitions: Iterable[Case]) -> list[Life]:
 def steps_of(case: Case) -> list[Step]:
     """Its steps, without what is none: a file in the bucket may hold anything."""
     documents = [each for each in case.steps if isinstance(each, Mapping)]
-    read = [Step(*(each.get(name, None) for name in Step._fields)) for each in documents]
+    read = [Step._make(each.get(name) for name in Step._fields) for each in documents]
     return [step for step in read if all(isinstance(each, str) for each in step)]
 
 

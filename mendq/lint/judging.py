@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 from mendq.catalogue import CATALOGUE, _visibility
 from mendq.catalogue._visibility import VisibilityNeed
@@ -79,7 +80,8 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
     try:
         found = Declared(template, environment)
-        for said in _said_of(found):
+        queues = (_judged(each, found) for each in found.queues.values())
+        for said in chain(chain.from_iterable(queues), _not_looked_at(found)):
             template.work.take(_SAYING_IT)
             if isinstance(said, NotJudged):
                 not_judged.append(said)
@@ -90,12 +92,6 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
         raise NotATemplate("nested too deep to be worked out") from error
     defaults = [{"parameter": name, "value": each} for name, each in sorted(found.defaults.items())]
     return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)
-
-
-def _said_of(found: Declared) -> Iterator[Said]:
-    for queue in found.queues.values():
-        yield from _judged(queue, found)
-    yield from _not_looked_at(found)
 
 
 def _judged(queue: Queue, found: Declared) -> Iterator[Said]:

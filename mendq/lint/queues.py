@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import Environment, Names, NotKnown, Values
@@ -52,8 +52,7 @@ class Attributes(dict[str, Any]):
         return self[name] if name in self.keys() else default
 
 
-@dataclass(frozen=True)
-class Consumer:
+class Consumer(NamedTuple):
     """A mapping's function; `unknown` says why its times are not known, which are then 0."""
 
     mapping: Resource
@@ -80,13 +79,17 @@ class Declared:
         self.names = Names(template, environment, self.defaults)
         self._values = Values(template, self.names.known, self.defaults)
         self.astray = self.names.untyped
+        self._stray_policy: NotKnown | None = None
         self._consumers = defaultdict[str, list[Consumer]](list)
         self._policies: dict[str, tuple[Resource, str | NotKnown]] = {}
         for each in template.of_type(MAPPING, *POLICIES):
             try:
                 (self._take_mapping if each.type == MAPPING else self._take_policy)(each)
-            except NotKnown as because:
-                self.astray[each.logical_id] = because
+            except NotKnown as unknown:
+                self.astray[each.logical_id] = unknown
+                if each.type in POLICIES:
+                    why = f"whose policy {each.logical_id} is: {unknown.because}"
+                    self._stray_policy = NotKnown(why)
         self._attributes = {arn: self._attributes_of(arn) for arn in self.names.queues}
         sources = defaultdict[Any, list[SourceQueue]](list)
         for arn, attributes in self._attributes.items():
@@ -171,12 +174,10 @@ class Declared:
                 made |= {} if found is None else {name: _spelled(name, found)}
             except NotKnown as because:
                 made[name] = because
-        for each in self.template.of_type(*POLICIES):
-            if each.logical_id in self.astray:
-                why = self.astray[each.logical_id].because
-                made[POLICY] = NotKnown(f"whose policy {each.logical_id} is: {why}")
         if arn in self._policies:
             made[POLICY] = self._policies[arn][1]
+        elif self._stray_policy is not None:
+            made[POLICY] = self._stray_policy
         return Attributes(made)
 
     def _dlq_arn(self, arn: str) -> str | None:

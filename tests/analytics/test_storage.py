@@ -118,21 +118,3 @@ def test_a_file_is_no_root(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(RootUnusable):
         FolderStorage(str(tmp_path / "a")).put("t", b"1")
-
-
-def test_spark_is_shown_files_alone_where_something_else_lies_among_them(tmp_path: Path) -> None:
-    trail = tmp_path / "trail"
-    for folder in ("plain", "strange/folder"):
-        (trail / folder).mkdir(parents=True)
-        (trail / folder / "a").write_text("a")
-    (trail / "strange" / "b").write_text("b")
-    (trail / "strange" / "to-nothing").symlink_to("gone")
-    storage = FolderStorage(str(trail))
-    assert storage.no_files("plain") == []
-    assert storage.no_files("strange") == ["strange/folder", "strange/to-nothing"]
-    assert storage.spark_root(["plain"]) == f"file:{trail.resolve()}/"
-    shown = Path(storage.spark_root(["plain", "strange"]).removeprefix("file:"))
-    assert shown != trail
-    there = sorted(each.relative_to(shown).as_posix() for each in shown.rglob("*"))
-    assert there == ["plain", "plain/a", "strange", "strange/b"]
-    assert (shown / "strange" / "b").read_text() == "b"
