@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from analytics.days import Days, microseconds
 from mendq.model.case import FINAL, Case, State
@@ -58,10 +58,11 @@ def case_rows(transitions: Iterable[Case]) -> list[dict[str, Any]]:
 
 
 def _row(life: Life) -> dict[str, Any]:
+    case = life.newest
     return {
-        "case_id": life.newest.case_id,
-        "case_queue_arn": life.newest.queue_arn,
-        "case_symptom": life.newest.symptom,
+        "case_id": case.case_id,
+        "case_queue_arn": case.queue_arn,
+        "case_symptom": case.symptom,
         "case_outcome": life.outcome,
         "case_seconds_to_heal": seconds_to_heal(life.transitions),
         "case_notified": life.is_notified,
@@ -85,11 +86,8 @@ def seconds_to_heal(transitions: Sequence[Case]) -> float | None:
 
 
 def _evidence(case: Case) -> dict[str, int]:
-    return {name: microseconds(_time(case.evidence[name])) for name in ("first_at", "last_at")}
-
-
-def _time(text: str) -> datetime:
-    return _aware(datetime.fromisoformat(text))
+    times = {name: datetime.fromisoformat(case.evidence[name]) for name in ("first_at", "last_at")}
+    return {name: microseconds(_aware(moment)) for name, moment in times.items()}
 
 
 def _aware(moment: datetime) -> datetime:
@@ -153,20 +151,6 @@ def _reached_a_person(transitions: Sequence[Case]) -> str | None:
     return str(states[-1]) if states else str(State.ESCALATED)
 
 
-def ended_at(transitions: Sequence[Case]) -> datetime | None:
-    """When a case, its transitions in order, ended: from then on new failures open another.
-
-    None where it goes on. What is rolled back once it was closed had ended when it was closed.
-    """
-    ended: datetime | None = None
-    for each in transitions:
-        if each.state not in FINAL:
-            ended = None
-        elif ended is None:
-            ended = each.at
-    return ended
-
-
 @dataclass(frozen=True)
 class Life:
     """A case's transitions, in order; a case older than what was read lacks its first ones."""
@@ -191,12 +175,18 @@ class Life:
         """Where the opening was not read, the first thing that speaks for it."""
         if self.opening:
             return self.opening.at
-        first_at: str = self.transitions[0].evidence["first_at"]
-        return datetime.fromisoformat(first_at).astimezone(UTC)
+        return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
     @property
     def ended_at(self) -> datetime | None:
-        return ended_at(self.transitions)
+        """When it ended: from then on new failures open another; None where it goes on.
+
+        What is rolled back once it was closed had ended when it was closed.
+        """
+        ended: datetime | None = None
+        for each in self.transitions:
+            ended = (ended or each.at) if each.state in FINAL else None
+        return ended
 
     @property
     def is_scanned(self) -> bool:
@@ -216,8 +206,7 @@ class Life:
         return (each for each in self.transitions if is_within(each.at, days))
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One change as a transition holds it."""
 
     attribute: str
@@ -227,7 +216,7 @@ class Step:
 
 def lives(transitions: Iterable[Case]) -> list[Life]:
     """One per case, by its id."""
-    found: dict[str, list[Case]] = defaultdict(list)
+    found = defaultdict[str, list[Case]](list)
     for each in transitions:
         found[each.case_id].append(each)
     return [Life(in_order(found[case_id])) for case_id in sorted(found)]
@@ -236,12 +225,8 @@ def lives(transitions: Iterable[Case]) -> list[Life]:
 def steps_of(case: Case) -> list[Step]:
     """Its steps, without what is none: a file in the bucket may hold anything."""
     documents = [each for each in case.steps if isinstance(each, Mapping)]
-    read = [[each.get(name) for name in ("attribute", "before", "after")] for each in documents]
-    return [
-        Step(*(text for text in texts if isinstance(text, str)))
-        for texts in read
-        if all(isinstance(text, str) for text in texts)
-    ]
+    read = [Step._make(each.get(name) for name in Step._fields) for each in documents]
+    return [step for step in read if all(isinstance(each, str) for each in step)]
 
 
 def is_within(moment: datetime, days: Days) -> bool:

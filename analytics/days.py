@@ -33,13 +33,12 @@ class Days:
 
     def stretched(self, needed: Days, around: Days) -> Days:
         """Over `needed` too; a side that fell short reaches twice as far from `around` at least."""
-        before, after = around.first - self.first, self.last - around.last
-        first = min(needed.first, around.first - 2 * before)
-        last = max(needed.last, around.last + 2 * after)
-        return Days(
-            first if needed.first < self.first else self.first,
-            last if needed.last > self.last else self.last,
-        )
+        first, last = self.first, self.last
+        if needed.first < first:
+            first = min(needed.first, around.first - 2 * (around.first - first))
+        if needed.last > last:
+            last = max(needed.last, around.last + 2 * (last - around.last))
+        return Days(first, last)
 
     def widened(self, before: int, after: int) -> Days:
         return Days(self.first - before * DAY, self.last + after * DAY)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import NoReturn
@@ -24,7 +25,6 @@ from analytics.trail import LOGS, Reader, began
 from analytics.weekly import Weekly
 from mendq.nightly.verdict import is_in_reach, too_much_unreadable
 
-_DAY = "YYYY-MM-DD"
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
 
 
@@ -45,7 +45,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
     given = _parser().parse_args(arguments)
     if given.command != "weekly":
-        given.days = Days(given.first, given.first if given.last is None else given.last)
+        given.days = Days(given.first, getattr(given, "last", given.first))
         if given.days.last < given.days.first:
             raise BadArguments(f"--to {given.last} is before --from {given.first}: exchange them")
     return given
@@ -60,30 +60,26 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    nightly = commands.add_parser("nightly", help="one UTC day", allow_abbrev=False)
-    nightly.add_argument(
-        "--date", required=True, dest="first", type=partial(_day, "--date"), metavar=_DAY
-    )
-    nightly.set_defaults(last=None)
-    backfill = commands.add_parser("backfill", help="several days at once", allow_abbrev=False)
-    for name, end in (("--from", "first"), ("--to", "last")):
-        backfill.add_argument(name, required=True, dest=end, type=partial(_day, name), metavar=_DAY)
-    weekly = commands.add_parser("weekly", help="a week's summary.json", allow_abbrev=False)
-    weekly.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
-    weekly.add_argument(
+    for name, about, days in (
+        ("nightly", "one UTC day", {"--date": "first"}),
+        ("backfill", "several days at once", {"--from": "first", "--to": "last"}),
+        ("weekly", "a week's summary.json", {}),
+    ):
+        command = commands.add_parser(name, help=about, allow_abbrev=False)
+        for option, end in days.items():
+            command.add_argument(
+                option, required=True, dest=end, type=partial(_day, option), metavar="YYYY-MM-DD"
+            )
+        for root, what in (("trail", "the parent of AWSLogs"), ("cases", "the parent of dt=...")):
+            command.add_argument(f"--{root}", required=bool(days), metavar="ROOT", help=what)
+        command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
+    command.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
+    command.add_argument(
         "--scheduled-at",
         metavar="TIME",
         type=_moment,
         help="whether the week is over then, instead of now, decides whether its report is sent",
     )
-    for command, required in ((nightly, True), (backfill, True), (weekly, False)):
-        command.add_argument(
-            "--trail", required=required, metavar="ROOT", help="the parent of AWSLogs"
-        )
-        command.add_argument(
-            "--cases", required=required, metavar="ROOT", help="the parent of dt=..."
-        )
-        command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
     return parser
 
 
@@ -100,21 +96,18 @@ def _day(name: str, text: str) -> date:
 
 
 def _moment(text: str) -> datetime:
-    try:
+    with suppress(ValueError):
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
-    return moment
+        if moment.tzinfo is not None:
+            return moment
+    raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
 
 
 def _week(text: str) -> str:
-    try:
+    with suppress(ValueError):
         days_of(text)
-    except ValueError:
-        raise BadArguments(f"--week {text!r} is not a week: write it as 2026-W46") from None
-    return text
+        return text
+    raise BadArguments(f"--week {text!r} is not a week: write it as 2026-W46")
 
 
 def main(arguments: Sequence[str]) -> int:

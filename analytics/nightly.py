@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -129,11 +128,9 @@ class Nightly:
         around = days.widened(1, 0)
         quality, calls = (tables.files(name, around) for name in ("quality", "failed_calls"))
         named = {day: quality[day] | calls[day] for day in quality.keys() & calls.keys()}
-        by_folder: dict[str, set[str]] = defaultdict(set)
-        for each in {file for files in named.values() for file in files} - listed:
-            by_folder[each.rpartition("/")[0]].add(each)
-        there = {folder: {each.path for each in self.trail.files(folder)} for folder in by_folder}
-        lost = {file for folder, files in by_folder.items() for file in files - there[folder]}
+        missed = set().union(*named.values()) - listed
+        folders = {each.rpartition("/")[0] for each in missed}
+        lost = missed - {each.path for folder in folders for each in self.trail.files(folder)}
         gone = {day: len(files & lost) for day, files in named.items()}
         both = {day: gone[day] + gone.get(day - DAY, 0) for day in days if day in gone}
         return {day: files for day, files in both.items() if files}
@@ -141,33 +138,25 @@ class Nightly:
     def _write_days(
         self, affected: Days, frames: Mapping[str, DataFrame], expired: Mapping[date, int]
     ) -> Written:
-        counts = _counted(frames)
-        reads = {day: self._read(day, counts.get(day, {})) for day in affected}
-        silent = [each for each in reads.values() if not (each.files or each.failed_calls)]
-        retained = [day for day in expired if reads[day] not in silent]
-        nightly_runs = [
-            each for each in reads.values() if each not in silent and each.day not in retained
+        counts, reader = _counted(frames), self.reader
+        reads = [
+            NightlyRead(day, self.made_at, reader.name, reader.why, **counts.get(day, {}))
+            for day in affected
         ]
+        silent = [each for each in reads if not (each.files or each.failed_calls)]
+        read = [each for each in reads if each not in silent]
+        nightly_runs = [each for each in read if each.day not in expired]
         Tables(self.spark, self.out, self.say).write(frames, [each.day for each in nightly_runs])
-        for each in reads.values():
+        for each in reads:
             self.say(f"{each.day}: {_became(each, expired)}")
-        self._put_nightly_runs(nightly_runs)
-        self._put_silent(silent)
+        for each in (*nightly_runs, *self._to_be_said(silent)):
+            document = json.dumps(each.document(), indent=1)
+            self.out.put(nightly_key(each.day), document.encode())
+        retained = (each.day for each in read if each.day in expired)
         return Written(tuple(nightly_runs), tuple(retained))
 
-    def _read(self, day: date, counts: Mapping[str, int]) -> NightlyRead:
-        return NightlyRead(day, self.made_at, self.reader.name, self.reader.why, **counts)
-
-    def _put_nightly_runs(self, nightly_runs: Iterable[NightlyRead]) -> None:
-        """Replace what each day's night tells of its own reading."""
-        for nightly in nightly_runs:
-            self.out.put(
-                nightly_key(nightly.day), json.dumps(nightly.document(), indent=1).encode()
-            )
-
-    def _put_silent(self, silent: Collection[NightlyRead]) -> None:
-        """A nightly run of zeros where the active trail wrote nothing, unless another read
-        something.
+    def _to_be_said(self, silent: Collection[NightlyRead]) -> Iterator[NightlyRead]:
+        """The silent ones of the active trail's days, unless another run read something.
 
         The trail's files expire: an old night, run again, says nothing about what was there.
         """
@@ -176,7 +165,7 @@ class Nightly:
             if since is not None and since <= nightly.day <= self.made_at.date():
                 there = read_nightly(self.out.read(nightly_key(nightly.day)) or b"")
                 if there is None or there.read_nothing:
-                    self._put_nightly_runs([nightly])
+                    yield nightly
 
 
 def _became(nightly: NightlyRead, expired: Mapping[date, int]) -> str:

@@ -152,12 +152,10 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
     for life in in_order:
         case = life.newest
         is_newest = newest[case.queue_arn, case.symptom] is life
-        for key, recommendation in _asked(life):
-            is_announced = recommendation and (
-                is_newest or recommendation.kind == WRITE_INTO_TEMPLATE
-            )
-            is_there = not _is_gone(case, gone_at) and any(life.within(days))
-            found[case.queue_arn, key] = recommendation if is_announced and is_there else None
+        is_there = not _is_gone(case, gone_at) and any(life.within(days))
+        for key, asked in _asked(life):
+            stays = asked and (is_newest or asked.kind == WRITE_INTO_TEMPLATE)
+            found[case.queue_arn, key] = asked if stays and is_there else None
     return [each for each in found.values() if each]
 
 
@@ -170,10 +168,10 @@ def _gone_at(lives: Sequence[Life]) -> dict[str, datetime]:
     missed: dict[str, datetime] = {}
     for life in lives:
         case = life.newest
-        if case.symptom == QUEUE_MISSING.name:
-            missed[case.queue_arn] = max(life.opened_at, missed.get(case.queue_arn, life.opened_at))
-        elif case.state is State.CLOSED and case.reason == GONE:
-            missed[case.queue_arn] = max(case.at, missed.get(case.queue_arn, case.at))
+        is_missing = case.symptom == QUEUE_MISSING.name
+        if is_missing or (case.state is State.CLOSED and case.reason == GONE):
+            at = life.opened_at if is_missing else case.at
+            missed[case.queue_arn] = max(at, missed.get(case.queue_arn, at))
     return missed
 
 

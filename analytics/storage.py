@@ -12,14 +12,19 @@ import tempfile
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+# The job's role may delete what begins so, and nothing else.
+STAGING = "quality/.writing-"
 
 
 class RootUnusable(Exception):
@@ -49,6 +54,31 @@ def open_root(root: str, spark: SparkSession) -> Storage:
     if scheme != "s3" or not rest.partition("/")[0]:
         raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
     return HadoopStorage(root, spark) if knows_s3(spark) else ArrowStorage(root)
+
+
+def _usable(done: str, **absent: Any) -> Callable[[_Method], _Method]:
+    """Have a storage's method raise RootUnusable where its root is no use.
+
+    Where the file or folder is not there, the answer is `absent`, if that is given.
+    """
+
+    def decorated(method: _Method) -> _Method:
+        @wraps(method)
+        def called(storage: Any, *arguments: Any) -> Any:
+            try:
+                return method(storage, *arguments)
+            except (OSError, Py4JJavaError) as error:
+                why = str(getattr(error, "java_exception", error)).partition("\n")[0]
+                if absent and (isinstance(error, _ABSENT) or "FileNotFoundException" in why):
+                    return absent["absent"]
+                raise RootUnusable(f"{storage.root} cannot be {done}: {why}") from error
+
+        return cast("_Method", called)
+
+    return decorated
+
+
+_ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class Storage(ABC):
@@ -87,10 +117,10 @@ class Storage(ABC):
     def no_files(self, folder: str) -> list[str]:
         """What lies directly in `folder` and can never be read as a file, sorted.
 
-        On a disk: folders, pipes, links to nothing. A bucket has files alone.
+        Folders; on a disk also pipes and links to nothing.
         """
-        del folder
-        return []
+        found = [each for each in self.entries(folder) if each.size_bytes is None]
+        return sorted(f"{folder}/{each.name}" for each in found)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
@@ -99,63 +129,54 @@ class Storage(ABC):
             yield FolderStorage(folder)
 
 
-class _Shown:
-    """A temporary folder with what Spark is to see of the files of another place."""
+class _Shown(Storage):
+    """Shows Spark the files alone of a place, in a temporary folder."""
 
-    def __init__(self) -> None:
-        self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+    _shown: Path | None = None
 
-    def root(self, storage: FolderStorage | ArrowStorage, folders: Sequence[str]) -> str:
+    @abstractmethod
+    def show(self, path: str, beside: Path) -> None:
+        """Have the file at `path` be at `beside`."""
+
+    def spark_root(self, folders: Sequence[str]) -> str:
+        if self._shown is None:
+            self._shown = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
+            weakref.finalize(self, shutil.rmtree, self._shown, ignore_errors=True)
         for folder in folders:
-            shutil.rmtree(self.folder / folder, ignore_errors=True)
-            (self.folder / folder).mkdir(parents=True)
-            for file in storage.files(folder):
-                storage.show(file.path, self.folder / file.path)
-        return f"file:{self.folder}/"
+            shutil.rmtree(self._shown / folder, ignore_errors=True)
+            (self._shown / folder).mkdir(parents=True)
+            for file in self.files(folder):
+                self.show(file.path, self._shown / file.path)
+        return f"file:{self._shown}/"
 
 
-class FolderStorage(Storage):
+class FolderStorage(_Shown):
     """A folder of this machine; needs nothing but Python."""
 
     def __init__(self, root: str) -> None:
         # As Hadoop spells it: without links and `..`, or Spark's files would not be ours.
-        self._folder = Path(os.path.realpath(root))
-        self._shown: _Shown | None = None
+        self.root = Path(os.path.realpath(root))
 
+    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        try:
-            return [
-                Entry(each.name, each.stat().st_size if each.is_file() else None, each.is_dir())
-                for each in (self._folder / folder).iterdir()
-            ]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise RootUnusable(f"{self._folder} cannot be read: {error}") from error
+        return [
+            Entry(each.name, each.stat().st_size if each.is_file() else None, each.is_dir())
+            for each in (self.root / folder).iterdir()
+        ]
 
-    def no_files(self, folder: str) -> list[str]:
-        found = [each for each in self.entries(folder) if each.size_bytes is None]
-        return sorted(f"{folder}/{each.name}" for each in found)
-
+    @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
-        try:
-            return (self._folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise RootUnusable(f"{self._folder / path} cannot be read: {error}") from error
+        return (self.root / path).read_bytes()
 
+    @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
         """Written beside, at the root, so that nothing else ever lies in a table's folder."""
-        target = self._folder / path
-        beside = self._folder / f".writing-{uuid.uuid4().hex}"
+        target = self.root / path
+        beside = self.root / f".writing-{uuid.uuid4().hex}"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             beside.write_bytes(content)
             beside.replace(target)
-        except OSError as error:
-            raise RootUnusable(f"{self._folder} cannot be written to: {error}") from error
         finally:
             with suppress(OSError):  # where the root is a file, that is what is to be said
                 beside.unlink()
@@ -165,13 +186,14 @@ class FolderStorage(Storage):
 
         So where anything but files lies in `folders`, it is shown links to the files alone.
         """
-        if not any(map(self.no_files, folders)):
-            return f"file:{self._folder}/"
-        self._shown = self._shown or _Shown()
-        return self._shown.root(self, folders)
+        return (
+            super().spark_root(folders)
+            if any(map(self.no_files, folders))
+            else f"file:{self.root}/"
+        )
 
-    def show(self, path: str, link: Path) -> None:
-        link.symlink_to(self._folder / path)
+    def show(self, path: str, beside: Path) -> None:
+        beside.symlink_to(self.root / path)
 
 
 class HadoopStorage(Storage):
@@ -180,53 +202,41 @@ class HadoopStorage(Storage):
     def __init__(self, root: str, spark: SparkSession) -> None:
         self._spark = spark
         self._jvm = _jvm(spark)
-        self._root = self._jvm.org.apache.hadoop.fs.Path(root.rstrip("/") + "/")
-        self._filesystem = self._root.getFileSystem(_configuration(spark))
+        self.root = self._jvm.org.apache.hadoop.fs.Path(root.rstrip("/") + "/")
+        self._filesystem = self.root.getFileSystem(_configuration(spark))
 
+    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        try:
-            found = list(self._filesystem.listStatus(self._full(folder)))
-        except Py4JJavaError as error:
-            if "FileNotFoundException" in str(error.java_exception):
-                return []
-            raise
         return [
             Entry(
                 each.getPath().getName(),
                 each.getLen() if each.isFile() else None,
                 each.isDirectory(),
             )
-            for each in found
+            for each in self._filesystem.listStatus(self._full(folder))
         ]
 
+    @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
-        try:
-            stream = self._filesystem.open(self._full(path))
-        except Py4JJavaError as error:
-            if "FileNotFoundException" in str(error.java_exception):
-                return None
-            raise
+        stream = self._filesystem.open(self._full(path))
         try:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
 
+    @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
         """An S3 object appears whole, when its stream is closed."""
+        stream = self._filesystem.create(self._full(path), True)
         try:
-            stream = self._filesystem.create(self._full(path), True)
-            try:
-                stream.write(bytearray(content))
-            finally:
-                stream.close()
-        except Py4JJavaError as error:
-            why = str(error.java_exception).splitlines()[0]
-            raise RootUnusable(f"{self._root} cannot be written to: {why}") from error
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
 
     def spark_root(self, folders: Sequence[str]) -> str:
         """Hadoop ends a bucket's own name in a slash, and no other folder's."""
         del folders
-        return f"{self._filesystem.makeQualified(self._root).toString().rstrip('/')}/"
+        return f"{self._filesystem.makeQualified(self.root).toString().rstrip('/')}/"
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
@@ -238,11 +248,7 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._full(beside), True)
 
     def _full(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
-
-
-# The job's role may delete what begins so, and nothing else.
-STAGING = "quality/.writing-"
+        return self._jvm.org.apache.hadoop.fs.Path(self.root, path) if path else self.root
 
 
 def knows_s3(spark: SparkSession) -> bool:
@@ -262,62 +268,50 @@ def _configuration(spark: SparkSession) -> Any:
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
 
 
-class ArrowStorage(Storage):
-    """A bucket, or a part of one; `filesystem` is any that Arrow knows."""
+class ArrowStorage(_Shown):
+    """A bucket, or a part of one; `filesystem` is any that Arrow knows.
+
+    Spark from pip cannot read S3, so it is shown copies.
+    """
 
     def __init__(self, root: str, filesystem: Any = None) -> None:
         import pyarrow.fs as pafs  # noqa: PLC0415 - EMR may have no pyarrow
 
         self._pafs = pafs
         self._filesystem = filesystem or pafs.S3FileSystem(**_s3_settings())
-        self._root = root.removeprefix("s3://").rstrip("/")
-        self._shown: _Shown | None = None
+        self.root = root.removeprefix("s3://").rstrip("/")
 
+    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
         selector = self._pafs.FileSelector(self._full(folder), allow_not_found=True)
         kinds = self._pafs.FileType
-        try:
-            found = self._filesystem.get_file_info(selector)
-        except OSError as error:
-            raise RootUnusable(f"{self._root} cannot be read: {error}") from error
         return [
             Entry(
                 each.base_name,
                 each.size if each.type is kinds.File else None,
                 each.type is kinds.Directory,
             )
-            for each in found
+            for each in self._filesystem.get_file_info(selector)
         ]
 
+    @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
         """The bytes as they are: Arrow would unzip by the name's ending."""
-        try:
-            with self._filesystem.open_input_stream(self._full(path), compression=None) as stream:
-                content: bytes = stream.read()
-                return content
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise RootUnusable(f"{self._full(path)} cannot be read: {error}") from error
+        with self._filesystem.open_input_stream(self._full(path), compression=None) as stream:
+            content: bytes = stream.read()
+            return content
 
+    @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
         """An object appears whole, when its upload ends."""
-        try:
-            with self._filesystem.open_output_stream(self._full(path), compression=None) as stream:
-                stream.write(content)
-        except OSError as error:
-            raise RootUnusable(f"s3://{self._root} cannot be written to: {error}") from error
+        with self._filesystem.open_output_stream(self._full(path), compression=None) as stream:
+            stream.write(content)
 
-    def spark_root(self, folders: Sequence[str]) -> str:
-        """Spark from pip cannot read S3, so the folders are copied here first."""
-        self._shown = self._shown or _Shown()
-        return self._shown.root(self, folders)
-
-    def show(self, path: str, copy: Path) -> None:
-        copy.write_bytes(self.read(path) or b"")
+    def show(self, path: str, beside: Path) -> None:
+        beside.write_bytes(self.read(path) or b"")
 
     def _full(self, path: str) -> str:
-        return f"{self._root}/{path}" if path else self._root
+        return f"{self.root}/{path}" if path else self.root
 
 
 def _s3_settings() -> dict[str, str | None]:

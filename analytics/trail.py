@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
@@ -56,9 +57,10 @@ SPARK_READING = (
     "file string, reason string, records bigint, "
     f"unreadable_records {FAULTS}, calls array<struct<{_CALLS}>>"
 )
+_READING = ["file", "reason", "records", "unreadable_records", "calls"]
 _MAXIMUM_FILES = 2_000
 _MAXIMUM_CALLS = 20_000
-_YEAR, _PART = re.compile(r"[0-9]{4}"), re.compile(r"[0-9]{2}")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Branch(NamedTuple):
@@ -85,54 +87,50 @@ def publish_days(event_days: Days) -> Days:
 
 def branches(trail: Storage, kind: str = LOG_FILES) -> list[Branch]:
     """Every account and region; an organization's trail has its id above the accounts."""
+    above = [f"{LOGS}/{each}" for each in trail.folders(LOGS) if each.startswith("o-")]
+    accounts = [
+        (folder, each)
+        for folder in (LOGS, *above)
+        for each in trail.folders(folder)
+        if not each.startswith("o-")
+    ]
     return [
-        Branch(f"{account_folder}/{kind}/{region}", account_folder.rpartition("/")[2], region)
-        for account_folder in _account_folders(trail)
-        for region in trail.folders(f"{account_folder}/{kind}")
+        Branch(f"{above}/{account}/{kind}/{region}", account, region)
+        for above, account in accounts
+        for region in trail.folders(f"{above}/{account}/{kind}")
     ]
 
 
 def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
     """The folders of `days` that are there."""
-    for month in sorted({(day.year, day.month) for day in days}):
-        folder = f"{branch.folder}/{month[0]:04}/{month[1]:02}"
-        names = trail.folders(folder)
-        for day in days:
-            if (day.year, day.month) == month and f"{day.day:02}" in names:
-                path = f"{folder}/{day.day:02}"
-                yield PublishFolder(path, branch.account, branch.region, day)
+    for month, of_month in groupby(days, key=lambda day: f"{branch.folder}/{day:%Y/%m}"):
+        names = trail.folders(month)
+        for day in of_month:
+            if f"{day:%d}" in names:
+                yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
 
 
 def began(trail: Storage) -> date | None:
     """The first publish day of any log file or digest; None where there is none yet."""
     every = [each for kind in (LOG_FILES, DIGESTS) for each in branches(trail, kind)]
-    days = [_first_day(trail, each.folder) for each in every]
-    return min((day for day in days if day), default=None)
-
-
-def _account_folders(trail: Storage) -> Iterator[str]:
-    for name in trail.folders(LOGS):
-        if name.startswith("o-"):
-            yield from (f"{LOGS}/{name}/{each}" for each in trail.folders(f"{LOGS}/{name}"))
-        else:
-            yield f"{LOGS}/{name}"
+    return min(filter(None, (_first_day(trail, each.folder) for each in every)), default=None)
 
 
 def _first_day(trail: Storage, folder: str) -> date | None:
-    for year in _numbered(_YEAR, trail.folders(folder)):
-        for month in _numbered(_PART, trail.folders(f"{folder}/{year}")):
-            for day in _numbered(_PART, trail.folders(f"{folder}/{year}/{month}")):
-                try:
-                    found = date(int(year), int(month), int(day))
-                except ValueError:
-                    continue
-                if is_in_reach(found.year):
+    for year in trail.folders(folder):
+        for month in trail.folders(f"{folder}/{year}"):
+            for day in trail.folders(f"{folder}/{year}/{month}"):
+                found = _day(f"{year}-{month}-{day}")
+                if found is not None and is_in_reach(found.year):
                     return found
     return None
 
 
-def _numbered(shape: re.Pattern[str], names: list[str]) -> Iterator[str]:
-    return (each for each in names if shape.fullmatch(each))
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None
 
 
 def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
@@ -218,19 +216,15 @@ def _row(file: str, reading: Reading) -> tuple[Any, ...]:
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    files, reasons, records, unreadable, calls = zip(*rows, strict=True)
-    kinds = {name: pa.int64() if name in _WHOLE else pa.string() for name in CallRow._fields}
+    *plain, calls = zip(*rows, strict=True)
     fault = pa.struct({"reason": pa.string(), "records": pa.int64()}.items())
-    columns = {
-        "file": pa.array(files, pa.string()),
-        "reason": pa.array(reasons, pa.string()),
-        "records": pa.array(records, pa.int64()),
-        "unreadable_records": pa.array(unreadable, pa.list_(fault)),
-        "calls": pa.array(
-            [[each._asdict() for each in of] for of in calls], pa.list_(pa.struct(kinds.items()))
-        ),
-    }
-    return pa.RecordBatch.from_pydict(columns)
+    call = pa.struct(
+        (name, pa.int64() if name in _WHOLE else pa.string()) for name in CallRow._fields
+    )
+    kinds = (pa.string(), pa.string(), pa.int64(), pa.list_(fault), pa.list_(call))
+    named = [[each._asdict() for each in of] for of in calls]
+    arrays = [pa.array(each, kind) for each, kind in zip((*plain, named), kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=_READING)
 
 
 def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
@@ -263,23 +257,20 @@ class TrailReader:
     listed: list[tuple[str, int, str, str, object, bool]] = field(default_factory=list)
     _read: set[PublishFolder] = field(default_factory=set)
     _frames: list[DataFrame] = field(default_factory=list)
-    _branches: list[Branch] | None = None
 
     def failed_calls(self, days: Days) -> DataFrame:
         """The failed calls of `days`, from every publish folder that may hold them."""
         self.read(publish_days(days))
         return within(failed_calls(self.readings()), "event_time", days)
 
+    @cached_property
+    def _branches(self) -> list[Branch]:
+        return branches(self.trail)
+
     def read(self, days: Days) -> None:
         """Read the publish folders of `days` that were not read yet."""
-        if self._branches is None:
-            self._branches = branches(self.trail)
-        found = [
-            folder
-            for branch in self._branches
-            for folder in publish_folders(self.trail, branch, days)
-        ]
-        new = [each for each in found if each not in self._read]
+        every = [each for of in self._branches for each in publish_folders(self.trail, of, days)]
+        new = [each for each in every if each not in self._read]
         self._read.update(new)
         with_files = [each.folder for each in new if self._list(each)]
         if with_files:
@@ -305,8 +296,6 @@ class TrailReader:
         files = self.trail.files(folder.folder)
         strange = [each for each in self.trail.no_files(folder.folder) if each.endswith(SUFFIX)]
         lying = [(*each, True) for each in files] + [(each, 0, False) for each in strange]
-        self.listed += [
-            (path, size_bytes, folder.account, folder.region, folder.published, is_file)
-            for path, size_bytes, is_file in lying
-        ]
+        whose = folder.account, folder.region, folder.published
+        self.listed += [(path, size, *whose, is_file) for path, size, is_file in lying]
         return any(each.path.endswith(SUFFIX) and each.size_bytes for each in files)

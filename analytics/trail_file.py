@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,15 +77,7 @@ class Reading:
 def read_file(content: bytes) -> Reading:
     """The failed calls with their positions; records that cannot be read, counted by reason."""
     try:
-        return read_text(gunzip(content))
-    except Refused as refused:
-        return Reading(reason=str(refused))
-
-
-def read_text(text: bytes) -> Reading:
-    """The same of what a file holds, inflated."""
-    try:
-        records = _records(_document(text))
+        records = _records(_document(gunzip(content)))
     except Refused as refused:
         return Reading(reason=str(refused))
     return judged(len(records), enumerate(records))
@@ -133,12 +125,6 @@ def _members(rest: bytes) -> Iterator[bytes]:
     raise Refused("too_many_gzip_members")
 
 
-def holds_too_many_values(text: bytes) -> bool:
-    return (
-        len(text) > MAXIMUM_CONTAINERS and text.count(b"{") + text.count(b"[") > MAXIMUM_CONTAINERS
-    )
-
-
 def parsed(text: bytes) -> Any:
     """The value of JSON as Python's parser sees it; raise ValueError or RecursionError."""
     with _deep():
@@ -146,7 +132,7 @@ def parsed(text: bytes) -> Any:
 
 
 def _document(text: bytes) -> Any:
-    if holds_too_many_values(text):
+    if len(text) > MAXIMUM_CONTAINERS < text.count(b"{") + text.count(b"["):
         raise Refused(TOO_MANY_VALUES)
     try:
         return parsed(text)
@@ -284,13 +270,9 @@ class _NativeReader:
 
 def _is_utf8(text: memoryview) -> bool:
     """msgspec does not look into the strings that it skips."""
-    if _bytes(text).max(initial=0) < _FIRST_NOT_ASCII:
-        return True
-    try:
-        str(text, "utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    with suppress(UnicodeDecodeError):
+        return _bytes(text).max(initial=0) < _FIRST_NOT_ASCII or str(text, "utf-8") is not None
+    return False
 
 
 def _holds_too_many_values(text: memoryview) -> bool:

@@ -114,15 +114,10 @@ def summary(
 
 
 def _places(rows: Sequence[Row]) -> dict[str, Any]:
-    (accounts, further_accounts), (regions, further_regions) = (
-        places(rows, name) for name in ("account", "region")
-    )
-    return {
-        "accounts": accounts,
-        "accounts_left_out": further_accounts,
-        "regions": regions,
-        "regions_left_out": further_regions,
-    }
+    found: dict[str, Any] = {}
+    for name in ("account", "region"):
+        found[f"{name}s"], found[f"{name}s_left_out"] = places(rows, name)
+    return found
 
 
 def _previous_weeks(seen: Observation) -> list[dict[str, Any]]:
@@ -238,9 +233,8 @@ def _is_counted_in(read: NightlyRead, rows: NightlyRows | None) -> bool:
 
 def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     """The cases that paged somebody in `days`, the earliest page first."""
-    notified = sorted(
-        (each for each in lives if each.pages(days)), key=lambda each: _first(each, days)
-    )
+    notified = [each for each in lives if each.pages(days)]
+    notified.sort(key=lambda each: (each.pages(days)[0].at, each.newest.case_id))
     return {
         "cases": [_notified(each, days) for each in notified[:MAXIMUM_NOTIFIED]],
         "cases_left_out": len(notified[MAXIMUM_NOTIFIED:]),
@@ -248,22 +242,17 @@ def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     }
 
 
-def _first(life: Life, days: Days) -> tuple[datetime, str]:
-    return life.pages(days)[0].at, life.newest.case_id
-
-
 def _notified(life: Life, days: Days) -> dict[str, Any]:
-    pages = life.pages(days)
+    pages, case, ended = life.pages(days), life.newest, life.ended_at
+    names = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
     return {
-        "case_id": shortened(life.newest.case_id, MOST_NAME),
-        "queue_arn": shortened(life.newest.queue_arn, MOST_NAME),
-        "symptom": shortened(life.newest.symptom, MOST_NAME),
-        "state": str(life.newest.state),
+        **{name: shortened(each, MOST_NAME) for name, each in names.items()},
+        "state": str(case.state),
         "opened_at": time_text(life.opened_at),
         "notified_at": time_text(pages[0].at),
         "pages": len(pages),
         "reason": shortened(pages[0].reason),
-        "ended_at": time_text(life.ended_at) if life.ended_at else None,
+        "ended_at": time_text(ended) if ended else None,
         "seconds_open": _seconds_open(life),
         "scanned": life.is_scanned,
     }
@@ -279,11 +268,8 @@ def _seconds_open(life: Life) -> float | None:
 
 def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     """The cases opened in `days` without a failed call: no incident tells of them."""
-    found = [
-        each
-        for each in lives
-        if each.is_scanned and each.opening and is_within(each.opening.at, days)
-    ]
+    opened = [each for each in lives if each.opening and is_within(each.opening.at, days)]
+    found = [each for each in opened if each.is_scanned]
     symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
     return {
         "cases": len(found),

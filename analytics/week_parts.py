@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -49,11 +49,17 @@ def is_of_a_drill(queue_arn: str) -> bool:
 
 def without_drills(nightly_runs: NightlyRuns) -> NightlyRuns:
     """What people practised is no incident of anybody's."""
+    return _changed(
+        nightly_runs,
+        lambda incidents: [row for row in incidents if not is_of_a_drill(row["queue_arn"])],
+    )
+
+
+def _changed(
+    nightly_runs: NightlyRuns, change: Callable[[Sequence[Row]], Sequence[Row]]
+) -> NightlyRuns:
     return {
-        day: replace(
-            rows, incidents=[row for row in rows.incidents if not is_of_a_drill(row["queue_arn"])]
-        )
-        for day, rows in nightly_runs.items()
+        day: replace(rows, incidents=change(rows.incidents)) for day, rows in nightly_runs.items()
     }
 
 
@@ -113,16 +119,11 @@ def counted(words: Iterable[str]) -> dict[str, int]:
 
 def day_rows(day: date, nightly_runs: NightlyRuns) -> list[dict[str, Any]]:
     """One row per symptom; a day without incidents has one with none."""
-    of_day = weights(nightly_runs[day].incidents if day in nightly_runs else (), "symptom")
+    of_day = weights(incidents_of(Days(day, day), nightly_runs), "symptom")
     return [
-        {
-            "date": str(day),
-            "symptom": symptom,
-            "incidents": of_day[symptom].incidents,
-            "failed_calls": of_day[symptom].failed_calls,
-        }
+        {"date": str(day), "symptom": symptom, **asdict(of_day[symptom])}
         for symptom in sorted(of_day)
-    ] or [{"date": str(day), "symptom": None, "incidents": 0, "failed_calls": 0}]
+    ] or [{"date": str(day), "symptom": None, **asdict(Weight())}]
 
 
 def queue_days(days: Days, nightly_runs: NightlyRuns) -> dict[str, Any]:
@@ -161,10 +162,9 @@ def seconds_of_the_healed(incidents: Iterable[Row]) -> list[float]:
 
 def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
     """A row per symptom: most healed first, then by name."""
-    by_symptom: dict[str, list[Row]] = defaultdict(list)
-    for row in incidents:
-        if _was_timed(row):
-            by_symptom[row["symptom"]].append(row)
+    by_symptom = defaultdict[str, list[Row]](list)
+    for row in filter(_was_timed, incidents):
+        by_symptom[row["symptom"]].append(row)
     times = [_times(symptom, seconds_of_the_healed(rows)) for symptom, rows in by_symptom.items()]
     return sorted(times, key=lambda each: (-each["incidents"], each["symptom"]))
 
@@ -256,12 +256,9 @@ def with_few_symptoms(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRun
         found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *_most_first(item))
     )
     retained = frozenset(symptom for symptom, _ in ranked[: MAXIMUM_SYMPTOMS - 1])
-    few = {
-        day: replace(rows, incidents=[_renamed(row, retained) for row in rows.incidents])
-        for day, rows in nightly_runs.items()
-    }
+
+    def renamed(row: Row) -> Row:
+        return row if row["symptom"] in retained else {**row, "symptom": FURTHER}
+
+    few = _changed(nightly_runs, lambda incidents: [*map(renamed, incidents)])
     return few, len(found) - len(retained)
-
-
-def _renamed(row: Row, retained: frozenset[str]) -> Row:
-    return row if row["symptom"] in retained else {**row, "symptom": FURTHER}

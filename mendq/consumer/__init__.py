@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, RLock, Thread
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from .writes import LOST, Hold, Writes, tens
@@ -60,12 +59,7 @@ class VisibilityHeartbeat:
         self._heart.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._over.set()
         if self._heart is not None:
             self._heart.join()
@@ -158,7 +152,7 @@ class VisibilityHeartbeat:
                 for ten in tens(left):
                     refused = self._writes.delete(ten)
                     self._drop(each for each in ten if each.message_id not in refused)
-                    self._lose(ten, refused)
+                    self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
                 left = [each for each in asked if self._holds.get(each.message_id) is each]
             return frozenset(each.message_id for each in asked) - self.held - self._lost
 
@@ -180,14 +174,11 @@ class VisibilityHeartbeat:
         for each in holds:
             if each.message_id not in refused:
                 each.until = now + seconds
-        self._lose(holds, refused)
+        self._give_up(each for each in holds if refused.get(each.message_id) in LOST)
 
     def _drop(self, holds: Iterable[Hold]) -> None:
         for each in holds:
             del self._holds[each.message_id]
-
-    def _lose(self, holds: Iterable[Hold], refused: Mapping[str, str]) -> None:
-        self._give_up(each for each in holds if refused.get(each.message_id) in LOST)
 
     def _give_up(self, holds: Iterable[Hold]) -> None:
         for each in holds:

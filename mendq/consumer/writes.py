@@ -72,27 +72,25 @@ class Writes:
         self, single: _Call, batch: _Call, holds: Sequence[Hold], more: Mapping[str, int]
     ) -> dict[str, str]:
         """One alone goes by the single call: CloudTrail records no refusal within a batch."""
+        handles = [each.handle for each in holds]
+        answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
         try:
-            if len(holds) == 1:
-                single(QueueUrl=self._queue_url, ReceiptHandle=holds[0].handle, **more)
-                return {}
-            entries = [
-                {"Id": str(at), "ReceiptHandle": each.handle, **more}
-                for at, each in enumerate(holds)
-            ]
-            answer = batch(QueueUrl=self._queue_url, Entries=entries)
+            if len(handles) == 1:
+                single(QueueUrl=self._queue_url, ReceiptHandle=handles[0], **more)
+            else:
+                entries = [
+                    {"Id": f"{n}", "ReceiptHandle": each, **more} for n, each in enumerate(handles)
+                ]
+                answer = batch(QueueUrl=self._queue_url, Entries=entries)
         except ClientError as error:
             code = _code(error.response.get("Error", {}))
-            return dict.fromkeys((each.message_id for each in holds), code)
+            return {each.message_id: code for each in holds}
         except BotoCoreError:
-            return dict.fromkeys((each.message_id for each in holds), _UNANSWERED)
+            return {each.message_id: _UNANSWERED for each in holds}
         taken = {each["Id"] for each in answer.get("Successful", [])}
         codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
-        return {
-            each.message_id: codes.get(str(at), _UNANSWERED)
-            for at, each in enumerate(holds)
-            if str(at) not in taken
-        }
+        by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}
+        return {name: codes.get(n, _UNANSWERED) for n, name in by_id.items() if n not in taken}
 
 
 def tens(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:

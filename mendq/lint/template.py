@@ -1,12 +1,12 @@
 """A CloudFormation template as text, lists and mappings with lines, decoded by cfn-lint.
 
-What may be anybody's is measured before it is decoded: bytes, nesting, aliases written out, keys.
+What may be anybody's is measured before it is decoded: bytes, nesting, nodes, keys. Aliases are
+refused, as CloudFormation refuses them.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,8 @@ MOST_STEPS = 8_000_000
 # An assembly may name one file over and over.
 MOST_STEPS_IN_ALL = 200_000_000
 A_TEMPLATE, A_NODE_READ, KEYS_COMPARED_A_STEP = 20_000, 16, 32
-_NOT_IN_YAML = re.compile("[\x7f-\x9f\ufeff\ufffe\uffff]")
+# What JSON escapes and YAML does not: a slash, and a character as two surrogates.
+_OF_JSON = re.compile(r"\\(?:(/)|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE)
 _OF_YAML = "tag:yaml.org,2002:"
 _TAG = re.compile(rf"{_OF_YAML}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}")
 
@@ -114,7 +115,6 @@ class Template:
 
     root: Any
     work: Work = field(default_factory=Work)
-    has_lines: bool = True
 
     def __post_init__(self) -> None:
         resources = self.root.get("Resources") if isinstance(self.root, dict) else None
@@ -148,7 +148,7 @@ class Template:
                 line = _line(found) or line
             else:
                 break
-        return Place(".".join(map(str, keys)), line if self.has_lines else None)
+        return Place(".".join(map(str, keys)), line)
 
 
 def under(found: Any, *keys: str) -> Any:
@@ -166,10 +166,7 @@ def listed(found: Any) -> list[Any]:
 
 
 def read(content: bytes, work: Work | None = None) -> Template:
-    """The template in some bytes; raises NotATemplate.
-
-    JSON that is no YAML (an escaped slash, a surrogate pair) is read without lines.
-    """
+    """The template in some bytes; raises NotATemplate."""
     work = work or Work()
     if len(content) > MOST_BYTES:
         raise NotATemplate(f"longer than {MOST_BYTES:,} bytes; CloudFormation takes 1 MB")
@@ -181,27 +178,20 @@ def read(content: bytes, work: Work | None = None) -> Template:
         except yaml.YAMLError:
             if not text.lstrip().startswith("{"):
                 raise
-        found = json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_once)
-        again = json.dumps(found, ensure_ascii=False)
-        again = _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found.group()):04x}", again)
-        return Template(_decoded(again, work), work, has_lines=False)
+        return Template(_decoded(_OF_JSON.sub(_as_yaml, text), work), work)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
-    except json.JSONDecodeError as error:
-        raise NotATemplate(f"line {error.lineno}: no JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise NotATemplate(f"nested more than {MOST_NESTED} deep") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise NotATemplate(f"{where}no YAML: {_short(problem or str(error))}") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise NotATemplate("a key stands twice")
-    return found
+def _as_yaml(escaped: re.Match[str]) -> str:
+    slash, high, low = escaped.groups()
+    if high:
+        return f"\\U{0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00:08x}"
+    return slash or escaped.group()
 
 
 def _decoded(text: str, work: Work) -> Any:
@@ -217,43 +207,28 @@ def _decoded(text: str, work: Work) -> Any:
     return found
 
 
-def _measure(text: str, work: Work) -> None:  # noqa: C901 - a case each
-    """Count every node with its aliases written out, before anything is made of it."""
-    anchors: dict[str, int] = {}
-    # Of each node that is not ended yet: its anchor, its size so far, how many nodes are in it.
-    unended: list[tuple[str | None, int, int]] = [(None, 0, 0)]
+def _measure(text: str, work: Work) -> None:
+    """Count every node before anything is made of it."""
+    nodes_in = [0]
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         where = f"line {event.start_mark.line + 1}: "
         tag = getattr(event, "tag", None)
         if tag is not None and not _TAG.fullmatch(tag):
             raise NotATemplate(f"{where}the tag {tag[:64]!r} is none of CloudFormation's")
-        match event:
-            case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
-                unended.append((event.anchor, 1, 0))
-                if len(unended) > MOST_NESTED + 1:
-                    raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
-                continue
-            case yaml.ScalarEvent():
-                anchor, size = event.anchor, 1 + len(event.value)
-            case yaml.AliasEvent():
-                if event.anchor not in anchors:
-                    name = event.anchor[:64]
-                    raise NotATemplate(f"{where}*{name} stands before the end of what it is to be")
-                anchor, size = None, anchors[event.anchor]
-            case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
-                anchor, size, parts = unended.pop()
-                if isinstance(event, yaml.MappingEndEvent):
-                    # cfn-lint compares each key with each before it.
-                    work.take((parts // 2) ** 2 // KEYS_COMPARED_A_STEP)
-            case _:
-                continue
-        work.take(A_NODE_READ)
-        if size > MOST_STEPS:
-            raise NotATemplate(f"{where}with its aliases written out it is too long")
-        if anchor:
-            anchors[anchor] = size
-        of, so_far, parts = unended[-1]
-        unended[-1] = of, so_far + size, parts + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise NotATemplate(f"{where}*{event.anchor[:64]}: CloudFormation takes no YAML aliases")
+        if isinstance(event, yaml.NodeEvent):
+            work.take(A_NODE_READ)
+            nodes_in[-1] += 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            nodes_in.append(0)
+            if len(nodes_in) > MOST_NESTED + 1:
+                raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            nodes = nodes_in.pop()
+            if isinstance(event, yaml.MappingEndEvent):
+                # cfn-lint compares each key with each before it.
+                work.take((nodes // 2) ** 2 // KEYS_COMPARED_A_STEP)
 
 
 def _line(node: Any) -> int | None:

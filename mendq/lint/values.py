@@ -10,7 +10,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-pa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from mendq.lint.template import Resource, Template, listed, under
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
 
-QUEUE, FUNCTION, TOPIC = "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::SNS::Topic"
+QUEUE, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::Function"
 _ACCOUNT, _REGION = "000000000000", "any-region"
 # Each is said as often as something turns on it.
 _MOST_OF_A_REASON = 600
@@ -28,7 +28,6 @@ _WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARN = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
-_FUNCTION_ARN = re.compile(r"arn:[a-z-]+:lambda:[a-z0-9-]+:[0-9]+:function:([^:]+)(?::.*)?")
 _WHY = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
@@ -63,12 +62,11 @@ class Values:
 
         With `otherwise`, that word takes the place of each function whose value is not known.
         """
+        self.template.work.take(1 + len(node or ""))
         if isinstance(node, list):
-            self.template.work.take(1 + len(node))
             every = [self.of(each, otherwise) for each in node]
             return [each for each in every if each is not None]
         if not isinstance(node, dict):
-            self.template.work.take(1 + len(node or ""))
             return node
         name = next(iter(node), "")
         if len(node) == 1 and (name == "Ref" or name.startswith("Fn::")):
@@ -78,7 +76,7 @@ class Values:
                 if otherwise is None:
                     raise
                 return otherwise
-        self.template.work.take(1 + sum(map(len, node)))
+        self.template.work.take(sum(map(len, node)))
         found = {key: self.of(each, otherwise) for key, each in node.items()}
         return {key: each for key, each in found.items() if each is not None}
 
@@ -89,22 +87,19 @@ class Values:
             raise NotKnown("it is no text")
         return found
 
-    def known_text(self, resource: Resource, name: str) -> str:
-        """A property's text; empty where it has none, or nobody knows it."""
+    def known_text(self, node: Any) -> str:
+        """Empty where nothing is set, or nobody knows it."""
         try:
-            return self.text(resource.properties.get(name)) or ""
+            return self.text(node) or ""
         except NotKnown:
             return ""
 
-    def _called(self, name: str, given: Any) -> Any:  # noqa: PLR0911 - a case each
+    def _called(self, name: str, given: Any) -> Any:
         match name, given:
-            case "Ref", "AWS::NoValue":
-                return None
             case "Ref", str():
-                is_parameter = given in self.template.section("Parameters")
-                return self._known(given, self._default_of if is_parameter else None)
+                return self._referred(given)
             case "Fn::GetAtt", [str(), str()]:
-                return self._known(".".join(given))
+                return self._referred(".".join(given))
             case "Fn::Sub", str():
                 return self._substituted(given, {})
             case "Fn::Sub", [str() as text, dict() as own]:
@@ -112,16 +107,19 @@ class Values:
             case "Fn::Join", [str() as by, joined]:
                 return self._joined(by, self.of(joined))
             case "Fn::FindInMap", [_, _, _]:
-                return self._found_in_map([self.of(each) for each in given])
+                return self._found_in_map(given)
         raise NotKnown(f"{name}: {_WHY.get(name, 'known when it is deployed')}")
 
-    def _known(self, name: str, otherwise: Any = None) -> Any:
-        if name not in self.known:
-            if otherwise:
-                return otherwise(name)
+    def _referred(self, name: str) -> Any:
+        found: Any = self.known.get(name)
+        if name == "AWS::NoValue":
+            return None
+        if found is None and name in self.template.section("Parameters"):
+            found = self._default_of(name)
+        if found is None:
             raise NotKnown(f"{name}: known when it is deployed")
-        self.template.work.take(1 + len(self.known[name]))
-        return self.known[name]
+        self.template.work.take(1 + sum(map(len, listed(found))))
+        return found
 
     def _default_of(self, name: str) -> Any:
         parameter = under(self.template.section("Parameters"), name) or {}
@@ -131,21 +129,19 @@ class Values:
         if kind.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
             raise NotKnown(f"the parameter {name}: its value is not in the template")
         self.defaults[name] = default
-        self.template.work.take(1 + len(default))
         is_list = kind.startswith("List<") or kind == "CommaDelimitedList"
         return [each.strip() for each in default.split(",")] if is_list else default
 
     def _substituted(self, text: str, own: Mapping[str, Any]) -> str:
+        """Each name is worked out once, and counts each time."""
         pieces = dict[str, Any]()
 
         def piece(found: re.Match[str]) -> str:
-            """Each name is worked out once, and counts each time."""
             name = found.group(1) or ""
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
             if name not in pieces:
-                named = self._known if "." in name else lambda name: self._called("Ref", name)
-                pieces[name] = self.of(own[name]) if name in own else named(name)
+                pieces[name] = self.of(own[name]) if name in own else self._referred(name)
             if not isinstance(pieces[name], str):
                 raise NotKnown(f"{name}: it is no text")
             self.template.work.take(1 + len(pieces[name]))
@@ -160,13 +156,13 @@ class Values:
         self.template.work.take(sum(len(by) + len(each) for each in parts))
         return by.join(parts)
 
-    def _found_in_map(self, keys: Sequence[Any]) -> Any:
+    def _found_in_map(self, given: list[Any]) -> Any:
         """A text or a list of texts: CloudFormation takes no functions in a mapping.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
         found: Any = self.template.section("Mappings")
-        for key in keys:
+        for key in [self.of(each) for each in given]:
             found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
         if not listed(found) or not all(isinstance(each, str) for each in listed(found)):
             raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
@@ -179,7 +175,6 @@ class Environment:
 
     account: str = _ACCOUNT
     region: str = _REGION
-    stack: str = "stack-name"
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
@@ -188,7 +183,7 @@ class Environment:
             "AWS::AccountId": self.account,
             "AWS::Partition": partition_of(self.region),
             "AWS::Region": self.region,
-            "AWS::StackName": self.stack,
+            "AWS::StackName": "stack-name",
             "AWS::URLSuffix": suffix,
         }
 
@@ -199,8 +194,7 @@ class Environment:
 class Names:
     """What resources are called: `known` by name and attribute, `queues` logical ids by ARN.
 
-    `untyped` says of a queue why nobody knows whether it is FIFO; `named` are those whose name is
-    the template's own.
+    `untyped` says of a queue why nobody knows whether it is FIFO: it has no name here.
     """
 
     def __init__(
@@ -210,7 +204,6 @@ class Names:
         self.environment = environment
         self.known = environment.pseudo_parameters
         self.queues: dict[str, str] = {}
-        self.named: dict[str, str] = {}
         self.untyped: dict[str, NotKnown] = {}
         self._functions: dict[str, str] = {}
         alone = Values(template, environment.pseudo_parameters, defaults)
@@ -218,62 +211,47 @@ class Names:
             if each.type == QUEUE:
                 self._name_queue(each, alone)
             elif each.type.startswith("AWS::"):
-                self._name_other(each, f"resource-{number}", alone)
+                own = each.properties.get("FunctionName") if each.type == FUNCTION else None
+                self._name_other(each, f"resource-{number}", alone.known_text(own))
         values = Values(template, self.known, defaults)
         for each in template.of_type("AWS::Lambda::Version", "AWS::Lambda::Alias"):
-            self._name_version(each, values)
+            name = values.known_text(each.properties.get("FunctionName"))
+            if function := self.function_named(name):
+                # A version or an alias is its function's, as far as a queue is concerned.
+                own, arn = each.logical_id, f"{self.known[f'{function}.Arn']}:{len(self.known)}"
+                self.known |= dict.fromkeys((own, f"{own}.AliasArn", f"{own}.FunctionArn"), arn)
 
     def _name_queue(self, resource: Resource, values: Values) -> None:
-        logical_id, name = resource.logical_id, values.known_text(resource, "QueueName")
+        logical_id = resource.logical_id
+        name = values.known_text(resource.properties.get("QueueName"))
         try:
             is_fifo = values.of(resource.properties.get("FifoQueue")) == "true"
         except NotKnown as unknown:
-            is_fifo = False
-            if not name:
-                self.untyped[logical_id] = unknown
+            self.untyped[logical_id] = unknown
+            return
         ending = FIFO if is_fifo or name.endswith(FIFO) else ""
         name = name.removesuffix(FIFO) + ending
         arn = arn_of_name(name, self.environment.region, self.environment.account)
         if arn is None or arn in self.queues:
             name = f"unnamed-{len(self.queues)}{ending}"
             arn = self.environment.arn("sqs", name)
-        else:
-            self.named[logical_id] = name
         self.queues[arn] = logical_id
-        self.known[logical_id] = public_url(arn)
-        self.known |= {f"{logical_id}.Arn": arn, f"{logical_id}.QueueName": name}
+        self.known |= {logical_id: public_url(arn), f"{logical_id}.Arn": arn}
+        self.known[f"{logical_id}.QueueName"] = name
 
-    def _name_other(self, resource: Resource, name: str, values: Values) -> None:
+    def _name_other(self, resource: Resource, name: str, own: str) -> None:
         """A name that nothing else has: no check of a queue asks which, only whose it is."""
-        logical_id = resource.logical_id
-        arn = self.environment.arn("other", name)
+        logical_id, arn = resource.logical_id, self.environment.arn("other", name)
         if resource.type == FUNCTION:
-            own = values.known_text(resource, "FunctionName")
             name = own if _WORD.fullmatch(own) and own not in self._functions else name
             self._functions[name] = logical_id
             arn = self.environment.arn("lambda", f"function:{name}")
-        elif resource.type == TOPIC:
-            arn += FIFO * (values.known_text(resource, "FifoTopic") == "true")
-            self.known[f"{logical_id}.TopicArn"] = name = arn
         self.known |= {logical_id: name, f"{logical_id}.Arn": arn}
-
-    def _name_version(self, resource: Resource, values: Values) -> None:
-        """A version or an alias is its function's, as far as a queue is concerned."""
-        function = self.function_named(values.known_text(resource, "FunctionName"))
-        if function is not None:
-            arn, own = f"{self.known[f'{function}.Arn']}:{len(self.known)}", resource.logical_id
-            every = (own, *(f"{own}.{each}" for each in ("Arn", "AliasArn", "FunctionArn")))
-            self.known |= dict.fromkeys(every, arn)
 
     def function_named(self, text: str) -> str | None:
         """The logical id of the function that a name or an ARN is about, if one is declared."""
-        found = _FUNCTION_ARN.fullmatch(text)
-        return self._functions.get(found.group(1) if found else text.partition(":")[0])
-
-    def by_name(self, logical_id: str) -> str | None:
-        """How a resource names a queue without depending on it; None where it cannot."""
-        name = self.named.get(logical_id)
-        return name and f"arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}"
+        name = text.rpartition(":function:")[2].partition(":")[0]
+        return self._functions.get(name)
 
     def shown(self, sentence: str) -> str:
         """The sentence with logical ids for what the template itself declares."""

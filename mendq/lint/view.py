@@ -39,7 +39,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
 
     https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
     """
-    found = [(each.file, one) for each in templates for one in each.findings]
+    found = _findings(templates)
     rules = [
         {"id": name, "shortDescription": {"text": _SENTENCES[name]}}
         for name in sorted({one.symptom for _, one in found})
@@ -104,7 +104,7 @@ def _at(said: Finding | NotJudged) -> str:
 
 
 def _summary(templates: Sequence[Linted]) -> str:
-    severities = [each.severity for one in templates for each in one.findings]
+    severities = [one.severity for _, one in _findings(templates)]
     errors, found = severities.count(Severity.ERROR), len(severities)
     kinds = f" ({counted(errors, 'error')}, {counted(found - errors, 'warning')})"
     not_judged = counted(sum(len(each.not_judged) for each in templates), "place")
@@ -119,18 +119,15 @@ def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
-    for each in templates:
-        for one in each.findings:
-            line = f",line={one.line}" if one.line else ""
-            where = f"file={_property(each.file)}{line},title={_property(one.symptom)}"
-            said = f"{one.resource}: {one.because}"
-            lines = [_escaped(said), *map(_indented, one.remedy), _escaped(one.runbook)]
-            yield f"::{one.severity.value} {where}::{'%0A'.join(lines)}"
+    for file, one in _findings(templates):
+        line = f",line={one.line}" if one.line else ""
+        where = f"file={_property(file)}{line},title={_property(one.symptom)}"
+        lines = (f"{one.resource}: {one.because}", *one.remedy, one.runbook)
+        yield f"::{one.severity.value} {where}::{'%0A'.join(map(_escaped, lines))}"
 
 
-def _indented(line: str) -> str:
-    """A line of YAML, which is another line without the blanks that it begins with."""
-    return " " * (len(line) - len(line.lstrip(" "))) + _escaped(line)
+def _findings(templates: Sequence[Linted]) -> list[tuple[str, Finding]]:
+    return [(each.file, one) for each in templates for one in each.findings]
 
 
 def _escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from analytics.incidents import COLUMNS
 
@@ -20,6 +22,7 @@ REGION = "us-east-1"
 QUEUE_ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 WORKER = f"arn:aws:iam::{ACCOUNT}:role/orders-worker"
 _numbers = count(1)
+_SAMPLES = yaml.safe_load(Path(__file__).with_name("rows.yaml").read_text())
 _KINDS: dict[str, Any] = {
     "string": pa.string(),
     "array<string>": pa.list_(pa.string()),
@@ -35,6 +38,11 @@ SCHEMAS = {
 }
 
 
+def sample(name: str) -> dict[str, Any]:
+    """One of rows.yaml, to be changed at will."""
+    return copy.deepcopy(_SAMPLES[name])
+
+
 def at(text: str) -> datetime:
     """`11-10 23:59:59` of 2026, in UTC."""
     return datetime.fromisoformat(f"2026-{text}").replace(tzinfo=UTC)
@@ -43,25 +51,14 @@ def at(text: str) -> datetime:
 def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
     """A failed extension of a visibility timeout: `visibility_timeout_too_short`."""
     moment = at(when) if isinstance(when, str) else when
-    whole = {
-        "eventVersion": "1.11",
-        "userIdentity": {
-            "type": "AssumedRole",
-            "arn": f"{role_arn.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/me",
-            "accountId": ACCOUNT,
-            "sessionContext": {"sessionIssuer": {"type": "Role", "arn": role_arn}},
-        },
-        "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "eventSource": "sqs.amazonaws.com",
-        "eventName": "ChangeMessageVisibility",
-        "awsRegion": REGION,
-        "errorCode": "MessageNotInflight",
-        "requestID": "4b7c6f0e-0000-5000-8000-000000000001",
-        "eventID": f"event-{next(_numbers)}",
-        "resources": [{"type": "AWS::SQS::Queue", "ARN": QUEUE_ARN}],
-        "recipientAccountId": ACCOUNT,
+    identity = {
+        "type": "AssumedRole",
+        "arn": f"{role_arn.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/me",
+        "accountId": ACCOUNT,
+        "sessionContext": {"sessionIssuer": {"type": "Role", "arn": role_arn}},
     }
-    return {**whole, **fields}
+    own = {"userIdentity": identity, "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {**sample("record"), **own, "eventID": f"event-{next(_numbers)}", **fields}
 
 
 def burst(start: str, calls: int = 3, seconds: int = 60, **fields: Any) -> list[dict[str, Any]]:
@@ -79,24 +76,9 @@ def transition(
     n: int, state: str, when: str, *, first_at: str, last_at: str, **fields: Any
 ) -> dict[str, Any]:
     """A transition as the case bucket holds it."""
-    return {
-        "schema": 1,
-        "case_id": "visibility_timeout_too_short-0123456789ab",
-        "n": n,
-        "at": _text(when),
-        "from": None,
-        "to": state,
-        "queue_arn": QUEUE_ARN,
-        "account": ACCOUNT,
-        "region": REGION,
-        "symptom": "visibility_timeout_too_short",
-        "reason": "",
-        "evidence": {"first_at": _text(first_at), "last_at": _text(last_at)},
-        "steps": [],
-        "notified": False,
-        "actor": WORKER,
-        **fields,
-    }
+    evidence = {"first_at": _text(first_at), "last_at": _text(last_at)}
+    own = {"n": n, "at": _text(when), "to": state, "evidence": evidence}
+    return {**sample("transition"), **own, **fields}
 
 
 def _text(when: str) -> str:

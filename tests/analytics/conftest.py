@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import gc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
-from analytics.job import parse
 from analytics.session import session
 from tests.analytics.authored import Account
 
 HERE = Path(__file__).parent
-RunNightly = Callable[..., int]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,17 +46,3 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def account(tmp_path: Path) -> Account:
     return Account(tmp_path)
-
-
-@pytest.fixture
-def run_nightly(spark: SparkSession, account: Account) -> RunNightly:
-    """`nightly` for one day (`11-10`) of the account, `backfill` for two; the exit code."""
-
-    def run(first: str, last: str | None = None) -> int:
-        days = ["nightly", "--date", f"2026-{first}"]
-        if last is not None:
-            days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
-        roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-        return job.run(parse([*days, *roots]), spark)
-
-    return run

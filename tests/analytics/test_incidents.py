@@ -1,23 +1,29 @@
-"""Bursts: 900 seconds join, 901 split."""
+"""Calls into bursts, 900 seconds join and 901 split; and which case speaks for a burst."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from chispa import assert_df_equality
+import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from analytics.cases import SPARK_CASE
 from analytics.days import microseconds
-from analytics.incidents import incidents
+from analytics.incidents import OWN_ROLE, Round, failed_calls, incidents, joined, managed
+from analytics.trail import SPARK_READING
+from mendq.model.names import EVERY, LEFT_OUT, PROBE, role_name
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
     "region string, principal_arn string, symptom string"
 )
+VISIBILITY = "visibility_timeout_too_short"
 START = at("11-10 09:00")
 
 
@@ -30,68 +36,176 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
         "account": ACCOUNT,
         "region": REGION,
         "principal_arn": "p",
-        "symptom": "visibility_timeout_too_short",
+        "symptom": VISIBILITY,
         **fields,
     }
 
 
-def calls(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
     frame = spark.createDataFrame(list(rows), CALL)
-    return frame.withColumn("event_time", sf.timestamp_micros("micros")).drop("micros")
+    calls = frame.withColumn("event_time", sf.timestamp_micros("micros")).drop("micros")
+    after = (sf.unix_micros("first_failure") - microseconds(START)).alias("after")
+    return calls.transform(incidents).select("*", after).collect()
 
 
 def test_nine_hundred_seconds_join_and_one_more_splits(spark: SparkSession) -> None:
-    authored = calls(spark, call(0), call(900), call(1801), call(2701), call(3601.000001))
-    found = authored.transform(incidents).select(
-        (sf.unix_micros("first_failure") - microseconds(START)).alias("after"), "failed_calls"
-    )
-    expected = spark.createDataFrame(
-        [(0, 2), (1801_000_000, 2), (3601_000_001, 1)], "after bigint, failed_calls bigint"
-    )
-    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+    rows = found(spark, *map(call, (0, 900, 1801, 2701, 3601.000001)))
+    bursts = sorted((each["after"], each["failed_calls"]) for each in rows)
+    assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
 def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
-    other = [
-        call(1, account="999999999999"),
-        call(2, region="eu-west-1"),
-        call(3, queue_arn="unresolved"),
-        call(4, symptom="unknown:Teapot"),
+    others = [
+        {"account": "999999999999"},
+        {"region": "eu-west-1"},
+        {"queue_arn": "unresolved"},
+        {"symptom": "unknown:Teapot"},
     ]
-    found = calls(spark, call(0), *other, call(5)).transform(incidents).collect()
-    assert sorted(row["failed_calls"] for row in found) == [1, 1, 1, 1, 2]
-    assert len({row["incident_id"] for row in found}) == 5
+    rows = found(spark, call(0), *(call(1, **each) for each in others), call(5), call(0.001))
+    assert sorted(row["failed_calls"] for row in rows) == [1, 1, 1, 1, 3]
+    assert len({row["incident_id"] for row in rows}) == 5
+    again, earlier = (found(spark, call(each)) for each in (0, -0.001))
+    assert again[0]["incident_id"] in {row["incident_id"] for row in rows}
+    assert earlier[0]["incident_id"] not in {row["incident_id"] for row in rows}
 
 
 def test_principals_and_codes_are_sorted_and_few(spark: SparkSession) -> None:
-    rows = [
-        call(number, principal_arn=f"p{20 - number:02}", error_code=f"c{number % 2}")
-        for number in range(12)
+    [row] = found(
+        spark,
+        *(call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12)),
+    )
+    assert row["principals"] == [f"p{number:02}" for number in range(9, 19)]
+    assert row["error_codes"] == ["c0", "c1"]
+
+
+def test_enough_evidence_is_what_heal_asks_for(spark: SparkSession) -> None:
+    times = {"a": (0, 300), "b": (0, 300, 601), "c": (0, 300, 600), "d": (0, 800, 1000, 1400)}
+    rows = [call(each, queue_arn=name) for name, every in times.items() for each in every]
+    enough = {row["queue_arn"]: row["enough_evidence"] for row in found(spark, *rows)}
+    assert enough == {"a": False, "b": False, "c": True, "d": True}
+
+
+# Whose calls count.
+
+# Java ends a text with \\z, Python before 3.14 with \\Z.
+PATTERN = re.compile(OWN_ROLE.replace(r"\z", r"\Z"))
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "ap-southeast-4", "us-gov-west-1"])
+def test_every_role_of_ours_is_known(region: str) -> None:
+    for purpose in EVERY:
+        own = PATTERN.search(f"arn:aws:iam::{ACCOUNT}:role/{role_name(purpose, region)}")
+        assert own
+        assert own.groups() == (ACCOUNT, region)
+    assert PROBE in EVERY
+    assert PROBE not in LEFT_OUT, "though the rule lets it through"
+
+
+STRANGERS = [
+    *(
+        f"arn:aws:iam::{ACCOUNT}:role/{each}"
+        for each in (
+            "mendq-demo",
+            "mendq-nobody-us-east-1",
+            "mendq-follow_up-us-east-1",
+            "team/mendq-heal-us-east-1",
+            "x-mendq-heal-us-east-1",
+            "mendq-heal-us-east-1/x",
+            "mendq-heal-us-east-1\n",
+            "mendq-heal-us-east-1x",
+            "mendq-heal-eu-west-1",
+        )
+    ),
+    f"arn:aws:iam::{ACCOUNT}:user/mendq-heal-us-east-1",
+    f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1",
+    "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
+    "",
+]
+
+
+def reading(spark: SparkSession, file: str, *principal_arns: str) -> DataFrame:
+    """A file with one failed call of each, whose event ids are their positions."""
+    own = {"event_name": "DeleteMessage", "error_code": "", "queue_arn": "", "account": ACCOUNT}
+    own |= {"region": "us-east-1", "request_id": "r", "symptom": "s"}
+    calls = [
+        {**own, "position": n, "event_id": f"{n}", "event_time": None, "principal_arn": arn}
+        for n, arn in enumerate(principal_arns)
     ]
-    [found] = calls(spark, *rows).transform(incidents).collect()
-    assert found["principals"] == [f"p{number:02}" for number in range(9, 19)]
-    assert found["error_codes"] == ["c0", "c1"]
+    rows = [{"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": calls}]
+    return spark.createDataFrame(rows, SPARK_READING)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "enough"),
-    [
-        ((0, 300), False),
-        ((0, 300, 601), False),
-        ((0, 300, 600), True),
-        ((0, 800, 1000, 1400), True),
-    ],
-)
-def test_enough_evidence_is_what_heal_asks_for(
-    spark: SparkSession, seconds: tuple[int, ...], enough: bool
+def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
+    """The first by the file's own name tells it, wherever the files lie."""
+    late, early = reading(spark, "a/2.json.gz", "p", "p"), reading(spark, "b/1.json.gz", "p")
+    rows = failed_calls(late.union(early)).collect()
+    assert sorted((each["event_id"], each["file"]) for each in rows) == [
+        ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
+    ]  # fmt: skip
+
+
+def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
+    spark: SparkSession,
 ) -> None:
-    [found] = calls(spark, *map(call, seconds)).transform(incidents).collect()
-    assert found["enough_evidence"] is enough
+    ours = [f"arn:aws:iam::{ACCOUNT}:role/{role_name(each, 'us-east-1')}" for each in EVERY]
+    rows = failed_calls(reading(spark, "f", *ours, *STRANGERS)).collect()
+    assert {each["principal_arn"] for each in rows} == set(STRANGERS)
 
 
-def test_the_id_knows_the_moment_exactly(spark: SparkSession) -> None:
-    ids = [
-        calls(spark, call(each)).transform(incidents).collect()[0]["incident_id"]
-        for each in (0, 0.001, 0)
+# Which case speaks for an incident, and what can be told where none does.
+
+SCENE = yaml.safe_load(Path(__file__).with_name("joined.yaml").read_text())
+INCIDENT = (
+    "incident_id string, account string, region string, queue_arn string, symptom string, "
+    "error_codes array<string>, first bigint, last bigint, failed_calls bigint, "
+    "principals array<string>, enough_evidence boolean"
+)
+
+
+def micros(when: str) -> int:
+    return microseconds(at(f"11-{when}"))
+
+
+def incident(
+    name: str, first: str, last: str, outcome: str = "", why: str = "", **fields: Any
+) -> dict[str, Any]:
+    del outcome, why
+    own: dict[str, Any] = {
+        "incident_id": name,
+        "account": ACCOUNT,
+        "region": REGION,
+        "queue_arn": QUEUE_ARN,
+    }
+    own |= {"symptom": VISIBILITY, "first": micros(first), "last": micros(last)}
+    own |= {"error_codes": [], "failed_calls": 3, "principals": [], "enough_evidence": True}
+    return {**own, **fields}
+
+
+def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> dict[str, Any]:
+    first_at, last_at = map(micros, evidence)
+    own: dict[str, Any] = {"case_id": name, "case_outcome": name, "case_queue_arn": QUEUE_ARN}
+    own |= {"case_symptom": VISIBILITY, "case_seconds_to_heal": None, "case_notified": False}
+    own |= {"opened_at": micros(opened), "ended_at": micros(opened)}
+    return {**own, "evidence": [{"first_at": first_at, "last_at": last_at}], **fields}
+
+
+def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([incident(**each) for each in SCENE["incidents"]], INCIDENT)
+    for name in ("first", "last"):
+        frame = frame.withColumn(f"{name}_failure", sf.timestamp_micros(name)).drop(name)
+    cases = spark.createDataFrame([case(**each) for each in SCENE["cases"]], SPARK_CASE)
+    scans = [
+        Round(micros(each["at"]), tuple(each["managed"]), each.get("whole", True))
+        for each in SCENE["scans"]
     ]
-    assert ids[0] == ids[2] != ids[1]
+    by_id = {
+        each["incident_id"]: each for each in joined(frame, cases, managed(spark, scans)).collect()
+    }
+    assert {name: (row["outcome"], row["why"]) for name, row in by_id.items()} == {
+        each["name"]: (each.get("outcome", "not_seen"), each.get("why"))
+        for each in SCENE["incidents"]
+    }
+    assert by_id["both"]["notified"] is True
+    assert by_id["only touched"]["notified"] is False
+    assert by_id["only touched"]["seconds_to_heal"] == 7.5
+    assert by_id["beside"]["case_id"] is None

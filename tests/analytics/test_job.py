@@ -1,5 +1,6 @@
-"""The exit codes that schedulers and people act on; the nightly runs themselves are in
-test_nightly.
+"""What a run is asked for: arguments, days and weeks, how far it reads on, and when a trail began.
+
+A bad argument is one line, exit 2, nothing written, Spark never started.
 """
 
 from __future__ import annotations
@@ -10,21 +11,119 @@ from pathlib import Path
 import pytest
 
 from analytics import job
-from analytics.days import Days
-from analytics.nightly import Written
+from analytics.days import DAY, Days, days_of, weeks_before
+from analytics.job import BadArguments, parse
 from analytics.storage import FolderStorage
-from mendq.nightly.verdict import NATIVE, NightlyRead
+from analytics.trail import began
+from mendq.nightly.jobs import Roots, week
 
-DAY = date(2026, 11, 10)
-NOW = datetime(2026, 11, 11, 2, tzinfo=UTC)
+ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
+NIGHTLY = Days(date(2026, 11, 10), date(2026, 11, 10))
 
 
 @pytest.mark.parametrize(
-    ("unreadable", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
+    ("arguments", "names"),
+    [
+        ("", "command"),
+        ("daily", "daily"),
+        ("nightly ROOTS", "--date"),
+        ("nightly --date 2026-11-10", "--trail"),
+        ("nightly --date 2026-11-31 ROOTS", "--date"),
+        ("nightly --date 20261110 ROOTS", "--date"),
+        ("nightly --date 9999-12-31 ROOTS", "--date"),
+        ("nightly --date 2026-11-10 --what ROOTS", "--what"),
+        ("backfill --from 2026-11-10 ROOTS", "--to"),
+        ("backfill --from 2026-11-10 --to 2026-11-09 ROOTS", "--to"),
+        ("weekly --out o", "--week"),
+        ("weekly --week 2026-W54 --out o", "--week"),
+        ("weekly --week 2026-W46 --out o --scheduled-at 2026-11-16", "'2026-11-16' is no time"),
+        ("weekly --week 2026-W46 --out o --scheduled-at soon", "'soon' is no time"),
+    ],
 )
-def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
-    tmp_path: Path, unreadable: int, code: int
+def test_a_mistake_is_one_line_that_names_the_argument(
+    arguments: str, names: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nightly = NightlyRead(DAY, NOW, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
-    written = Written((nightly,))
-    assert job._code(written, FolderStorage(str(tmp_path)), Days(DAY, DAY)) == code
+    given = arguments.replace("ROOTS", " ".join(ROOTS)).split()
+    with pytest.raises(BadArguments, match=names):
+        parse(given)
+    assert job.main(given) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+
+
+def test_what_is_given_is_taken() -> None:
+    parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
+    assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
+    alone = parse(["weekly", "--week", "2026-W46", "--out", "o"])
+    assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
+    at = datetime(2026, 11, 16, 6, tzinfo=UTC)
+    parsed = parse(week(at, Roots("t", "c", "o")).arguments)
+    assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
+    assert parsed.scheduled_at == at
+
+
+def test_a_trail_that_is_none_is_a_bad_argument(
+    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    roots = [f"--{name}={tmp_path / name}" for name in ("trail", "cases", "out")]
+    assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
+    assert "--trail: there is no AWSLogs/" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    for root in ("gs://bucket", "s3://", "s3:///key", ""):
+        roots[0] = f"--trail={root}"
+        assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
+        assert "neither a folder nor an s3:// URI" in capsys.readouterr().err
+
+
+WEEKS = (
+    "", "46", "2026-46", "2026-W00", "2026-W54", "2026-W4", "26-W46", "2026-W4x", "2026-W٤٦",
+    "+026-W46", "0001-W01", "9999-W52",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("week", WEEKS)
+def test_no_such_week(week: str) -> None:
+    with pytest.raises(ValueError):
+        days_of(week)
+
+
+def test_weeks_begin_on_monday_and_cross_years() -> None:
+    assert days_of("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
+    assert weeks_before("2027-W02") == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
+
+
+def test_only_a_side_that_falls_short_is_stretched() -> None:
+    loaded = NIGHTLY.widened(1, 1)
+    assert loaded.stretched(loaded, NIGHTLY) == loaded
+    assert loaded.stretched(NIGHTLY.widened(2, 0), NIGHTLY) == NIGHTLY.widened(2, 1)
+    assert loaded.stretched(NIGHTLY.widened(0, 9), NIGHTLY) == NIGHTLY.widened(1, 9)
+    assert NIGHTLY.widened(4, 4).stretched(NIGHTLY.widened(5, 5), NIGHTLY) == NIGHTLY.widened(8, 8)
+
+
+@pytest.mark.parametrize(("chain_days", "most_rounds"), [(1, 1), (30, 6), (365, 10)])
+def test_a_long_chain_takes_few_rounds(chain_days: int, most_rounds: int) -> None:
+    """What is loaded shows one day more of a chain, until all of it is."""
+    loaded, rounds = NIGHTLY.widened(1, 1), 1
+    whole = NIGHTLY.widened(chain_days, 0)
+    while whole not in loaded:
+        needed = Days(max(whole.first, loaded.first - DAY), loaded.last)
+        loaded, rounds = loaded.stretched(needed, NIGHTLY), rounds + 1
+    assert rounds <= most_rounds
+
+
+JUNK = (
+    "99999999999999999999/01/01", "9" * 200 + "/01/01", "0001/01/01", "9999/12/31", "10000/01/01",
+    "x/y/z", "\N{FULLWIDTH DIGIT TWO}025/01/01", "2026/00/01", "2026/01/99999999999999999999",
+    "2026/02/30",
+)  # fmt: skip
+
+
+def test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it(tmp_path: Path) -> None:
+    region = tmp_path / "AWSLogs/123456789012/CloudTrail/us-east-1"
+    for each in JUNK:
+        (region / each).mkdir(parents=True)
+        assert began(FolderStorage(str(tmp_path))) is None, each
+    for each in ("2026/11/10", "2025/12/31"):
+        (region / each).mkdir(parents=True)
+    assert began(FolderStorage(str(tmp_path))) == date(2025, 12, 31)

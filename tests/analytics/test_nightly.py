@@ -1,120 +1,90 @@
-"""The nightly job as an operator runs it, on the files of one account."""
+"""Nightly runs from files to tables: a night of all that may lie in a trail, and nights again."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
+from analytics.days import Days
 from analytics.job import parse
-from tests.analytics.authored import QUEUE_ARN, Account, burst, content, record, transition
-from tests.analytics.conftest import RunNightly
+from analytics.nightly import Nightly, Written
+from analytics.storage import FolderStorage
+from analytics.tables import Tables
+from analytics.trail import Reader
+from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
+from tests.analytics.authored import SCHEMAS, Account, at, burst, content, record, transition
+from tests.analytics.nasty_files import GOOD, unreadable
+from tests.analytics.test_case_bucket import scan
+from tests.analytics.week_authored import arn, file
 from tests.real_records import detonations
 
-
-def test_a_burst_is_one_incident_and_repeating_the_nightly_changes_nothing(
-    account: Account, run_nightly: RunNightly
-) -> None:
-    records = [*burst("11-10 09:00"), *detonations()[:20]]
-    file = account.publish("11-10", records)
-    assert run_nightly("11-10") == 0
-    [incident] = account.rows("incidents", "11-10")
-    assert (incident["queue_arn"], incident["symptom"]) == (
-        QUEUE_ARN,
-        "visibility_timeout_too_short",
-    )
-    assert (incident["failed_calls"], incident["error_codes"]) == (3, ["MessageNotInflight"])
-    [file_read] = account.rows("quality", "11-10")
-    assert (file_read["file"], file_read["reason"]) == (file, None)
-    assert file_read["records"] == len(records)
-    first = account.written()
-    assert set(first) == {
-        "nightly/dt=2026-11-10/nightly.json",
-        *(
-            f"{table}/dt=2026-11-10/{table}.parquet"
-            for table in ("failed_calls", "incidents", "quality")
-        ),
-    }
-    assert run_nightly("11-10") == 0
-    assert account.written() == first
+DAY = date(2026, 11, 10)
+NEXT = DAY + timedelta(days=1)
+ONE = Days(DAY, DAY)
+STRANGE = ("pipe.json.gz", "to-nothing.json.gz", "round.json.gz", "folder.json.gz")
+HOSTILE: dict[str, tuple[bytes, str | None]] = {
+    **{f"{name}.json.gz": unreadable()[name] for name in ("truncated", "html", "deep", "bomb")},
+    "empty.json.gz": (b"", "empty"),
+    "_hidden.json.gz": (GOOD, "not_read"),
+    "plain.json": (b'{"Records": []}', "not_json_gz"),
+    "two-members.json.gz": (gzip.compress(b'{"Records"') + gzip.compress(b": []}"), None),
+    "types.json.gz": (content([None, 7, "x", [], {}, {"eventSource": 1}]), None),
+    "surrogate.json.gz": (
+        content([record("11-10 10:00", errorCode="\ud800", awsRegion="\udfff")]),
+        None,
+    ),
+}
 
 
-def test_a_late_file_joins_bursts_and_fixes_every_day_they_touch(
-    account: Account, run_nightly: RunNightly
-) -> None:
-    account.publish("11-10", burst("11-10 23:50", calls=1))
-    account.publish("11-11", burst("11-11 00:15", calls=1))
-    assert run_nightly("11-10", "11-11") == 0
-    assert len(account.rows("incidents", "11-11")) == 1
-    account.publish("11-12", burst("11-11 00:02", calls=1))
-    assert run_nightly("11-11") == 0
-    [joined] = account.rows("incidents", "11-10")
-    assert joined["failed_calls"] == 3
-    assert account.rows("incidents", "11-11") == []
-    assert len(account.rows("failed_calls", "11-11")) == 2
+def run(
+    spark: SparkSession, account: Account, first: str, last: str | None = None, reader: str = NATIVE
+) -> int:
+    """`nightly` for one day (`11-10`) of the account, `backfill` for two; the exit code."""
+    days = ["nightly", "--date", f"2026-{first}"]
+    if last is not None:
+        days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
+    roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
+    return job.run(parse([*days, *roots]), spark, Reader(reader))
 
 
-def hostile_files() -> dict[str, tuple[bytes, str | None]]:
-    """Each with the reason that quality gives."""
-    good = content(burst("11-10 09:00"))
-    bomb = gzip.compress(bytes(51 * 1024 * 1024))
-    return {
-        "truncated.json.gz": (good[:-20], "truncated"),
-        "html.json.gz": (b"<html><body>503</body></html>", "not_gzip"),
-        "zipped-html.json.gz": (gzip.compress(b"<html>"), "not_json"),
-        "empty.json.gz": (b"", "empty"),
-        "shape.json.gz": (gzip.compress(b'{"digestS3Bucket": "b"}'), "not_a_trail_file"),
-        "list.json.gz": (gzip.compress(b"[]"), "not_a_trail_file"),
-        "deep.json.gz": (gzip.compress(b"[" * 200_000), "not_json"),
-        "bomb.json.gz": (bomb, "too_large"),
-        "_hidden.json.gz": (good, "not_read"),
-        "plain.json": (b'{"Records": []}', "not_json_gz"),
-        "two-members.json.gz": (gzip.compress(b'{"Records"') + gzip.compress(b": []}"), None),
-        "types.json.gz": (content([None, 7, "x", [], {}, {"eventSource": 1}]), None),
-        "surrogate.json.gz": (
-            content([record("11-10 10:00", errorCode="\ud800", awsRegion="\udfff")]),
-            None,
-        ),
-    }
+def weekly(spark: SparkSession, account: Account) -> int:
+    return job.run(parse(["weekly", "--week", "2026-W46", f"--out={account.out}"]), spark)
 
 
-def test_a_hostile_file_costs_itself_and_nothing_else(
-    account: Account, run_nightly: RunNightly
-) -> None:
-    account.publish("11-10", burst("11-10 09:00"))
-    files = hostile_files()
-    for name, (written, _) in files.items():
+@pytest.fixture(scope="module")
+def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Account:
+    """Written once: whoever runs it again writes the same."""
+    account = Account(tmp_path_factory.mktemp("night"))
+    good = account.publish("11-10", [*burst("11-10 09:00"), *detonations()[:20]])
+    healed = [{"type": "AWS::SQS::Queue", "ARN": arn("healed")}]
+    account.publish("11-11", burst("11-10 23:59", calls=3, resources=healed))
+    for name, (written, _) in HOSTILE.items():
         account.publish("11-10", written, name=name)
-    for kind in ("CloudTrail-Digest", "CloudTrail-Insight", "CloudTrail-NetworkActivity"):
-        account.publish("11-10", burst("11-10 11:00"), kind=kind)
-    account.publish("11-10", burst("11-10 11:00"), kind="CloudTrail-Aggregated")
-    account.cases.joinpath("dt=2026-11-10").mkdir(parents=True)
-    account.cases.joinpath("dt=2026-11-10", "x-1.json").write_text("{")
-    assert run_nightly("11-10") == 3
-    quality = {each["file"].rpartition("/")[2]: each for each in account.rows("quality", "11-10")}
-    assert {name: quality[name]["reason"] for name in files} == {
-        name: reason for name, (_, reason) in files.items()
-    }
-    assert len(quality) == len(files) + 1
-    assert quality["types.json.gz"]["unreadable_records"] == [
-        {"reason": "not_a_record", "records": 4}
-    ]
-    symptoms = {
-        each["symptom"]: each["failed_calls"] for each in account.rows("incidents", "11-10")
-    }
-    assert symptoms == {"visibility_timeout_too_short": 3, "unknown:?": 1}
+    for kind in ("Digest", "Insight", "NetworkActivity", "Aggregated"):
+        account.publish("11-10", burst("11-10 11:00"), kind=f"CloudTrail-{kind}")
+    _put_strange_files(account, (account.trail / good).parent)
+    seen = {"first_at": "11-10 23:59", "last_at": "11-11 00:01", "queue_arn": arn("healed")}
+    account.record_transitions(
+        transition(2, "verified", "11-11 00:03", **seen),
+        transition(1, "applied", "11-11 00:02", **seen),
+    )
+    (account.cases / "dt=2026-11-11" / "x-1.json").write_text("{")
+    for hour, arns in ((8, ()), (10, ()), (11, [burst("11-10 09:00")[0]["resources"][0]["ARN"]])):
+        scan(account.folder, at(f"11-10 {hour:02}:01"), *arns)
+    assert run(spark, account, "11-10") == 3
+    return account
 
 
-def test_what_only_bears_a_log_s_name_costs_itself_and_never_the_nightly(
-    account: Account, run_nightly: RunNightly
-) -> None:
+def _put_strange_files(account: Account, day: Path) -> None:
     """A reader of a pipe waits until somebody writes into it: for ever, if nobody does."""
-    good = account.publish("11-10", burst("11-10 09:00"))
-    day = (account.trail / good).parent
     (account.folder / "elsewhere.json.gz").write_bytes(content(burst("11-10 12:00", calls=4)))
     (day / "linked.json.gz").symlink_to(account.folder / "elsewhere.json.gz")
     os.mkfifo(day / "pipe.json.gz")
@@ -124,41 +94,193 @@ def test_what_only_bears_a_log_s_name_costs_itself_and_never_the_nightly(
     (day / "folder.json.gz").mkdir()
     os.mkfifo(day / "folder.json.gz" / "pipe.json.gz")
     (day / "folder.json.gz" / "deeper.json.gz").write_bytes(content(burst("11-10 15:00")))
-    assert run_nightly("11-10") == 0
-    reasons = {
-        each["file"].rpartition("/")[2]: each["reason"] for each in account.rows("quality", "11-10")
-    }
-    strange = ("pipe.json.gz", "to-nothing.json.gz", "round.json.gz", "folder.json.gz")
-    assert reasons == {
-        Path(good).name: None,
-        "linked.json.gz": None,
-        **dict.fromkeys(strange, "no_file"),
-    }
-    found = account.rows("incidents", "11-10")
-    assert [each["failed_calls"] for each in found] == [3, 4]
-    assert account.nightly("11-10")["files_unreadable"] == len(strange)
-    first = account.written()
-    assert run_nightly("11-10") == 0
-    assert account.written() == first
+
+
+def test_a_hostile_file_costs_itself_and_nothing_else(night: Account) -> None:
+    quality = {each["file"].rpartition("/")[2]: each for each in night.rows("quality", "11-10")}
+    reasons = {name: each["reason"] for name, each in quality.items()}
+    expected = {name: reason for name, (_, reason) in HOSTILE.items()}
+    assert reasons.items() >= expected.items()
+    assert reasons.items() >= dict.fromkeys(STRANGE, "no_file").items()
+    assert len(reasons) == len(HOSTILE) + len(STRANGE) + 2
+    assert reasons["linked.json.gz"] is None
+    assert quality["types.json.gz"]["unreadable_records"] == [
+        {"reason": "not_a_record", "records": 4}
+    ]
+
+
+def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: Account) -> None:
+    found = [
+        (each["queue_arn"].rpartition(":")[2], each["symptom"], each["failed_calls"],
+         each["outcome"], each["why"], each["seconds_to_heal"])
+        for each in night.rows("incidents", "11-10")
+    ]  # fmt: skip
+    symptom = "visibility_timeout_too_short"
+    assert found == [
+        ("orders", symptom, 3, "not_seen", "not_tagged_in_time", None),
+        ("orders", "unknown:?", 1, "not_seen", "unknown_code", None),
+        ("orders", symptom, 4, "not_seen", "unknown", None),
+        ("healed", symptom, 3, "healed", None, 240.0),
+    ]
+    assert night.rows("incidents", "11-11") == []
+    assert len(night.rows("failed_calls", "11-11")) == 2
+
+
+def test_a_nightly_run_says_what_it_read(night: Account) -> None:
+    quality = night.rows("quality", "11-10")
+    unreadable = [each for each in quality if each["reason"]]
+    assert night.nightly("11-10") == {
+        "schema": 1, "day": "2026-11-10", "reader": "native", "why_fallback": "",
+        "files": len(quality), "files_unreadable": len(unreadable),
+        "bytes": sum(each["bytes"] for each in quality),
+        "bytes_unreadable": sum(each["bytes"] for each in unreadable),
+        "records": sum(each["records"] for each in quality), "failed_calls": 9, "incidents": 4,
+    }  # fmt: skip
+    assert {each.split("/")[0] for each in night.written()} - {"summary"} == {
+        "nightly", "failed_calls", "incidents", "quality",
+    }  # fmt: skip
+
+
+def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
+    spark: SparkSession, night: Account, account: Account
+) -> None:
+    """And so they are by the run of the day into which a burst goes on."""
+    for name in ("trail", "cases", "findings"):
+        (account.folder / name).symlink_to(night.folder / name)
+    assert run(spark, account, "11-11", reader=FALLBACK) == 3
+    written, first = account.written(), night.written()
+    assert account.nightly("11-10")["reader"] == FALLBACK
+    tables = [name for name in first if name.endswith(".parquet")]
+    assert len(tables) == 6
+    assert {name: written[name] for name in tables} == {name: first[name] for name in tables}
+    for name, schema in SCHEMAS.items():
+        for day in ("11-10", "11-11"):
+            found = pq.read_schema(night.out / name / f"dt=2026-{day}" / f"{name}.parquet")
+            kinds = [str(each.type).replace("element", "item") for each in found]
+            assert found.names == schema.names
+            assert [each.replace(" not null", "") for each in kinds] == [
+                str(each.type) for each in schema
+            ]
 
 
 def test_a_week_is_written_from_the_nightly_runs_that_exist(
-    account: Account, run_nightly: RunNightly, spark: SparkSession
+    spark: SparkSession, night: Account, account: Account
 ) -> None:
-    weekly = ["weekly", "--week", "2026-W46", f"--out={account.out}"]
-    assert job.run(parse(weekly), spark) == 4
-    account.publish("11-10", burst("11-10 09:00"))
-    account.record_transitions(
-        *(
-            transition(n, state, f"11-10 09:0{n}", first_at="11-10 09:00", last_at="11-10 09:02")
-            for n, state in ((2, "verified"), (1, "applied"))
-        )
-    )
-    assert run_nightly("11-10") == 0
-    assert job.run(parse(weekly), spark) == 0
-    path = account.out / "summary" / "week=2026-W46" / "summary.json"
-    document = json.loads(path.read_text())
-    assert document["by_outcome"] == {"healed": 1}
-    [case] = document["cases"]
-    assert (case["seconds_to_heal"], case["notified"], case["why"]) == (120.0, False, None)
-    assert len(document["not_seen"]["nightly_runs_missing"]) == 6
+    assert weekly(spark, account) == 4
+    assert weekly(spark, night) == 0
+    document = json.loads((night.out / "summary/week=2026-W46/summary.json").read_text())
+    assert document["by_outcome"] == {"healed": 1, "not_seen": 3}
+    assert len(document["not_seen"]["nightly_runs_missing"]) == 5
+
+
+def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
+    spark: SparkSession, account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.publish("11-10", burst("11-10 23:50", calls=1))
+    account.publish("11-11", burst("11-11 00:15", calls=1))
+    assert run(spark, account, "11-09", "11-11") == 0
+    assert [len(account.rows("incidents", day)) for day in ("11-10", "11-11")] == [1, 1]
+    assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
+    late = account.publish("11-12", burst("11-11 00:02", calls=1))
+    assert run(spark, account, "11-11") == 0
+    assert [each["failed_calls"] for each in account.rows("incidents", "11-10")] == [3]
+    assert account.rows("incidents", "11-11") == []
+    assert len(account.rows("failed_calls", "11-11")) == 2
+    before = account.written()
+    (account.trail / late).unlink()
+    assert run(spark, account, "11-11") == 0
+    assert account.written() == before
+    assert "2026-11-11: left as it is, 1 of its files are gone" in capsys.readouterr().out
+    for published in (account.trail / late).parents[1].rglob("*.json.gz"):
+        published.unlink()
+    assert run(spark, account, "11-10") == 4
+    assert account.written() == before
+
+
+def test_nothing_read_is_no_quiet_day(
+    spark: SparkSession, account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.publish("11-10", [])
+    assert run(spark, account, "11-12") == 4
+    assert "nothing was read" in capsys.readouterr().out
+    announced = "nightly/dt=2026-11-12/nightly.json"
+    assert set(account.written()) == {announced}
+    assert account.nightly("11-12")["files"] == account.nightly("11-12")["records"] == 0
+    (account.out / announced).write_text('{"schema": 1}')
+    assert run(spark, account, "11-12") == 4
+    assert account.nightly("11-12")["records"] == 0
+    assert run(spark, account, "11-08") == 0
+    assert "the trail begins on 2026-11-10" in capsys.readouterr().out
+    assert set(account.written()) == {announced}
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
+)
+def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
+    tmp_path: Path, unreadable: int, code: int
+) -> None:
+    now = datetime(2026, 11, 11, 2, tzinfo=UTC)
+    nightly = NightlyRead(DAY, now, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
+    assert job._code(Written((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
+
+
+# Which days are not to be written anew.
+
+
+def put(account: Account, day: date, quality: list[str], failed_calls: list[str]) -> None:
+    """A day whose tables name these files."""
+    for name, files in (("quality", quality), ("failed_calls", failed_calls)):
+        account.put(name, f"{day:%m-%d}", [{"file": each} for each in files])
+
+
+def retained(
+    spark: SparkSession, account: Account, *listed: str, days: Days = ONE
+) -> dict[date, int]:
+    roots = (account.trail, account.cases, account.out)
+    trail, cases, out = (FolderStorage(str(each)) for each in roots)
+    now = datetime(2026, 11, 12, tzinfo=UTC)
+    nightly = Nightly(spark, trail, cases, None, out, now, Reader(NATIVE), lambda _: None)
+    return dict(nightly._expired(days, frozenset(listed)))
+
+
+def test_a_day_whose_files_are_all_there_is_written_anew(
+    spark: SparkSession, account: Account
+) -> None:
+    assert retained(spark, account) == {}, "a day without tables is written"
+    here, late = account.publish("11-10", []), account.publish("12-09", [])
+    put(account, DAY, [here], [here, late])
+    assert retained(spark, account, here) == {}, "a file that it did not list is there all the same"
+    put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
+    account.put("failed_calls", "11-10", b"junk")
+    assert retained(spark, account) == {}, "a table that is none keeps nothing"
+
+
+def test_the_day_after_is_retained_too_for_the_bursts_that_go_on_into_it(
+    spark: SparkSession, account: Account
+) -> None:
+    here = account.publish("11-11", [])
+    put(account, DAY, [], ["AWSLogs/a/gone.json.gz"])
+    next_one = Days(NEXT, NEXT)
+    assert retained(spark, account, here, days=next_one) == {}, "it has no tables of its own"
+    put(account, NEXT, [here], [here])
+    put(account, NEXT + timedelta(days=1), [here], [])
+    assert retained(spark, account, here, days=next_one) == {NEXT: 1}
+    week = Days(DAY, DAY + timedelta(days=3))
+    assert retained(spark, account, here, days=week) == {DAY: 1, NEXT: 1}
+
+
+def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Account) -> None:
+    said: list[str] = []
+    tables = Tables(spark, FolderStorage(str(account.out)), said.append)
+    good = file("a")
+    account.put("quality", "11-10", [good])
+    for broken in (b"junk", b"", [{**good, "records": None}]):
+        account.put("quality", "11-11", broken)
+        assert tables.rows("quality", [DAY, NEXT, date(2026, 11, 12)]) == {DAY: [good]}
+        assert len(said) == 1
+        assert said.pop().endswith("2026-11-11 is left out")
+    account.put("quality", "11-11", [])
+    assert tables.rows("quality", [DAY, NEXT]) == {DAY: [good], NEXT: []}
+    assert tables.files("quality", [DAY, NEXT]) == {DAY: {"a"}, NEXT: set()}
+    assert said == []

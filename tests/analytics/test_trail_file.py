@@ -1,38 +1,37 @@
-"""One file's bytes: near-misses of legal gzip and JSON first."""
+"""One file's bytes: near-misses of legal gzip and JSON first; both readers give the same."""
 
 from __future__ import annotations
 
-import gzip
+import importlib.util
 import json
+import sys
+import zlib
+from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
 
-from analytics import trail_file
-from analytics.trail_file import read_file
+from analytics import trail
+from analytics.trail import Reader, binary_files
+from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, call_row, file_reader, read_file
+from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.authored import burst, content, record
+from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
 from tests.real_records import DETONATIONS, detonations
 
 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
+        *unreadable().values(),
         (b"", "empty"),
         (b"\x1f", "not_gzip"),
         (b"\x1f\x8b", "truncated"),
         (content([])[:-1], "truncated"),
-        (content([])[:-8] + bytes(8), "corrupt_gzip"),
         (content([]) + b"\x1f\x8bgarbage", "corrupt_gzip"),
-        (gzip.compress(b" ", mtime=0) * 17, "too_many_gzip_members"),
-        (gzip.compress(bytes(trail_file.MAXIMUM_BYTES + 1), mtime=0), "too_large"),
-        (
-            gzip.compress(b"{" * (trail_file.MAXIMUM_CONTAINERS + 1), mtime=0),
-            "too_many_json_values",
-        ),
-        (gzip.compress(b'{"Records": {}}', mtime=0), "not_a_trail_file"),
-        (gzip.compress(b'{"Records": [NaN', mtime=0), "not_json"),
-        (gzip.compress(b"\xff\xfe\xfd", mtime=0), "not_json"),
+        (zipped(b"\xff\xfe\xfd"), "not_json"),
     ],
 )
 def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> None:
@@ -51,15 +50,6 @@ def test_records_cost_themselves() -> None:
     assert reading.unreadable == {"not_a_record": 2, "without_id_name_or_time": 1}
 
 
-def test_a_number_longer_than_python_converts_is_legal_json() -> None:
-    reading = read_file(gzip.compress(b'{"Records": [' + b"9" * 5000 + b"]}", mtime=0))
-    assert (reading.records, reading.unreadable) == (1, {"not_a_record": 1})
-
-
-def test_what_follows_the_gzip_is_not_ours() -> None:
-    assert read_file(content(burst("11-10 09:00")) + bytes(512)).records == 3
-
-
 @pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
 def test_real_records_of_other_services_are_no_faults() -> None:
     reading = read_file(content(detonations()))
@@ -67,8 +57,111 @@ def test_real_records_of_other_services_are_no_faults() -> None:
     assert (reading.calls, reading.unreadable) == ((), {})
 
 
-@given(st.binary(max_size=400), st.integers(0, 400))
-@example(b"", 0)
-def test_any_bytes_give_a_reading(noise: bytes, cut: int) -> None:
-    assert read_file(noise).calls == ()
-    read_file(content(burst("11-10 09:00"))[:cut] + noise)
+def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
+    """A file shows nothing of the one before."""
+    native = file_reader()
+    for name, written in {**readable(), "torn": GOOD[:-9], "good": GOOD}.items():
+        found = native(written)
+        assert found.reason is None or name == "torn"
+        assert found == read_file(written), name
+    for written, _ in unreadable().values():
+        assert native(written) == read_file(written)
+
+
+@given(st.binary(max_size=300), st.integers(0, 400), st.booleans())
+@settings(deadline=None)
+@example(b"", 0, False)
+def test_any_bytes_give_the_same_reading(noise: bytes, cut: int, is_inside: bool) -> None:
+    native = file_reader()
+    text = zlib.decompress(GOOD, 31)
+    torn = zipped(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
+    for written in (noise, torn, zipped(noise)):
+        assert native(written) == read_file(written)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_values_are_counted_alike_over_every_block(more: int) -> None:
+    of_each = (MAXIMUM_CONTAINERS - 3) // 2
+    nested = '[],{},"["' if more else '[],{},"("'
+    text = f'{{"Records":[{{"eventSource":"a","b":[{"[],{}," * (of_each - 1)}{nested}]}}]}}'
+    assert text.count("[") + text.count("{") - MAXIMUM_CONTAINERS == more
+    native, written = file_reader()(zipped(text)), read_file(zipped(text))
+    assert (native.reason, native.records) == (written.reason, written.records)
+    assert (native.reason is None) is not bool(more)
+
+
+@pytest.mark.parametrize("at", [0, 200_000])
+def test_a_byte_that_is_no_utf8_is_seen_wherever_it_lies(at: int) -> None:
+    text = b'{"Records":[{"eventSource":"a","b":"%s"}]}' % (b"a" * at + b"\xff" + b"a" * 200_000)
+    assert file_reader()(zipped(text)) == read_file(zipped(text))
+
+
+def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Reader.of_this_process() == Reader(NATIVE)
+    monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
+    assert Reader.of_this_process() == Reader(FALLBACK, "cannot import pyarrow")
+
+
+@pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
+def test_without_a_wheel_the_standard_library_reads_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, wheel: str
+) -> None:
+    """A module of its own, so that no other test sees it."""
+    monkeypatch.setitem(sys.modules, wheel, None)
+    found = importlib.util.find_spec("analytics.trail_file")
+    assert found
+    assert found.loader
+    alone = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, "analytics.trail_file", alone)
+    found.loader.exec_module(alone)
+    assert wheel in alone.WHY_NOT_NATIVE
+    assert alone.file_reader()(memoryview(GOOD)).records == 3
+
+
+# As Spark reads them.
+
+FOLDER = "d [1]"
+
+
+@pytest.fixture(params=[NATIVE, FALLBACK])
+def reader(request: pytest.FixtureRequest) -> Reader:
+    return Reader(request.param)
+
+
+def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, bytes]) -> DataFrame:
+    (folder / FOLDER).mkdir()
+    for name, written in files.items():
+        (folder / FOLDER / f"{name}.json.gz").write_bytes(written)
+    root = f"file:{folder}/"
+    return reader.readings(binary_files(spark, root, [FOLDER]), root)
+
+
+def row(name: str, reading: Reading) -> tuple[object, ...]:
+    faults = list(reading.unreadable.items())
+    calls = [call_row(*each) for each in reading.calls]
+    return f"{FOLDER}/{name}.json.gz", reading.reason, reading.records, faults, calls
+
+
+def test_files_give_the_rows_of_the_standard_library(
+    spark: SparkSession, tmp_path: Path, reader: Reader
+) -> None:
+    """What lies deeper is not read: no listing names it, so quality would not say its calls."""
+    names = ("types", "surrogate", "codes", "many", "visibility", "utf-16")
+    files = {name: readable()[name] for name in names}
+    files |= {"torn": GOOD[:-9], "largest": zipped(LARGEST), "larger": zipped(LARGEST + b" ")}
+    for deeper in ("x", "day=1"):
+        (tmp_path / FOLDER / deeper).mkdir(parents=True)
+        (tmp_path / FOLDER / deeper / "b.json.gz").write_bytes(GOOD)
+    (tmp_path / FOLDER).rename(tmp_path / "moved")
+    frame = read(spark, tmp_path, reader, files)
+    for deeper in ("x", "day=1"):
+        (tmp_path / "moved" / deeper).rename(tmp_path / FOLDER / deeper)
+    found = sorted(tuple(each) for each in frame.collect())
+    assert [each[0] for each in found] == sorted(f"{FOLDER}/{name}.json.gz" for name in files)
+    assert found == sorted(row(name, read_file(written)) for name, written in files.items())
+
+
+def test_thousands_of_small_files_make_few_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    found = read(spark, tmp_path, Reader(NATIVE), {f"{number}": GOOD for number in range(1_000)})
+    assert found.rdd.getNumPartitions() <= 4
+    assert found.selectExpr("sum(records)", "sum(size(calls))").collect() == [(3_000, 3_000)]

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,6 @@ from analytics.week import CasesSeen, Observation, summary
 from analytics.week_parts import NightlyRows
 from mendq.nightly.verdict import NightlyRead
 from mendq.report.read_summary import read
-from tests.analytics.authored import ACCOUNT, REGION
 from tests.analytics.week_authored import (
     DAYS,
     MADE_AT,
@@ -40,13 +40,9 @@ def made(
 def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
     document = made({})
     missing = document["not_seen"]["nightly_runs_missing"]
-    assert missing == [f"2026-11-{day:02}" for day in range(9, 16)]
     assert [row["date"] for row in document["per_day"]] == missing
     assert {row["symptom"] for row in document["per_day"]} == {None}
-    assert document["totals"] == {
-        "incidents": 0, "failed_calls": 0, "queues": 0, "healed": 0, "notified": 0,
-        "median_seconds_to_heal": None, "healed_with_time": 0,
-    }  # fmt: skip
+    assert set(document["totals"].values()) == {0, None}
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
 
 
@@ -61,50 +57,9 @@ def test_a_week_is_counted() -> None:
         {MONDAY: NightlyRows(rows, files), date(2026, 11, 11): NightlyRows([], [])},
         **{"2026_W44": {}, "2026_W45": {date(2026, 11, 2): NightlyRows([incident(9)], [])}},
     )
-    assert document["schema"] == 1
-    assert document["made_at"] == "2026-11-16T06:00:00Z"
-    assert (document["from"], document["to"]) == ("2026-11-09", "2026-11-15")
-    assert (document["accounts"], document["regions"]) == ([ACCOUNT], [REGION])
-    assert document["totals"] == {
-        "incidents": 3, "failed_calls": 7, "queues": 2, "healed": 1, "notified": 1,
-        "median_seconds_to_heal": 4.5, "healed_with_time": 1,
-    }  # fmt: skip
-    assert document["by_outcome"] == {"healed": 1, "not_seen": 1, "refused": 1}
-    assert document["by_symptom"] == {"visibility_timeout_too_short": 2, "unknown:Teapot": 1}
-    assert document["per_day"][:3] == [
-        {"date": "2026-11-09", "symptom": "unknown:Teapot", "incidents": 1, "failed_calls": 3},
-        {
-            "date": "2026-11-09",
-            "symptom": "visibility_timeout_too_short",
-            "incidents": 2,
-            "failed_calls": 4,
-        },
-        {"date": "2026-11-10", "symptom": None, "incidents": 0, "failed_calls": 0},
-    ]
-    assert document["previous_weeks"] == [
-        {
-            "week": "2026-W45", "nightly_runs": 1, "incidents": 1, "failed_calls": 3, "healed": 1,
-            "notified": 0, "median_seconds_to_heal": 4.5, "healed_with_time": 1,
-        }
-    ]  # fmt: skip
-    nightly_runs = document["not_seen"].pop("nightly_runs")
-    assert [each["verdict"] for each in nightly_runs] == ["read", *["missing"] * 6]
-    assert nightly_runs[0]["records"] == 20
-    assert document["not_seen"] == {
-        "nightly_runs_missing": ["2026-11-10", *(f"2026-11-{day}" for day in range(12, 16))],
-        "files_read": 2,
-        "files_unreadable": 1,
-        "bytes_read": 107,
-        "bytes_unreadable": 5,
-        "records_read": 20,
-        "unknown_code": {"unknown:Teapot": 3},
-        "unknown_codes_left_out": 0,
-        "unknown_calls_left_out": 0,
-        "unreadable_files": [{"file": "b", "reason": "truncated"}],
-        "week_is_over": True,
-        "began": None,
-        "drill_incidents": 0,
-    }
+    expected = json.loads(Path(__file__).with_name("week.json").read_text())
+    assert json.loads(json.dumps(document)) == expected
+    read(document)
 
 
 DRILL = arn("mendq-drill-0123abcd.fifo")
@@ -204,17 +159,13 @@ def test_cases_are_worst_first_and_few() -> None:
 OF_CASES = {"reached_a_person", "scanned", "do_this_week", "do_this_week_left_out"}
 
 
-def test_without_a_case_bucket_there_is_no_word_about_cases() -> None:
+def test_a_case_bucket_without_cases_is_another_thing_than_none() -> None:
     document = summary(WEEK, Observation(), MADE_AT)
     assert not OF_CASES & set(document)
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read(document).cases_were_read
-
-
-def test_a_case_bucket_without_cases_is_another_thing() -> None:
     document = summary(WEEK, Observation(cases=CasesSeen(files_unreadable=2)), MADE_AT)
     assert set(document) >= OF_CASES
-    assert (document["do_this_week"], document["scanned"]["cases"]) == ([], 0)
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read(document).cases_were_read
 
@@ -238,17 +189,20 @@ def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
     assert recommendation.template_line.isprintable()
 
 
+def _row(
+    day: int, queue: int, outcome: str, failed_calls: int, seconds: float | None
+) -> tuple[int, dict[str, Any]]:
+    known: dict[str, Any] = {
+        "outcome": outcome,
+        "failed_calls": failed_calls,
+        "queue_arn": arn(f"q{queue:02}"),
+    }
+    return day, incident(**known, seconds_to_heal=seconds if outcome == "healed" else None)
+
+
 ROWS = st.lists(
     st.builds(
-        lambda day, queue, outcome, calls, seconds: (
-            day,
-            incident(
-                queue_arn=arn(f"q{queue:02}"),
-                outcome=outcome,
-                failed_calls=calls,
-                seconds_to_heal=seconds if outcome == "healed" else None,
-            ),
-        ),
+        _row,
         st.integers(0, 6),
         st.integers(0, 40),
         st.sampled_from(["healed", "refused", "not_seen"]),

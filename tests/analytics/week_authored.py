@@ -10,7 +10,7 @@ from typing import Any
 from analytics.cases import Life, read_transition
 from analytics.week_parts import NightlyRows, Row
 from mendq.model.case import Case
-from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
+from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
 WEEK = "2026-W46"
@@ -24,38 +24,13 @@ def arn(name: str) -> str:
 
 
 def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
-    return {
-        "incident_id": f"i{number:03}",
-        "account": ACCOUNT,
-        "region": REGION,
-        "queue_arn": QUEUE_ARN,
-        "symptom": "visibility_timeout_too_short",
-        "error_codes": ["MessageNotInflight"],
-        "first_failure": at("11-09 09:00") + timedelta(seconds=number),
-        "last_failure": at("11-09 10:00"),
-        "failed_calls": 3,
-        "principals": ["p"],
-        "outcome": "healed",
-        "why": None,
-        "case_id": "c",
-        "seconds_to_heal": 4.5,
-        "notified": False,
-        **fields,
-    }
+    first = at("11-09 09:00") + timedelta(seconds=number)
+    own = {"first_failure": first, "last_failure": at("11-09 10:00")}
+    return {"incident_id": f"i{number:03}", **sample("incident"), **own, **fields}
 
 
 def file(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "file": name,
-        "account": ACCOUNT,
-        "region": REGION,
-        "bytes": 100,
-        "reason": None,
-        "records": 10,
-        "failed_calls": 1,
-        "unreadable_records": [],
-        **fields,
-    }
+    return {"file": name, **sample("file"), **fields}
 
 
 def nightly(*incidents: Row) -> NightlyRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -11,14 +12,25 @@ from typing import Any
 
 from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
 from tests.analytics.outsider.hostile_calls import Published, midnight
-from tests.analytics.outsider.hostile_lives import Plan, plans
-from tests.analytics.outsider.hostile_records import ERRORS, failed, named
+from tests.analytics.outsider.hostile_records import ERRORS, TABLES, failed, named
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A burst on a queue of its own, and its cases: states, and when the evidence was taken."""
+
+    burst: tuple[float, ...]
+    cases: tuple[tuple[str, float, float], ...]
+    symptom: str = "visibility_timeout_too_short"
+    queue: str | None = None
+    hours_apart: float = 1.05
+    evidence_grows: bool = False
 
 
 def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
     """Write the transitions and what lies beside them; the calls that belong to them."""
     calls: list[Published] = []
-    for number, plan in enumerate(plans()):
+    for number, plan in enumerate(Plan(**each) for each in TABLES["plans"]):
         start = midnight(first_day) + timedelta(seconds=random.randrange(86_400 * 3 - 7200))
         place = Place(ACCOUNTS[0], REGIONS[0], f"case-{number}")
         calls += _burst(random, place, start, plan)
@@ -79,7 +91,7 @@ def put(root: Path, life: list[dict[str, Any]]) -> None:
 def write_other_files(root: Path, first_day: date) -> None:
     day = root / f"dt={first_day}"
     day.mkdir(parents=True, exist_ok=True)
-    for name, text in OTHER_FILES.items():
+    for name, text in TABLES["other_files"].items():
         (day / name).write_text(text)
     other = root / "findings" / f"dt={first_day}" / "09.json"
     other.parent.mkdir(parents=True)
@@ -87,14 +99,6 @@ def write_other_files(root: Path, first_day: date) -> None:
     (root / "dt=yesterday").mkdir()
     (root / "dt=yesterday" / "x-1.json").write_text("{}")
     (root / "README.md").write_text("# Cases")
-
-
-OTHER_FILES = {
-    "README.txt": "not a case", "empty-1.json": "", "list-1.json": "[]", "null-1.json": "null",
-    "object-1.json": "{}", "number-1.json": "1", "page-1.json": "<html>", "x-1.json.tmp": "{",
-    "nan-1.json": '{"schema": 1, "case_id": "nan", "n": NaN}',
-    "types-1.json": '{"schema": 1, "case_id": "types", "n": 1, "at": 5, "to": [], "evidence": 3}',
-}  # fmt: skip
 
 
 def _text(when: datetime) -> str:

@@ -5,36 +5,16 @@ from __future__ import annotations
 import copy
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import yaml
+
 from tests.analytics.outsider.hostile_callers import Place, Record, identity
 
-EXPIRED = (
-    "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
-)
-ERRORS = (
-    ("MessageNotInflight", "ChangeMessageVisibility", ""),
-    ("AWS.SimpleQueueService.MessageNotInflight", "ChangeMessageVisibility", ""),
-    ("MessageNotInflightException", "ChangeMessageVisibility", ""),
-    ("InvalidParameterValue", "DeleteMessage", EXPIRED),
-    ("InvalidParameterValueException", "DeleteMessage", EXPIRED),
-    ("InvalidParameterValue", "ReceiveMessage", "Value 21 for WaitTimeSeconds is invalid."),
-    ("KMS.ThrottlingException", "SendMessage", "Rate exceeded"),
-    ("KmsThrottled", "ReceiveMessage", "Rate exceeded"),
-    ("KMS.AccessDeniedException", "SendMessage", ""),
-    ("AWS.SimpleQueueService.NonExistentQueue", "SendMessage", "The queue does not exist."),
-    ("QueueDoesNotExist", "GetQueueUrl", ""),
-    ("OverLimit", "ReceiveMessage", "Too many messages in flight"),
-    ("OverLimit", "AddPermission", ""),
-    ("ReceiptHandleIsInvalid", "DeleteMessage", ""),
-    ("MissingRequiredParameterException", "SendMessage", ""),
-    ("AccessDenied", "SendMessage", "no identity-based policy allows the sqs:SendMessage action"),
-    ("InternalFailure", "SendMessage", ""),
-    ("Zeitgeist.Fehler\u2028Ü", "SendMessage", 'one\u2028two \ud83d\ude00 \\u0041 "Records":['),
-    ("<script>alert(1)</script>", "SendMessage", ""),
-    ("Half\ud800 of a pair\x00", "SendMessage", "\udfff"),
-)
+TABLES = yaml.safe_load(Path(__file__).with_name("hostile.yaml").read_text())
+ERRORS = [tuple(each) for each in TABLES["errors"]]
 NOT_TEXT: tuple[Any, ...] = (None, 5, -1.5e300, True, [], {}, ["x"], {"errorCode": "x"}, "", "\x00")
 
 
@@ -44,21 +24,18 @@ def failed(random: Random, place: Place, error: tuple[str, str, str], when: date
         "eventVersion": random.choice(["1.08", "1.11", "2.0"]),
         "userIdentity": identity(random, place),
         "eventTime": event_time(when),
-        "eventSource": "sqs.amazonaws.com",
-        "eventName": api,
-        "awsRegion": place.region,
-        "sourceIPAddress": "10.0.118.80",
-        "userAgent": "aws-cli/2",
-        "errorCode": code,
-        "errorMessage": message,
-        "requestParameters": None,
-        "responseElements": None,
-        "requestID": f"{random.getrandbits(64):016x}",
-        "eventID": f"{random.getrandbits(128):032x}",
-        "recipientAccountId": place.account,
-        "eventCategory": "Data",
-    }
+        "eventSource": "sqs.amazonaws.com", "eventName": api, "awsRegion": place.region,
+        "sourceIPAddress": "10.0.118.80", "userAgent": "aws-cli/2",
+        "errorCode": code, "errorMessage": message,
+        "requestParameters": None, "responseElements": None,
+        "requestID": f"{random.getrandbits(64):016x}", "eventID": event_id(random),
+        "recipientAccountId": place.account, "eventCategory": "Data",
+    }  # fmt: skip
     return {**record, **whereabouts(random, place)}
+
+
+def event_id(random: Random) -> str:
+    return f"{random.getrandbits(128):032x}"
 
 
 def event_time(when: datetime) -> str:
@@ -87,28 +64,20 @@ def whereabouts(random: Random, place: Place) -> Record:
 
 def wrong_types(random: Random, record: Record) -> list[Any]:
     """The record once for each field, with something there that is none; and what is no record."""
-    spoilt: list[Any] = [
-        None,
-        1,
-        "eventID",
-        [],
-        {},
-        [record],
-        json.dumps(record),
-        {"detail": record},
-    ]
+    spoilt: list[Any] = [None, 1, "eventID", [], {}, [record], json.dumps(record)]
+    spoilt.append({"detail": record})
     for field in record:
         spoiling = copy.deepcopy(record)
         spoiling[field] = random.choice(NOT_TEXT)
         if isinstance(spoiling["eventID"], str) and spoiling["eventID"]:
-            spoiling["eventID"] = f"{random.getrandbits(128):032x}"
+            spoiling["eventID"] = event_id(random)
         spoilt.append(spoiling)
     return spoilt
 
 
 def noise(random: Random, record: Record) -> Record:
     """A record that is no failed call of SQS, though it looks much like one."""
-    quiet = {**record, "eventID": f"{random.getrandbits(128):032x}"}
+    quiet = {**record, "eventID": event_id(random)}
     way = random.randrange(4)
     if way == 0:
         return {**quiet, "eventSource": "s3.amazonaws.com", "errorCode": "AccessDenied"}

@@ -11,10 +11,15 @@ _WEEK = "analytics.week"
 _PARTS = "analytics.week_parts"
 _RECOMMENDATIONS = "analytics.recommendations"
 _NIGHTLY = "analytics.nightly"
-_CALLS = "tests.analytics.test_failed_calls"
+_TRAIL_FILE = "tests.analytics.test_trail_file"
+_BURSTS = "tests.analytics.test_incidents"
 
 NIGHTLY = (
-    Selection(("tests.analytics.test_incidents",), (
+    Selection((
+        f"{_BURSTS}::test_nine_hundred_seconds_join_and_one_more_splits",
+        f"{_BURSTS}::test_each_part_of_the_key_has_its_own_bursts",
+        f"{_BURSTS}::test_enough_evidence_is_what_heal_asks_for",
+    ), (
         Mutant("failed calls exactly 900 s apart become two incidents", _INCIDENTS,
             "_numbered", "gap > GAP_SECONDS * 1_000_000", "gap >= GAP_SECONDS * 1_000_000"),
         Mutant("failed calls 901 s apart become one incident", _INCIDENTS, "GAP_SECONDS",
@@ -24,7 +29,7 @@ NIGHTLY = (
         Mutant("an incident is said to have had too little evidence where heal believed it",
             _INCIDENTS, "_is_within", "sf.lag(moment, events - 1)", "sf.lag(moment, events)"),
     ), spark=True),
-    Selection(("tests.analytics.test_joined",), (
+    Selection((f"{_BURSTS}::test_each_incident_has_its_outcome_or_its_why",), (
         Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
             "_same_symptom", 'sf.col("symptom") == sf.col("case_symptom")',
             'sf.col("symptom") != ""'),
@@ -34,8 +39,8 @@ NIGHTLY = (
             "_why", 'sf.when(sf.col("was_unmanaged"), sf.lit("not_managed")),', ""),
     ), spark=True),
     Selection((
-        f"{_CALLS}::test_a_call_that_is_delivered_in_two_files_counts_once",
-        f"{_CALLS}::test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else",
+        f"{_BURSTS}::test_a_call_that_is_delivered_in_two_files_counts_once",
+        f"{_BURSTS}::test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else",
     ), (
         Mutant("a call that CloudTrail delivers twice counts twice", _INCIDENTS, "_one_per_event",
             'sf.col("copy") == 1', 'sf.col("copy") >= 1'),
@@ -44,7 +49,10 @@ NIGHTLY = (
         Mutant("a role of another account with our role's name is left out", _INCIDENTS,
             "_without_own", "rlike(OWN_ROLE) & is_here", "rlike(OWN_ROLE)"),
     ), spark=True),
-    Selection(("tests.analytics.test_trail_file",), (
+    Selection((
+        f"{_TRAIL_FILE}::test_an_unreadable_file_names_its_reason",
+        f"{_TRAIL_FILE}::test_records_cost_themselves",
+    ), (
         Mutant("one corrupt file of a trail ends the whole nightly job", _FILE, "gunzip",
             "except zlib.error as error:", "except EOFError as error:"),
         Mutant("a file that was cut off is taken for a whole one", _FILE, "_members",
@@ -60,8 +68,6 @@ NIGHTLY = (
             "if not isinstance(records, list):", "if isinstance(records, int):"),
     )),
     Selection((
-        "tests.analytics.test_outcomes",
-        "tests.analytics.test_lives",
         "tests.analytics.test_cases",
     ), (
         Mutant("an approved fix is claimed as one that nobody had to see", _CASES,
@@ -106,10 +112,8 @@ NIGHTLY = (
             "len(nightly_runs)"),
     )),
     Selection((
-        "tests.analytics.test_week_queues",
-        "tests.analytics.test_week_people",
-        "tests.analytics.test_week_times",
-        "tests.analytics.test_week_recommendations",
+        "tests.analytics.test_week_parts",
+        "tests.analytics.test_recommendations",
     ), (
         Mutant("what was fixed after approval counts as not healed", _PARTS, "queue_days",
             'row["outcome"] not in FIXED', 'row["outcome"] != "healed"'),
@@ -137,8 +141,8 @@ NIGHTLY = (
             "Recommendation.rank", "wide = -self.incidents", "wide = self.incidents"),
     )),
     Selection((
-        "tests.analytics.test_managed::test_a_list_with_one_wrong_field_says_nothing",
-        "tests.analytics.test_managed::test_only_a_plain_yes_is_a_whole_list",
+        "tests.analytics.test_case_bucket::test_a_list_with_one_wrong_field_says_nothing",
+        "tests.analytics.test_case_bucket::test_only_a_plain_yes_is_a_whole_list",
     ), (
         Mutant("a broken list says that no queue is managed", _NIGHTLY, "_texts",
             "if not isinstance(listed, list):",

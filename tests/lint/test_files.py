@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.lint.files import MOST_ASSEMBLIES_DEEP, Source, sources
+from mendq.lint.files import Source, sources
 from mendq.lint.template import MOST_BYTES, NotATemplate
 from mendq.lint.values import Environment
 
@@ -19,7 +19,6 @@ def _stack(file: object, environment: object = "aws://unknown-account/unknown-re
         "type": "aws:cloudformation:stack",
         "environment": environment,
         "properties": properties,
-        "displayName": "Shop",
     }
 
 
@@ -51,9 +50,9 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(tmp_path: Path) -> 
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
     outer, staged = _all(out)
-    assert outer.environment == Environment("123456789012", "eu-west-1", "Shop")
+    assert outer.environment == Environment("123456789012", "eu-west-1")
     assert staged.content == b"[]"
-    assert staged.environment == Environment(stack="Shop")
+    assert staged.environment == Environment()
 
 
 @pytest.mark.parametrize(
@@ -101,32 +100,6 @@ def test_assemblies_that_name_each_other_by_turns_are_no_endless_way(tmp_path: P
     for each in (out, stage):
         (each / "s.json").write_text("{}")
     assert [each.file for each in _all(out)] == [str(out / "s.json"), str(stage / "s.json")]
-    _assembly(stage, {"Up": _naming("..")})
-    with pytest.raises(NotATemplate, match="names no stack"):
-        _all(out)
-
-
-def test_assemblies_stand_in_each_other_only_so_deep(tmp_path: Path) -> None:
-    out = folder = tmp_path / "cdk.out"
-    for _ in range(MOST_ASSEMBLIES_DEEP - 1):
-        folder = _assembly(folder, {"A": _naming("a")}) / "a"
-    _assembly(folder, {"S": _stack("s.json")})
-    (folder / "s.json").write_text("{}")
-    assert len(_all(out)) == 1
-    _assembly(folder, {"A": _naming("a")})
-    _assembly(folder / "a", {"S": _stack("../s.json")})
-    with pytest.raises(NotATemplate, match="more than 16 deep"):
-        _all(out)
-
-
-def test_a_template_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
-    """A manifest may name a thousand; they need not all be held."""
-    out = _assembly(tmp_path / "cdk.out", {"A": _stack("a.json"), "B": _stack("b.json")})
-    (out / "a.json").write_text("{}")
-    every = sources(str(out))
-    assert next(every).content == b"{}"
-    (out / "b.json").write_text("[]")
-    assert next(every).content == b"[]"
 
 
 @pytest.mark.parametrize("environment", [None, 5, "aws://x/y", "aws://12345678901/\x1b[2J"])
@@ -134,7 +107,7 @@ def test_an_environment_that_is_none_is_not_known(tmp_path: Path, environment: o
     out = _assembly(tmp_path / "cdk.out", {"Shop": _stack("a.json", environment)})
     (out / "a.json").write_text("{}")
     (only,) = _all(out)
-    assert only.environment == Environment(stack="Shop")
+    assert only.environment == Environment()
 
 
 def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:

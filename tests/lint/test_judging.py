@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.lint.judging import OF_CONFIGURATION, Linted, lint
+from mendq.lint.judging import Linted, lint
 from mendq.lint.template import NotATemplate, read
 from mendq.lint.values import Environment
 from mendq.lint.view import document
@@ -82,8 +82,8 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
     text = _text(title)
     for each in _linted(text, Environment(*CASES[title].get("environment", ()))).findings:
-        if each.symptom in IN_WORDS or each.remedy[0] == "PolicyDocument:":
-            assert each.remedy or "Sender" in each.resource
+        if each.symptom in IN_WORDS or each.remedy[0].startswith("PolicyDocument:"):
+            assert each.remedy
         else:
             again = _of(_changed(text, each.resource, each.remedy))
             found = [(one.resource, one.symptom) for one in again.findings]
@@ -105,11 +105,6 @@ def _changed(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
         else:
             properties[key] = each
     return {**resources, **new, name: {**own, "Properties": properties}}
-
-
-def test_every_check_of_configuration_has_a_template_that_shows_it() -> None:
-    shown = {each.split()[-1] for title in WRONG for each in CASES[title]["findings"]}
-    assert {each.name for each in OF_CONFIGURATION} <= shown
 
 
 @pytest.mark.parametrize("name", ["dlq", "x" * 81, "with space", "\x1b[31m", ""])
@@ -158,15 +153,9 @@ def test_what_is_judged_over_and_over_counts_each_time(title: str) -> None:
         _of(REPEATING[title])
 
 
-def test_as_many_queues_as_fit_into_a_stack_with_a_reader_and_a_policy_each_are_judged() -> None:
-    resources = {**_many(500, **TO_DEAD), "D": {"Type": QUEUE}}
-    resources["F"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 30}}
-    for n in range(500):
-        source = {"Fn::GetAtt": [f"Q{n}", "Arn"]}
-        read_by = {"EventSourceArn": source, "FunctionName": {"Ref": "F"}}
-        resources[f"M{n}"] = {"Type": "AWS::Lambda::EventSourceMapping", "Properties": read_by}
-        resources[f"P{n}"] = _policy_of({"Statement": []}, f"Q{n}")
-    assert _of(resources).queues == 501
+def test_as_many_queues_as_fit_into_a_stack_with_a_policy_each_are_judged() -> None:
+    policies = {f"P{n}": _policy_of({"Statement": []}, f"Q{n}") for n in range(500)}
+    assert _of({**_many(500, **TO_DEAD), **policies, "D": {"Type": QUEUE}}).queues == 501
 
 
 def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
@@ -212,11 +201,11 @@ ODD = st.recursive(
 KEYS = """
     QueueName FifoQueue VisibilityTimeout MessageRetentionPeriod RedrivePolicy RedriveAllowPolicy
     KmsMasterKeyId SqsManagedSseEnabled Tags Queues Queue PolicyDocument EventSourceArn Enabled
-    FunctionName Timeout MaximumBatchingWindowInSeconds Targets TopicArn FifoTopic
+    FunctionName Timeout MaximumBatchingWindowInSeconds
 """
 TYPES = """
     SQS::Queue SQS::QueuePolicy SQS::QueueInlinePolicy Lambda::Function Lambda::Alias
-    Lambda::EventSourceMapping SNS::Subscription SNS::Topic Events::Rule
+    Lambda::EventSourceMapping
 """
 ODD_RESOURCE = st.fixed_dictionaries(
     {

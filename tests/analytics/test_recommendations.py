@@ -1,0 +1,298 @@
+"""What people are to do: what cases leave to them, whose calls fail, and in which order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analytics.cases import Life
+from analytics.days import days_of
+from analytics.recommendations import (
+    Recommendation,
+    do_this_week,
+    folded,
+    recommendations_of_callers,
+    recommendations_of_cases,
+)
+from mendq.model.case import State
+from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.steps import CreateDlq, RedriveMessages
+from tests.analytics.week_authored import WEEK, arn, incident, life
+
+RAISED = [("VisibilityTimeout", "45", "67")]
+MADE = (CreateDlq.attribute, "", arn("orders-dlq"))
+STEPS: dict[str, list[tuple[str, str, str]]] = {
+    "none": [],
+    "messages": [(RedriveMessages.attribute, "held", arn("orders"))],
+    "made": [MADE],
+    "made and attached": [MADE, ("RedrivePolicy", "", '{"maxReceiveCount":5}')],
+    "fifo": [
+        ("DeduplicationScope", "queue", "messageGroup"),
+        ("FifoThroughputLimit", "perQueue", "perMessageGroupId"),
+    ],
+}
+LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text())
+
+
+def of(*lives: Life) -> list[Recommendation]:
+    return recommendations_of_cases(days_of(WEEK), lives)
+
+
+BY_STATE = {
+    "write_into_template": (State.VERIFIED, State.WATCHING),
+    "approve": (State.PROPOSED,),
+    "decide": (State.OVERRIDDEN,),
+    "fix": (State.OBSERVED, State.REFUSED, State.EXPIRED, State.INEFFECTIVE, State.ESCALATED),
+    "watch": (State.APPLIED, State.UNVERIFIED),
+}
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
+    found = of(life((state, "11-10 09:00")))
+    assert [each.kind for each in found] == [
+        kind for kind, states in BY_STATE.items() if state in states
+    ]
+    why = {"write_into_template": "verified", "watch": "applied"}
+    assert all(each.why == why.get(each.kind, state) for each in found)
+
+
+def test_a_recommendation_says_what_the_case_says() -> None:
+    case = life(
+        ("applied", "11-10 09:00", "its consumer may take 38 s"),
+        ("verified", "11-10 09:30", "it did not show again"),
+    )
+    (found,) = of(case)
+    assert (found.queue_arn, found.symptom, found.why, found.owner) == (
+        arn("orders"), "visibility_timeout_too_short", "verified", "",
+    )  # fmt: skip
+    assert (found.attribute, found.before, found.after) == ("VisibilityTimeout", "30", "45")
+    assert found.command == f"mendq show {case.newest.case_id} --region us-east-1"
+    assert found.reason == "it did not show again"
+    assert found.remedy.startswith("Raise VisibilityTimeout")
+    assert found.document()["template_line"] == "VisibilityTimeout: 45"
+    (found,) = of(life(("proposed", "11-10 09:00")))
+    assert found.command == f"mendq approve {case.newest.case_id} --region us-east-1"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "owner"),
+    [
+        ({"stack": "shop", "resource": "Orders"}, "CloudFormation stack shop, Orders"),
+        ({"stack": "shop"}, "CloudFormation stack shop"),
+        ({"stack": "", "resource": "Orders"}, ""),
+        ({"stack": ["shop"], "resource": 7}, ""),
+    ],
+)
+def test_the_owner_is_the_stack_that_deploys_the_queue(
+    evidence: dict[str, Any], owner: str
+) -> None:
+    case = life(("observed", "11-10 09:00")).newest
+    known = replace(case, evidence={**case.evidence, **evidence})
+    assert [each.owner for each in of(Life((known,)))] == [owner]
+
+
+def test_the_template_says_what_stood_there_before_the_first_step() -> None:
+    first = life(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
+    second = life(("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED)
+    (found,) = of(Life((*first.transitions, *second.transitions)))
+    assert (found.before, found.after) == ("30", "67")
+
+
+@pytest.mark.parametrize(("came_from", "theirs"), [(None, "30"), ("applied", ""), ("verified", "")])
+def test_a_person_s_value_is_named_only_where_a_case_knows_it(
+    came_from: str | None, theirs: str
+) -> None:
+    (found,) = of(life(("overridden", "11-10 09:00"), came_from=came_from))
+    assert (found.before, found.after) == (theirs, "45")
+
+
+def case(day: int, states: str, **fields: Any) -> Life:
+    words = states.split()
+    at = fields.pop("at", [f"11-{day:02} {hour:02}:00" for hour in range(9, 9 + len(words))])
+    reason = fields.pop("reason", "")
+    reason = {"gone": GONE, "unmanaged": UNMANAGED}.get(reason, reason)
+    steps = STEPS[fields.pop("steps")] if "steps" in fields else None
+    own: dict[str, Any] = {"case_id": fields.pop("id", "a" if day == 10 else "b")}
+    own |= {"steps": steps} if steps is not None else {} if day == 10 else {"steps": RAISED}
+    own |= {"came_from": fields.pop("from")} if "from" in fields else {}
+    return life(
+        *((each, when, reason) for each, when in zip(words, at, strict=True)), **own, **fields
+    )
+
+
+@pytest.mark.parametrize("title", LEFT)
+def test_what_cases_leave_to_people(title: str) -> None:
+    lives = [case(**each) for each in LEFT[title]["cases"]]
+    found = [f"{each.kind} {each.attribute} {each.after}".strip() for each in of(*lives)]
+    assert found == LEFT[title]["asks"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"queue": "x; rm -rf ~"}, {"case_id": "a\nb"}, {"case_id": "x" * 2_000}]
+)
+def test_no_command_where_it_could_not_be_shown_whole(fields: dict[str, Any]) -> None:
+    assert [each.command for each in of(life(("escalated", "11-10 09:00"), **fields))] == [""]
+
+
+# Of callers.
+
+CODE: dict[str, Any] = {
+    "symptom": "unknown:Teapot",
+    "error_codes": ["Teapot"],
+    "outcome": "not_seen",
+}
+BUG: dict[str, Any] = {
+    "symptom": "invalid_request",
+    "error_codes": ["EmptyBatchRequest"],
+    "outcome": "not_seen",
+}
+
+
+@pytest.mark.parametrize(
+    ("incidents", "failed_calls", "is_announced"),
+    [(10, 1, True), (9, 1, False), (1, 100, True), (1, 99, False), (2, 49, False)],
+)
+@pytest.mark.parametrize("fields", [CODE, BUG])
+def test_only_many_are_worth_a_monday(
+    fields: dict[str, Any], incidents: int, failed_calls: int, is_announced: bool
+) -> None:
+    rows = [incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
+    assert bool(recommendations_of_callers(rows)) is is_announced
+
+
+def test_a_caller_is_said_of_all_its_queues_and_the_worst_is_named() -> None:
+    rows = [
+        incident(failed_calls=60, queue_arn=arn("a"), **BUG),
+        incident(failed_calls=10, queue_arn=arn("b"), **{**BUG, "error_codes": ["OverLimit"]}),
+        incident(failed_calls=30, queue_arn=arn("b"), **BUG),
+        incident(failed_calls=500, principals=["p", "q"], **BUG),
+        incident(failed_calls=99, principals=["q"], **BUG),
+    ]
+    alone, several = recommendations_of_callers(rows)
+    assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
+    assert (alone.queue_arn, alone.queues) == (arn("b"), 2)
+    assert (alone.incidents, alone.failed_calls) == (3, 100)
+    assert alone.reason == "EmptyBatchRequest, OverLimit"
+    assert (several.owner, several.failed_calls) == ("", 500)
+
+
+def test_an_unknown_code_is_one_whoever_calls() -> None:
+    fields: list[dict[str, Any]] = [{"principals": [each], "queue_arn": arn(each)} for each in "ab"]
+    (found,) = recommendations_of_callers(
+        [incident(failed_calls=60, **each, **CODE) for each in fields]
+    )
+    assert (found.kind, found.why, found.owner) == ("name_code", "unknown_code", "")
+    assert (found.symptom, found.queues, found.failed_calls) == ("unknown:Teapot", 2, 120)
+
+
+@pytest.mark.parametrize("fields", [{"outcome": "not_seen"}, {**BUG, "outcome": "escalated"}])
+def test_what_has_a_case_or_might_have_one_is_no_callers(fields: dict[str, Any]) -> None:
+    rows = [incident(n, failed_calls=500, **fields) for n in range(20)]
+    assert recommendations_of_callers(rows) == []
+
+
+# In which order, and how many.
+
+
+def asked(queue: str = "orders", **fields: Any) -> Recommendation:
+    known: dict[str, Any] = {
+        "kind": "approve",
+        "why": "proposed",
+        "symptom": "visibility_timeout_too_short",
+    }
+    known |= {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
+    return Recommendation(queue_arn=arn(queue), **{**known, **fields})
+
+
+def rows(
+    *counts: tuple[str, int, int], symptom: str = "visibility_timeout_too_short"
+) -> list[dict[str, Any]]:
+    """So many incidents of a queue, each of so many failed calls."""
+    return [
+        incident(n, queue_arn=arn(queue), failed_calls=calls, symptom=symptom)
+        for queue, number, calls in counts
+        for n in range(number)
+    ]
+
+
+def test_what_would_have_prevented_most_comes_first() -> None:
+    names = ("none", "b", "a", "few", "loud", "many")
+    incidents = rows(("many", 3, 1), ("loud", 2, 90), ("few", 2, 1), ("a", 1, 1), ("b", 1, 1))
+    found = do_this_week([asked(each, after=each) for each in names], incidents)["do_this_week"]
+    assert [each["after"] for each in found] == ["many", "loud", "few", "a", "b", "none"]
+
+
+def test_incidents_of_the_queue_and_the_symptom_count_unless_they_were_counted() -> None:
+    incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
+    for each, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
+        (found,) = do_this_week([each], incidents)["do_this_week"]
+        assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
+
+
+def test_more_than_three_queues_alike_are_said_as_one() -> None:
+    assert len(folded([asked(each) for each in "abc"])) == 3
+    incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
+    document = do_this_week([asked(each, case_id=each) for each in "abcd"], incidents)
+    (found,) = document["do_this_week"]
+    assert (found["queue_arn"], found["case_id"], found["queues"]) == (arn("c"), "c", 4)
+    assert (found["incidents"], found["failed_calls"]) == (4, 10)
+    assert (found["before"], found["after"]) == ("30", "45")
+    assert document["do_this_week_left_out"] == 0
+    (differing,) = folded([asked(each, before=each) for each in "abcd"])
+    assert (differing.before, differing.after) == ("", "45")
+
+
+@pytest.mark.parametrize("name", ["after", "attribute", "symptom", "kind", "why", "owner"])
+def test_what_is_not_the_same_change_is_not_folded(name: str) -> None:
+    assert len(folded([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
+
+
+def test_ten_are_said_and_the_rest_counted() -> None:
+    document = do_this_week([asked(f"q{n:02}", after=f"{n}") for n in range(13)], [])
+    assert (len(document["do_this_week"]), document["do_this_week_left_out"]) == (10, 3)
+
+
+def test_a_policy_is_shown_in_part_and_has_no_line() -> None:
+    policy = json.dumps({"Statement": ["x" * 5_000]})
+    document = asked(attribute="Policy", after=policy).document()
+    assert len(document["after"]) == 1_000
+    assert document["after"].endswith("...")
+    assert document["template_line"] == ""
+    assert asked(attribute="", before="", after="").document()["template_line"] == ""
+
+
+ASKED = st.lists(
+    st.builds(
+        lambda queue, after, symptom: asked(f"q{queue}", after=after, symptom=symptom),
+        st.integers(0, 30),
+        st.sampled_from(["45", "67"]),
+        st.sampled_from(["visibility_timeout_too_short", "kms_throttled"]),
+    ),
+    unique_by=lambda each: (each.queue_arn, each.symptom),
+    max_size=40,
+)
+
+
+@given(ASKED, st.randoms())
+def test_nothing_is_lost_and_order_changes_nothing(
+    every: list[Recommendation], random: Any
+) -> None:
+    one = folded(every)
+    assert sum(each.queues for each in one) == len(every)
+    incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in every))
+    document = do_this_week(every, incidents)
+    announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
+    assert len(announced) + left_out == len(one)
+    counts = [(-each["incidents"], -each["failed_calls"]) for each in announced]
+    assert counts == sorted(counts)
+    turned = list(every)
+    random.shuffle(turned)
+    assert do_this_week(turned, incidents[::-1]) == document
