@@ -1,4 +1,8 @@
-"""What the rules of cdk-nag (AwsSolutions) find here and we mean, each with its reason."""
+"""What the rules of cdk-nag (AwsSolutions) find here and we mean, each with its reason.
+
+Which role asks for what, and that none asks for more than it calls, is not said here: a test holds
+every role against the calls of its code.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 
 class Meant(NamedTuple):
     """A finding on a construct."""
 
-    construct: Construct
+    construct: IConstruct
     rule: str
     reason: str
 
@@ -27,87 +31,42 @@ _READS = (
     "This bucket holds logs, or only what moves cases, the nightly job and deliver_report write; "
     "who reads it shows in CloudTrail's S3 data events where wanted."
 )
-_PARKS = "It is a DLQ itself, of what is no queue."
-_REFUSES = "It never holds a message: it refuses every one."
-_PYTHON = "Python 3.13 on purpose: the wheels in the zip are locked and tested for it."
-_ON_QUEUES = (
-    "Which queues are managed is said by tags, which change without a deployment. "
-    "Looking is harmless; writing takes the tag, and a Deny covers every other tag and our own."
+# What rule finds what on which construct, by the end of its path; the first row that fits.
+_CONSTRUCTS: tuple[tuple[type[Construct], str, str, str], ...] = (
+    (s3.Bucket, "", "AwsSolutions-S1", _READS),
+    (sqs.Queue, "Probe/Queue", "AwsSolutions-SQS3", "It refuses every message."),
+    # The intake's own is a queue's, as the rule wants it.
+    (sqs.Queue, "Intake/Queue", "", ""),
+    (sqs.Queue, "Intake/Dlq", "", ""),
+    (sqs.Queue, "", "AwsSolutions-SQS3", "It is a DLQ itself, of what is no queue."),
+    (lambda_.Function, "", "AwsSolutions-L1", "The wheels in the zip are locked for Python 3.13."),
 )
-_ON_QUARANTINES = (
-    "A quarantine is called after its source and bears no tag; it is made where messages first "
-    "come back, and may only be sent to."
-)
-_LOOKING = "HealRole AttachDlq RestorePolicy Redrive FollowUp Rollback Scan"
-_MOVING = "HealRole AttachDlq RestorePolicy Redrive FollowUp Approve Rollback"
-
-
-class Wildcard(NamedTuple):
-    """Whose roles may ask for which resources, as cdk-nag spells them, and why."""
-
-    roles: str
-    pattern: str
-    reason: str
-
-    def is_for(self, role: str, resource: str) -> bool:
-        """Return true where this is the reason."""
-        return role in self.roles.split() and re.fullmatch(self.pattern, resource) is not None
-
-
-_ROWS = (
-    (_LOOKING, r"\*", "These actions take no narrower resource."),
-    (_LOOKING, r"arn:.+:sqs:.+:\*", _ON_QUEUES),
-    (
-        "HealRole AttachDlq Redrive Scan",
-        r"arn:.+:lambda:.+:function:\*",
-        "Any function of the account may read a managed queue; its timeout is looked at.",
-    ),
-    ("Redrive", r"arn:.+:sqs:.+:\*-quarantine(\.fifo)?", _ON_QUARANTINES),
-    (
-        "Redrive",
-        r"arn:.+:kms:.+:<AWS::AccountId>:key/\*",
-        "Which keys encrypt managed queues changes without a deployment; SQS alone uses them.",
-    ),
-    (
-        "HealRole AttachDlq RestorePolicy Redrive Rollback",
-        r"arn:.+:sqs:.+:[\w-]+\*",
-        "The settings name the start of these queues' names.",
-    ),
-    *(
-        (roles, objects, "One object per hour, day, week or transition, under one prefix.")
-        for roles, objects in (
-            (_MOVING, r"<CasesBucket\w+\.Arn>/cases/\*"),
-            ("Scan", r"<CasesBucket\w+\.Arn>/findings/\*"),
-            ("WatchNightly", r"<ReportsBucket\w+\.Arn>/nightly/\*"),
-            ("DeliverReport", r"<ReportsBucket\w+\.Arn>/(summary|report|report/\*/delivered)/\*"),
-            ("Nightly", r"<CasesBucket\w+\.Arn>/(cases|findings)/\*"),
-            ("Nightly", r"(<TrailBucket\w+\.Arn>|arn:.+:s3:::[^/]+)/AWSLogs/\*"),
-            ("Nightly", r"<ReportsBucket\w+\.Arn>/\w+/\*"),
-        )
-    ),
-    (
-        "Nightly",
-        r"<ReportsBucket\w+\.Arn>/quality/\.writing-\*",
-        "One folder per write, named anew, and deleted once its table is put whole.",
-    ),
-    (
-        "Nightly",
-        r"arn:.+:kms:.+:\*:key/\*",
-        "Whose key encrypts an existing trail is not said; only trails' objects count.",
-    ),
-    (
-        "WatchNightly",
-        r"<NightlyApplication\w*\.Arn>/jobruns/\*",
-        "Every run of our own application; each night starts a new one.",
-    ),
-    (
-        "DeliverReport",
-        r"arn:.+:ses:.+:configuration-set/\*",
-        "Which one an identity sends by is set in SES; the sender is one alone.",
-    ),
-)
-
-WILDCARDS = tuple(Wildcard(*each) for each in _ROWS)
+_OBJECTS = "One object per hour, day, week or transition, under one prefix."
+# Which resources roles may ask for, as cdk-nag spells them; all other wildcards are findings.
+WILDCARDS = {
+    r"\*": "These actions take no narrower resource.",
+    r"arn:.+:sqs:.+:\*": "Which queues are managed is said by tags, which change without a "
+    "deployment. Looking is harmless; writing takes the tag, and a Deny covers every other tag and "
+    "our own.",
+    r"arn:.+:lambda:.+:function:\*": "Any function of the account may read a managed queue; its "
+    "timeout is looked at.",
+    r"arn:.+:sqs:.+:\*-quarantine(\.fifo)?": "A quarantine is called after its source and bears "
+    "no tag; it is made where messages first come back, and may only be sent to.",
+    r"arn:.+:kms:.+:<AWS::AccountId>:key/\*": "Which keys encrypt managed queues changes without "
+    "a deployment; SQS alone uses them.",
+    r"arn:.+:sqs:.+:[\w-]+\*": "The settings name the start of these queues' names.",
+    r"<CasesBucket\w+\.Arn>/(cases|findings)/\*": _OBJECTS,
+    r"(<TrailBucket\w+\.Arn>|arn:.+:s3:::[^/]+)/AWSLogs/\*": _OBJECTS,
+    r"<ReportsBucket\w+\.Arn>/(\w+|report/\*/delivered)/\*": _OBJECTS,
+    r"<ReportsBucket\w+\.Arn>/quality/\.writing-\*": "One folder per write, named anew, and "
+    "deleted once its table is put whole.",
+    r"arn:.+:kms:.+:\*:key/\*": "Whose key encrypts an existing trail is not said; only trails' "
+    "objects count.",
+    r"<NightlyApplication\w*\.Arn>/jobruns/\*": "Every run of our own application; each night "
+    "starts a new one.",
+    r"arn:.+:ses:.+:configuration-set/\*": "Which one an identity sends by is set in SES; the "
+    "sender is one alone.",
+}
 
 
 def acknowledge(stack: Stack) -> None:
@@ -120,43 +79,29 @@ def acknowledge(stack: Stack) -> None:
 def expected(stack: Stack) -> Iterator[Meant]:
     """What the rules find on this stack; no reason is for what nothing has."""
     for each in stack.node.find_all():
-        path = each.node.path
-        if isinstance(each, s3.Bucket):
-            yield Meant(each, "AwsSolutions-S1", _READS)
-        elif isinstance(each, sqs.Queue) and path.endswith("Probe/Queue"):
-            yield Meant(each, "AwsSolutions-SQS3", _REFUSES)
-        # The intake's own is a queue's, as the rule wants it.
-        elif isinstance(each, sqs.Queue) and not path.endswith(("Intake/Queue", "Intake/Dlq")):
-            yield Meant(each, "AwsSolutions-SQS3", _PARKS)
-        elif isinstance(each, lambda_.Function):
-            yield Meant(each, "AwsSolutions-L1", _PYTHON)
-        elif isinstance(each, iam.Role):
-            yield from _wildcards_of(stack, each)
+        for kind, end, rule, reason in _CONSTRUCTS:
+            if isinstance(each, kind) and each.node.path.endswith(end):
+                yield from [Meant(each, rule, reason)] if rule else []
+                break
+        # The rule's name holds the resource, and so the account and the bucket's logical id.
+        for resource in wildcards(stack, each) if isinstance(each, iam.Role) else ():
+            for reason in reasons_for(resource)[:1]:
+                yield Meant(each, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
 
 
-def _wildcards_of(stack: Stack, role: iam.Role) -> Iterator[Meant]:
-    """The rule's name holds the resource, and so the account and the bucket's logical id."""
-    for name, resource in wildcards(stack, role):
-        reason = next((each.reason for each in WILDCARDS if each.is_for(name, resource)), None)
-        if reason:
-            yield Meant(role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
+def reasons_for(resource: str) -> list[str]:
+    """Why a role may ask for it."""
+    return [said for pattern, said in WILDCARDS.items() if re.fullmatch(pattern, resource)]
 
 
-def wildcards(stack: Stack, role: iam.Role) -> Iterator[tuple[str, str]]:
-    """The role, by whose it is, and each resource with a wildcard that it is allowed."""
-    policy, name = role.node.try_find_child("DefaultPolicy"), role.node.path.split("/")[-2]
+def wildcards(stack: Stack, role: iam.Role) -> Iterator[str]:
+    """Each resource with a wildcard that a role is allowed something on."""
+    policy = role.node.try_find_child("DefaultPolicy")
     if isinstance(policy, iam.Policy):
         document = stack.resolve(policy.document.to_json())
-        yield from ((name, resource) for resource in dict.fromkeys(_allowed(document)))
-
-
-def _allowed(document: Any) -> Iterator[str]:
-    """The resources with a wildcard that a policy allows something on."""
-    for statement in document["Statement"]:
-        named = statement["Resource"] if statement["Effect"] == "Allow" else []
-        for each in named if isinstance(named, list) else [named]:
-            if "*" in (shown := _shown(each)):
-                yield shown
+        allowed = (each["Resource"] for each in document["Statement"] if each["Effect"] == "Allow")
+        named = (one for each in allowed for one in (each if isinstance(each, list) else [each]))
+        yield from dict.fromkeys(shown for each in named if "*" in (shown := _shown(each)))
 
 
 def _shown(resolved: Any) -> str:

@@ -62,7 +62,10 @@ class MendqStack(Stack):
         intake.feeds(lambdas["heal"].function)
         Schedules(self, "Schedules", lambdas, settings)
         never_managed(self)
-        self._watch(Watched(intake, lambdas), topics, settings)
+        watched = Watched(intake, lambdas)
+        alarms = Alarms(self, "Alarms", watched, topics, settings)
+        if settings.dashboard:
+            Dashboard(self, "Dashboard", alarms, watched, settings)
         for each in ("heal", "rollback", *Owner):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
         self._name(
@@ -118,8 +121,3 @@ class MendqStack(Stack):
         }
         staged = [lambda_.Code.from_asset(str(each)) for each in (code.lambdas, code.report)]
         return every_lambda(work, known, *staged)
-
-    def _watch(self, watched: Watched, topics: Topics, settings: DeploymentSettings) -> None:
-        alarms = Alarms(self, "Alarms", watched, topics, settings)
-        if settings.dashboard:
-            Dashboard(self, "Dashboard", alarms, watched, settings)
