@@ -35,6 +35,7 @@ _IMPACT = (
     "or forged events. Each change is within its bounds and can be undone."
 )
 _of_fixes = partial(AlarmDescription, command=OPEN_CASES, runbook="fixes_spike")
+_many = partial(_of_fixes, impact=_IMPACT)
 _MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
 _OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
 # All that is said of it anywhere.
@@ -43,26 +44,22 @@ HELD_BACK_WHILE = (
     f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
     "need to notice"
 )
-FIXES_SPIKE = _of_fixes(
+FIXES_SPIKE = _many(
     "fixes_spike",
     f"more fixes than usual, and not few, and they still come; {HELD_BACK_WHILE}",
-    _IMPACT,
     severity=Severity.URGENT,
 )
-UNUSUAL = _of_fixes(
-    "fixes_unusual", f"more fixes than CloudWatch's model expects, {_OFTEN}", _IMPACT
-)
-MANY = _of_fixes("fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}", _IMPACT)
+UNUSUAL = _many("fixes_unusual", f"more fixes than CloudWatch's model expects, {_OFTEN}")
+MANY = _many("fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}")
 STILL = _of_fixes(
     "fixes_still_coming",
     f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
     "None by itself: without it the page of many fixes is not sent, or ends.",
 )
-OVER_CEILING = _of_fixes(
+OVER_CEILING = _many(
     "fixes_over_ceiling",
     f"{names.CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
     "limits.writesPerMinute",
-    _IMPACT,
     command="mendq freeze",
     severity=Severity.URGENT,
 )

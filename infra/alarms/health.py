@@ -61,8 +61,6 @@ NIGHTLY_MISSING_HOURS = 27
 DELIVERY_PERIOD = Duration.minutes(15)
 _BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 _OFTEN = f"in {FAILS} of {PERIODS} periods of 5 minutes"
-_LACKS_A_RUN = "The week's report lacks this nightly run; queues are fixed all the same."
-_NO_REPORT = "There is no new weekly report; queues are fixed all the same."
 
 _liveness = partial(AlarmDescription, part="Liveness")
 SILENT = _liveness(
@@ -160,18 +158,16 @@ WRITER_FAILING = _parked(
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
 )
 _nightly = partial(AlarmDescription, runbook="nightly_and_report", part="NightlyRuns")
-NIGHTLY_FAILED = _nightly(
-    "nightly_failed", "the newest nightly run ended and wrote nothing", _LACKS_A_RUN
+_run = partial(
+    _nightly, impact="The week's report lacks this nightly run; queues are fixed all the same."
 )
-NIGHTLY_MISSING = _nightly(
+NIGHTLY_FAILED = _run("nightly_failed", "the newest nightly run ended and wrote nothing")
+NIGHTLY_MISSING = _run(
     "nightly_missing",
     f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
-    _LACKS_A_RUN,
 )
-NIGHTLY_DOUBTFUL = _nightly(
-    "nightly_doubtful",
-    "the newest nightly run read nothing, or far less than is usual",
-    _LACKS_A_RUN,
+NIGHTLY_DOUBTFUL = _run(
+    "nightly_doubtful", "the newest nightly run read nothing, or far less than is usual"
 )
 NIGHTLY_FAILING = _nightly(
     "nightly_failing",
@@ -179,17 +175,15 @@ NIGHTLY_FAILING = _nightly(
     "The weekly report lacks a day, or comes late; queues are fixed all the same.",
     severity=Severity.INFO,
 )
-WEEK_FAILED = _nightly(
-    "week_failed",
-    "the newest weekly run ended and summed nothing up",
-    _NO_REPORT,
+_week = partial(
+    _nightly,
+    impact="There is no new weekly report; queues are fixed all the same.",
     severity=Severity.INFO,
 )
-REPORT_MISSING = _nightly(
+WEEK_FAILED = _week("week_failed", "the newest weekly run ended and summed nothing up")
+REPORT_MISSING = _week(
     "report_missing",
     f"no week was summed up for {REPORT_WITHIN.days} days; checked after each nightly run",
-    _NO_REPORT,
-    severity=Severity.INFO,
 )
 NOT_DELIVERED = _nightly(
     "report_not_delivered",

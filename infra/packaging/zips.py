@@ -23,7 +23,7 @@ def machine(file: Path) -> int | None:
         header = opened.read(20)
     if len(header) < 20 or not header.startswith(_MAGIC):
         return None
-    return int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
+    return int.from_bytes(header[18:20], "little")
 
 
 def foreign_libraries(folder: Path) -> Iterator[Path]:

@@ -224,7 +224,6 @@ class TimingBounds:
 _AUTONOMY = Meta(
     title="{symptom: observe, propose or heal}",
     extra={
-        "of": "symptom",
         "keys": frozenset(each.name for each in CATALOGUE if each.steps),
         "without": {each.name: each.ships_as for each in CATALOGUE if not each.steps},
     },

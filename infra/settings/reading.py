@@ -185,7 +185,7 @@ class Reading:
             if ships_as := extra["without"].get(name):
                 self.note(f"{path}.{name}", f"takes no mode: it is {ships_as}", "leave it out")
             else:
-                self.note(f"{path}.{name}", f"no such {extra['of']}", nearest(name, names))
+                self.note(f"{path}.{name}", "no such symptom", nearest(name, names))
         known = sorted(given.keys() & names)
         return {name: self.read(kind, given[name], f"{path}.{name}") for name in known}
 

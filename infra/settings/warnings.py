@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import Mistake
@@ -67,12 +66,6 @@ def warnings(
                 f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
                 "every stack, so no trail logs its calls"
             )
-    for each in settings.environments:
-        if each.region not in known_regions():
-            yield (
-                f"environments: {each.region} is no region that this version of Mendq knows, so "
-                "deploying there may fail"
-            )
     for arn in settings.freeze_calendars:
         if {of for _, of in stacks} - {None, arn.split(":")[4]}:
             yield (
@@ -94,14 +87,6 @@ def _fits(prefix: str, region: str | None, account: str | None) -> bool:
     return all(
         not here or not there or here == there for here, there in zip(place, said, strict=False)
     )
-
-
-@cache
-def known_regions() -> frozenset[str]:
-    """The regions of all partitions that the locked CDK knows; AWS opens new ones."""
-    from aws_cdk.region_info import RegionInfo  # noqa: PLC0415 - it starts Node
-
-    return frozenset(each.name for each in RegionInfo.regions)
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:

@@ -17,7 +17,7 @@ from infra.packaging import wheels
 from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, raw_settings
-from tests.infra.synthesized import THREE, whole_assembly
+from tests.infra.synthesized import whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
 OFFLINE = {
@@ -55,21 +55,11 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
-@pytest.mark.long
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("Mendq.template.json", "Mendq.assets.json"):
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
-
-
-@pytest.mark.long
-def test_three_environments_are_a_stack_each_without_credentials(tmp_path: Path) -> None:
-    done = _app(tmp_path, mendq={"environments": list(THREE)})
-    assert (done.returncode, done.stderr) == (0, "")
-    for each in THREE:
-        template = tmp_path / "out" / f"Mendq-{each['account']}-{each['region']}.template.json"
-        assert f'"RoleName": "mendq-heal-{each["region"]}"' in template.read_text()
 
 
 def test_without_node_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.heal.conftest import moto_account
 from tests.infra import previous_version
 from tests.infra.synthesized import template_of, template_with, templates_of_three
 from tests.infra.template_rules.rule import name_of, properties
@@ -70,6 +71,19 @@ def test_nothing_that_is_retained_begins_anew() -> None:
 
 def test_no_name_is_in_the_way() -> None:
     assert list(in_the_way(_before(), _after())) == []
+
+
+def test_this_version_reads_what_the_previous_one_wrote() -> None:
+    with moto_account() as account:
+        for item in previous_version.case_store_items():
+            account.clients.dynamodb.put_item(TableName=account.settings.case_table, Item=item)
+        queue_arn = f"arn:aws:sqs:us-east-1:000000000000:{previous_version.QUEUE}"
+        symptom, attribute = "visibility_timeout_too_short", "VisibilityTimeout"
+        view = account.run().case_store.look(queue_arn, symptom, (attribute,))
+        case = view.case
+        assert case is not None
+        assert case.steps == ({"attribute": attribute, "before": "2", "after": "3"},)
+        assert view.record_of(attribute).person_value == "2"
 
 
 def test_with_more_environments_the_first_stack_stays_the_same() -> None:

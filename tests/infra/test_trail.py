@@ -7,7 +7,7 @@ import pytest
 from mendq.cli.deploy.drill import drill_queue_name
 from mendq.cli.deploy.drill_queue import LATE_CALL
 from mendq.cli.doctor.visibility import Trail, logged
-from tests.infra.synthesized import ACCOUNT, OWN_ROLES, PROBE_ROLE, QUEUE_ARNS, REGION, template_of
+from tests.infra.synthesized import ACCOUNT, OWN_ROLES, QUEUE_ARNS, REGION, template_of
 
 TRAIL_ARN = f"arn:aws:cloudtrail:{REGION}:{ACCOUNT}:trail/mendq"
 SESSIONS = [
@@ -49,11 +49,6 @@ def test_it_logs_chosen_queues_and_our_own_probe_and_leaves_our_sessions_out(
     ]
     assert selectors == expected
     assert "EventSelectors" not in trail, "it takes one kind"
-
-
-def test_the_probes_own_role_is_not_left_out_of_what_is_logged() -> None:
-    session = f"{PROBE_ROLE.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/beat"
-    assert not session.startswith(tuple(SESSIONS))
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
