@@ -10,7 +10,6 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge
 from infra.alarms import Alarms
 from infra.alarms.health import Watched
 from infra.dashboard import Dashboard
@@ -83,7 +82,6 @@ class MendqStack(Stack):
                 if row.is_output
             },
         )
-        acknowledge(self)
 
     def _name(self, **outputs: str) -> None:
         """What outsiders find by name."""

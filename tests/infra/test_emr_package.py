@@ -27,6 +27,7 @@ from tests.analytics.authored import Account, burst
 EMRS_OWN = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 ROOMS = ("catalogue", "model", "nightly", "notifications")
+CLUSTER = "local-cluster[1,1,1024]"
 CLUSTER_BYTES = 2 * 1024**3
 # https://docs.aws.amazon.com/linux/al2023/release-notes/: what Amazon Linux 2023 has.
 NEWEST_GLIBC, NEWEST_GLIBCXX = 34, 29
@@ -139,11 +140,7 @@ def with_archive(
 
 
 def submit(
-    package: EmrPackage,
-    master: str,
-    account: Account,
-    environment: dict[str, str],
-    more: tuple[str, ...],
+    package: EmrPackage, account: Account, environment: dict[str, str], more: tuple[str, ...]
 ) -> subprocess.CompletedProcess[str]:
     """As StartJobRun does: the package by pyFiles, the entry point with its arguments."""
     settings = (
@@ -156,7 +153,11 @@ def submit(
         "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
         "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
     )
-    command = [environment["SPARK_HOME"] + "/bin/spark-submit", "--master", master]
+    command = [
+        environment["SPARK_HOME"] + "/bin/spark-submit",
+        "--master",
+        "local-cluster[1,1,1024]",
+    ]
     for each in settings:
         command += ["--conf", each]
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
@@ -173,17 +174,10 @@ def submit(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("compiled", "reader", "why"),
-    [(True, "native", ""), (False, "standard_library", "cannot import")],
-)
 def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
-    package: EmrPackage, tmp_path: Path, compiled: bool, reader: str, why: str
+    package: EmrPackage, tmp_path: Path
 ) -> None:
-    """The executor is a process of its own here, so that what it needs has to travel.
-
-    Without the archive the nightly job is read all the same, more slowly, and says so.
-    """
+    """The executor is a process of its own here, so that what it needs has to travel."""
     free_bytes = _available_bytes()
     if free_bytes < CLUSTER_BYTES:
         pytest.skip(f"a driver and an executor of 1 GB each, and {free_bytes >> 20} MB are free")
@@ -192,12 +186,11 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     assert "No module named 'analytics'" in found.stderr
     account = Account(tmp_path)
     account.publish("11-10", burst("11-10 09:00"))
-    more = with_archive(package, account, environment) if compiled else ()
-    done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
+    more = with_archive(package, account, environment)
+    done = submit(package, account, environment, more)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
-    assert nightly["reader"] == reader, nightly
-    assert why in nightly["why_fallback"]
+    assert nightly["reader"] == "native", nightly
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
 

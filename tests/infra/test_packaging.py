@@ -29,8 +29,7 @@ from infra.packaging.zips import (
     machine,
     stage,
 )
-from mendq.model.settings import HealSettings
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, REGION, asset_of
+from tests.infra.synthesized import REGION, asset_of
 from tests.report.weeks import busy_week
 
 X86_64 = 62
@@ -41,25 +40,12 @@ LIMIT_MEGABYTES = 250
 SHARED = {"__init__.py", "entry.py", "telemetry.py"}
 HANDLERS = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
 ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.name[0] != "_"}
-# A message of the intake queue as Lambda hands it over, and a failed call of our own.
-GIVEN = json.loads(Path(__file__).with_name("own_call.json").read_text())
 PREPARE = """
 import importlib, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 def outside():
     found = (getattr(each, "__file__", None) or "" for each in sys.modules.values())
     return [each for each in found if "site-packages" in each]
-"""
-HANDLE = """
-from functions.heal import handler
-class Context:
-    aws_request_id = "11111111-2222-3333-4444-555555555555"
-    function_name, memory_limit_in_mb = "heal", 512
-    invoked_function_arn = "arn:aws:lambda:us-east-1:111122223333:function:heal"
-    def get_remaining_time_in_millis(self):
-        return 60_000
-answer = handler(json.load(sys.stdin), Context())
-print(json.dumps({"answer": answer, "outside": outside()}))
 """
 DRAW = """
 from functions.deliver_report import handler
@@ -100,7 +86,7 @@ def _shipped(contents: LambdaZip) -> Path:
     return asset_of("Heal" if contents is LAMBDAS else "DeliverReport")
 
 
-def _alone(script: str, given: object, *folders: Path, **environment: str) -> Any:
+def _alone(script: str, given: object, *folders: Path) -> Any:
     """The JSON that `script` prints last; it imports from `folders` alone."""
     done = subprocess.run(
         [
@@ -108,32 +94,13 @@ def _alone(script: str, given: object, *folders: Path, **environment: str) -> An
             json.dumps([str(each) for each in folders]),
         ],
         input=json.dumps(given),
-        env={"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION, **environment},
+        env={"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def _heals(body: str, *folders: Path) -> Any:
-    """What heal answers to one message of the intake queue."""
-    settings = HealSettings(
-        ACCOUNT,
-        case_table="case_store",
-        case_bucket="cases",
-        urgent_topic_arn="urgent",
-        info_topic_arn="info",
-        own_roles=(HEAL_ROLE.rpartition("/")[2],),
-        probe_role="probe",
-    )
-    return _alone(
-        HANDLE,
-        {"Records": [{**GIVEN["record"], "body": body}]},
-        *folders,
-        **settings.to_environment(),
-    )
 
 
 @ZIPS
@@ -150,17 +117,6 @@ def test_alone_with_boto3_every_module_imports_and_without_it_none_does(
     assert _alone(IMPORT, sorted(names), folder, runtime) == []
     with pytest.raises(AssertionError, match="No module named 'boto"):
         _alone(IMPORT, sorted(names), folder)
-
-
-def test_alone_with_boto3_heal_handles_a_call_of_our_own_and_gives_an_unreadable_one_back(
-    on_host: Mapping[LambdaZip, Path], runtime: Path
-) -> None:
-    handled = _heals(json.dumps(GIVEN["call"]), on_host[LAMBDAS], runtime)
-    assert handled == {"answer": {"batchItemFailures": []}, "outside": []}
-    handled = _heals("{no json", on_host[LAMBDAS], runtime)
-    assert handled["answer"] == {
-        "batchItemFailures": [{"itemIdentifier": GIVEN["record"]["messageId"]}]
-    }
 
 
 def test_alone_with_boto3_the_report_is_drawn(

@@ -82,23 +82,14 @@ def _opened(kind: str, start: str, principal: Any) -> Fault:
     return lambda found: _statements_of(found, kind, start).append({**added, "Resource": "*"})
 
 
-def _anybodys_schedule(resources: Resources) -> None:
-    role = properties(resources, "AWS::IAM::Role", "SchedulesRole")
-    del role["AssumeRolePolicyDocument"]["Statement"][0]["Condition"]
-
-
 NOBODY_ELSE_MAY = Rule(
     _open,
     {
         "a queue for everybody": _opened("AWS::SQS::QueuePolicy", "IntakeQueue", "*"),
-        "a topic for every account": _opened(
-            "AWS::SNS::TopicPolicy", "TopicsUrgent", {"AWS": ["*"]}
-        ),
         "a key for everybody": _opened("AWS::KMS::Key", "Topics", {"AWS": "*"}),
         "anybody's rule": lambda found: _statements_of(
             found, "AWS::SQS::QueuePolicy", "IntakeQueue"
         )[1].pop("Condition"),
         "anybody's permission": dropped(PERMISSION, "SourceArn"),
-        "anybody's schedule": _anybodys_schedule,
     },
 )
