@@ -74,11 +74,10 @@ class Schedules(Construct):
             description="Mendq: wakes the Lambdas that work by the clock",
         )
         for clock in _clocks(settings):
-            started = lambdas[clock.starts]
-            assert isinstance(started, ParkingLambda)  # noqa: S101 - nobody waits for it
-            self._add(clock, started)
+            self._add(clock, lambdas[clock.starts])
 
-    def _add(self, clock: Clock, started: ParkingLambda) -> None:
+    def _add(self, clock: Clock, started: OwnLambda) -> None:
+        assert isinstance(started, ParkingLambda)  # noqa: S101 - nobody waits for it
         seconds, tries = clock.patience
         job = {"job": clock.job} if clock.job else {}
         self._role.add_to_policy(may(["lambda:InvokeFunction"], started.function.function_arn))

@@ -197,6 +197,7 @@ NOT_DELIVERED = _nightly(
 _OFTEN_FIRING = Firing(1, FINE, FAILS, PERIODS)
 # A gauge, or what the newest run said: an alarm lasts as long as its cause, and silence ends none.
 _LASTING = Firing(1, AS_BEFORE)
+_MISSING = Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW)
 # On metrics that Mendq sends.
 _ON_OURS = (
     # AWS counts no error where a Lambda has caught it. Each tells of itself: one queue that heal
@@ -210,13 +211,7 @@ _ON_OURS = (
     (NIGHTLY_DOUBTFUL, NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR, _LASTING),
     (WEEK_FAILED, OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR, _LASTING),
     (REPORT_MISSING, NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR, _LASTING),
-    (
-        NIGHTLY_MISSING,
-        NightlyMetric.WRITTEN,
-        "Maximum",
-        AN_HOUR,
-        Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW),
-    ),
+    (NIGHTLY_MISSING, NightlyMetric.WRITTEN, "Maximum", AN_HOUR, _MISSING),
     # The least of the tries: one that got through is no alarm.
     (NOT_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD, _LASTING),
 )

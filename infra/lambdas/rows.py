@@ -93,11 +93,8 @@ def _run_ended(work: Work) -> Event:
     A nightly run that nobody heard of in time is missing: the alarm on its figures says so.
     """
     application_id = work.nightly.application.attr_application_id
-    pattern = events.EventPattern(
-        source=[SOURCE],
-        detail_type=[DETAIL_TYPE],
-        detail={"applicationId": [application_id], "state": list(ENDED)},
-    )
+    detail = {"applicationId": [application_id], "state": list(ENDED)}
+    pattern = events.EventPattern(source=[SOURCE], detail_type=[DETAIL_TYPE], detail=detail)
     ended = "A job run of Mendq's application ended"
     return Event("RunEnded", ended, Duration.hours(6), pattern)
 
@@ -222,12 +219,7 @@ def every_lambda(
     work: Work, known: Mapping[str, Any], code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
     """Each of ROWS by its handler's name; `known` are the values of their settings."""
-    made = {
-        row.handler.name: _made(
-            work.stack, row, report_code if row.settings is DeliverReportSettings else code
-        )
-        for row in ROWS
-    }
+    made = {row.handler.name: _made(work.stack, row, code, report_code) for row in ROWS}
     probe_queue = _probe_queue(made["probe"])
     made["probe"].role.add_to_policy(may([PROBE_ACTION], probe_queue.queue_arn))
     known = {
@@ -244,7 +236,8 @@ def every_lambda(
     return made
 
 
-def _made(scope: Construct, row: Row, code: lambda_.Code) -> OwnLambda:
+def _made(scope: Construct, row: Row, common: lambda_.Code, report: lambda_.Code) -> OwnLambda:
+    code = report if row.settings is DeliverReportSettings else common
     if row.patience is None:
         return OwnLambda(scope, row.handler, code)
     return ParkingLambda(scope, row.handler, code, row.patience)
