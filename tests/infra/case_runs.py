@@ -77,42 +77,28 @@ def page_everybody(noted: Recorded) -> None:
 
 
 @contextmanager
-def failing_writes(account: Account, error: type[BaseException] = Killed) -> Iterator[None]:
-    """Writes of an account's clients fail, or end the process."""
+def dying(account: Account) -> Iterator[None]:
+    """The next write of an account's clients ends the process."""
 
-    def refuse(**_: Any) -> None:
-        raise error
+    def kill(**_: Any) -> None:
+        raise Killed
 
     events: Any = account.clients.sqs_for_writing.meta.events
-    events.register("before-call.sqs.SetQueueAttributes", refuse)
+    events.register("before-call.sqs.SetQueueAttributes", kill)
     with suppress(Killed):
         yield
-    events.unregister("before-call.sqs.SetQueueAttributes", refuse)
+    events.unregister("before-call.sqs.SetQueueAttributes", kill)
 
 
 def healing(found: Act) -> Recorded:
-    """A change, a proposal, too little evidence, a mass symptom, a write that fails."""
-    acts = (_changed, _proposed, _waiting, _many, found, _failing)
-    return recorded(ANSWERS, *acts, **MANAGED)
-
-
-def _changed(account: Account, watched: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    watched.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) > 30
+    """A proposal, a mass symptom, and changes, of what a scan found."""
+    return recorded(ANSWERS, _proposed, _many, found, **MANAGED)
 
 
 def _proposed(account: Account, watched: Account) -> None:
     queue = account.queue("proposed.fifo", tag="propose", VisibilityTimeout="30")
     watched.heal(account.late_deletes(queue, "1", "2", "3"))
     assert states(account) == ["proposed"]
-
-
-def _waiting(account: Account, watched: Account) -> None:
-    """Evidence is kept, and dropped once it is old."""
-    queue = account.queue("waiting.fifo")
-    watched.heal(account.late_deletes(queue, "1"))
-    assert account.case_store_items()[(queue, "evidence#visibility_timeout_too_short")]
 
 
 def _many(account: Account, watched: Account) -> None:
@@ -122,29 +108,16 @@ def _many(account: Account, watched: Account) -> None:
     assert "mass_symptom" in {each.refusal.code for each in healed.fixed.values() if each.refusal}
 
 
-def _failing(account: Account, watched: Account) -> None:
-    queue = account.queue("failing.fifo", VisibilityTimeout="30")
-    with failing_writes(watched, ConnectionError):
-        watched.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 30
-
-
 def following_up() -> Recorded:
-    """One case verified; another handed over, and escalated because heal did not take it up.
+    """One case handed over, and escalated because heal did not take it up.
 
     Cases of every other owner are handed over as well.
     """
     deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
-    noted = recorded({**ANSWERS, "GetMetricData": deleted}, _verified, _escalated)
+    noted = recorded({**ANSWERS, "GetMetricData": deleted}, _escalated)
     for case in _of_every_owner():
         call_owner(noted.clients, OWNERS, case)
     return noted
-
-
-def _verified(account: Account, watched: Account) -> None:
-    fail(account, account.queue("verified.fifo", VisibilityTimeout="30"))
-    _follow(watched, minutes=19)
-    assert "verified" in states(account), states(account)
 
 
 def _escalated(account: Account, watched: Account) -> None:
@@ -213,7 +186,7 @@ def _overridden(account: Account, watched: Account) -> None:
     account.later(minutes=5)
     fail(account, queue)
     case_id = case_of(account).case_id
-    with failing_writes(account):
+    with dying(account):
         undo(account, case_id)
     account.set_visibility(queue, 40)
     watched.later(minutes=10)

@@ -30,7 +30,6 @@ from tests.heal.operators import case_of, move, say, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
-    GRANTS,
     deny,
     deploy,
     pinned_queue,
@@ -43,7 +42,7 @@ from tests.infra.aws_calls import Recorded, recording
 from tests.infra.case_runs import (
     ANSWERS,
     MANAGED,
-    failing_writes,
+    dying,
     page_everybody,
     recorded,
 )
@@ -99,10 +98,10 @@ def _scanned(account: Account, watched: Account) -> None:
 
 
 def restoring() -> Recorded:
-    """One policy put back; one stopped as one of many; one that a person set while a run died."""
+    """One policy put back by a person as a run died; one stopped as one of many."""
     open_today = {"GetCalendarState": ANSWERS["GetCalendarState"]}
     answers = {**open_today, "CheckNoPublicAccess": _PASSES, "CheckNoNewAccess": _PASSES}
-    return recorded(answers, _restored, _one_restored_of_many, _restored_too_late, **MANAGED)
+    return recorded(answers, _one_restored_of_many, _restored_too_late, **MANAGED)
 
 
 def _policy_to_restore(account: Account, watched: Account) -> str:
@@ -114,12 +113,6 @@ def _policy_to_restore(account: Account, watched: Account) -> str:
     account.later(minutes=1)
     watched.now = account.now
     return queue
-
-
-def _restored(account: Account, watched: Account) -> None:
-    queue = _policy_to_restore(account, watched)
-    restore(watched, case_of(account))
-    assert policy_of(account, queue) == GRANTS
 
 
 def _one_restored_of_many(account: Account, watched: Account) -> None:
@@ -142,7 +135,7 @@ def _is_stopped(outcome: Outcome) -> None:
 
 def _restored_too_late(account: Account, watched: Account) -> None:
     queue = _policy_to_restore(account, watched)
-    with failing_writes(watched):
+    with dying(watched):
         restore(watched, case_of(account))
     set_policy(account, queue, policy_for(DEPLOYS))
     watched.later(minutes=5)
@@ -170,7 +163,7 @@ def _attached(account: Account, watched: Account) -> None:
 def _attached_too_late(account: Account, watched: Account) -> None:
     """A person attached another one while a run was dying, and a page says so."""
     queue = _dlq_to_attach(account)
-    with failing_writes(account):
+    with dying(account):
         _attach(account, watched, _die)
     account.later(minutes=5)
     theirs = Redrive(account.queue("theirs", tag=None), 9)

@@ -28,7 +28,7 @@ EMRS_OWN = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 ROOMS = ("catalogue", "model", "nightly", "notifications")
 CLUSTER = "local-cluster[1,1,1024]"
-CLUSTER_BYTES = 2 * 1024**3
+CLUSTER_KILOBYTES = 2 * 1024**2
 # https://docs.aws.amazon.com/linux/al2023/release-notes/: what Amazon Linux 2023 has.
 NEWEST_GLIBC, NEWEST_GLIBCXX = 34, 29
 # A worker starts with it: half a minute of download would be felt, and 20 GB are its disk.
@@ -126,45 +126,35 @@ def bare_environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def with_archive(
+def submit(
     package: EmrPackage, account: Account, environment: dict[str, str]
-) -> tuple[str, ...]:
-    """What EMR does for the driver is done here; for an executor Spark does it."""
+) -> subprocess.CompletedProcess[str]:
+    """As StartJobRun does: the package by pyFiles, the entry point with its arguments.
+
+    What EMR does with the archive for the driver is done here; for an executor Spark does it.
+    """
     with tarfile.open(package.compiled) as archive:
         archive.extractall(account.folder / FOLDER, filter="data")
-    environment["PYTHONPATH"] = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
-    return (
-        f"spark.archives={package.compiled}#{FOLDER}",
-        f"spark.executorEnv.PYTHONPATH=./{FOLDER}",
-    )
-
-
-def submit(
-    package: EmrPackage, account: Account, environment: dict[str, str], more: tuple[str, ...]
-) -> subprocess.CompletedProcess[str]:
-    """As StartJobRun does: the package by pyFiles, the entry point with its arguments."""
-    settings = (
-        *more,
-        f"spark.submit.pyFiles={package.modules}",
-        "spark.ui.enabled=false",
-        "spark.driver.memory=1g",
-        "spark.executor.memory=1g",
-        "spark.sql.shuffle.partitions=2",
-        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-        "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
-    )
-    command = [
-        environment["SPARK_HOME"] + "/bin/spark-submit",
-        "--master",
-        "local-cluster[1,1,1024]",
-    ]
-    for each in settings:
-        command += ["--conf", each]
+    settings = {
+        "archives": f"{package.compiled}#{FOLDER}",
+        "executorEnv.PYTHONPATH": f"./{FOLDER}",
+        "submit.pyFiles": package.modules,
+        "ui.enabled": "false",
+        "driver.memory": "1g",
+        "executor.memory": "1g",
+        "sql.shuffle.partitions": "2",
+        "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-    command += [str(package.entry_point), "nightly", "--date", "2026-11-10", *roots]
+    python_path = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
     return subprocess.run(
-        command,
-        env=environment,
+        [
+            *(environment["SPARK_HOME"] + "/bin/spark-submit", "--master", CLUSTER),
+            *(f"--conf=spark.{name}={value}" for name, value in settings.items()),
+            *(str(package.entry_point), "nightly", "--date", "2026-11-10", *roots),
+        ],
+        env={**environment, "PYTHONPATH": python_path},
         cwd=account.folder,
         capture_output=True,
         text=True,
@@ -178,16 +168,15 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """The executor is a process of its own here, so that what it needs has to travel."""
-    free_bytes = _available_bytes()
-    if free_bytes < CLUSTER_BYTES:
-        pytest.skip(f"a driver and an executor of 1 GB each, and {free_bytes >> 20} MB are free")
+    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    if found is None or int(found[1]) < CLUSTER_KILOBYTES:
+        pytest.skip("a driver and an executor take 1 GB each, and less is free")
     environment = bare_environment(tmp_path)
-    found = _python(tmp_path, environment, "-c", "import analytics")
-    assert "No module named 'analytics'" in found.stderr
+    bare = _python(tmp_path, environment, "-c", "import analytics")
+    assert "No module named 'analytics'" in bare.stderr
     account = Account(tmp_path)
     account.publish("11-10", burst("11-10 09:00"))
-    more = with_archive(package, account, environment)
-    done = submit(package, account, environment, more)
+    done = submit(package, account, environment)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
     assert nightly["reader"] == "native", nightly
@@ -222,9 +211,3 @@ def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside
     done = _python(tmp_path, environment, str(package.entry_point), *weekly)
     assert done.returncode == 2
     assert done.stderr == "analytics.job: --week '46' is not a week: write it as 2026-W46\n"
-
-
-def _available_bytes() -> int:
-    """What the kernel could hand out, its caches included; free pages alone say too little."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0

@@ -98,23 +98,17 @@ def _written(key: str = "summary/week=2026-W46/summary.json", **changes: Any) ->
     return {"Source": "aws.s3", "DetailType": "Object Created", "Detail": detail, **changes}
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        lambda: _written("report/week=2026-W46/report.html"),
-        lambda: _written("report/week=2026-W46/delivered/verdict.json"),
-        lambda: _written("summary/week=2026-W46/_temporary/0/summary.json.part"),
-        lambda: _written("incidents/dt=2026-11-10/incidents.parquet"),
-        lambda: _written("logs/summary/week=2026-W46/summary.json"),
-        lambda: _written(DetailType="Object Deleted"),
-        lambda: _written(Source="drill"),
-        lambda: _written(Detail={**_written()["Detail"], "bucket": {"name": "another"}}),
-    ],
-)
-def test_only_a_summary_that_is_written_starts_the_report(event: Any) -> None:
+def test_only_a_summary_that_is_written_starts_the_report() -> None:
     """What it writes itself would go round and round."""
     assert _starts("DeliverReport", _written())
-    assert not _starts("DeliverReport", event())
+    week = "week=2026-W46"
+    for key in (f"report/{week}/report.html", f"report/{week}/delivered/verdict.json"):
+        assert not _starts("DeliverReport", _written(key))
+    for key in (f"summary/{week}/_temporary/0/summary.json.part", f"logs/summary/{week}/s.json"):
+        assert not _starts("DeliverReport", _written(key))
+    another = {**_written()["Detail"], "bucket": {"name": "another"}}
+    for changes in ({"DetailType": "Object Deleted"}, {"Source": "drill"}, {"Detail": another}):
+        assert not _starts("DeliverReport", _written(**changes))
 
 
 def _run(state: str, **changes: Any) -> dict[str, Any]:

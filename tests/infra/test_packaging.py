@@ -18,7 +18,6 @@ import pytest
 from infra.packaging import emr, wheels
 from infra.packaging.wheels import REMEDY, ROOT, WheelsUnavailable
 from infra.packaging.zips import (
-    AARCH64,
     LAMBDA,
     LAMBDAS,
     REPORT,
@@ -26,7 +25,6 @@ from infra.packaging.zips import (
     ForeignLibrary,
     LambdaZip,
     foreign_libraries,
-    machine,
     stage,
 )
 from tests.infra.synthesized import REGION, asset_of
@@ -198,23 +196,6 @@ def _elf(e_machine: int) -> bytes:
     return b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack("<HHI", 3, e_machine, 1)
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        *((each, None) for each in (b"", b"\x7fELF", _elf(AARCH64)[:19], b"def f()")),
-        (_elf(AARCH64), AARCH64),
-        (_elf(X86_64), X86_64),
-    ],
-)
-def test_the_machine_of_a_library_is_read(
-    tmp_path: Path, content: bytes, found: int | None
-) -> None:
-    file = tmp_path / "lib.so"
-    file.write_bytes(content)
-    assert machine(file) == found
-    assert (file.relative_to(tmp_path) in foreign_libraries(tmp_path)) == (found == X86_64)
-
-
 def test_a_library_for_another_processor_is_not_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,11 +239,6 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
 
 
 @pytest.mark.parametrize("lock", wheels.PYTHONS, ids=lambda each: each.parent.name)
-def test_every_package_of_a_sub_lock_is_there_and_what_travels_is_what_was_tested(
-    lock: Path,
-) -> None:
+def test_what_travels_is_what_was_tested(lock: Path) -> None:
     pinned = {line for line in lock.read_text().splitlines() if "==" in line}
-    there = [each.name.lower() for each in wheels.WHEELS.iterdir()]
-    for name in (line.split("==")[0].replace("-", "_") for line in pinned):
-        assert any(each.startswith(name) for each in there), name
     assert pinned <= set((ROOT / "requirements.txt").read_text().splitlines())

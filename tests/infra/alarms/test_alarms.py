@@ -11,7 +11,6 @@ import pytest
 from infra.alarms import NOTIFIED, WATCHED, fixes
 from infra.alarms.alarm import AlarmDescription
 from mendq.model.names import OwnMetric
-from mendq.nightly.outcome import NightlyMetric
 from tests.infra.alarms.evaluator import Data, MetricAlarm, State
 from tests.infra.alarms.simulated import own
 from tests.infra.synthesized import (
@@ -132,14 +131,6 @@ def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is
     assert watched - {name for name in watched if name.startswith(READ_BY_US)} == queues | functions
 
 
-def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send() -> None:
-    known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
-    for each in _properties(template_of("named"), ON_METRICS):
-        if each.get("Namespace") == "Mendq":
-            assert each["MetricName"] in known
-            assert "Dimensions" not in each
-
-
 def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
     """Not on the profile's own region: `mendq freeze` would stop another healer."""
     for template in templates_of_three():
@@ -182,17 +173,12 @@ def _named(name: str, template: Template) -> dict[str, Any]:
     return found
 
 
-def _lost_probe(probe_minutes: int) -> dict[str, Any]:
-    """After asking the rule that every alarm of the template has to keep."""
-    template = template_with({"timing": {"probeMinutes": probe_minutes}})
-    assert list(RULES["alarms_can_fire"].findings(template)) == []
-    return _named("mendq-probe-lost", template)
-
-
 @pytest.mark.parametrize("probe_minutes", [20, 1_430, 1_431, 1_440])
 def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes: int) -> None:
     """At the ends of what is legal, and where a day is too short for one period."""
-    alarm = _lost_probe(probe_minutes)
+    template = template_with({"timing": {"probeMinutes": probe_minutes}})
+    assert list(RULES["alarms_can_fire"].findings(template)) == []
+    alarm = _named("mendq-probe-lost", template)
     assert alarm["Period"] * alarm["EvaluationPeriods"] >= (probe_minutes + 10) * 60
     assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"]
 
@@ -202,7 +188,8 @@ def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes
 def test_a_probe_a_day_rings_where_it_is_lost_alone(
     lost: tuple[int, ...], rings: bool, late_minutes: int
 ) -> None:
-    alarm = MetricAlarm.read(_lost_probe(1_440))
+    template = template_with({"timing": {"probeMinutes": 1_440}})
+    alarm = MetricAlarm.read(_named("mendq-probe-lost", template))
     sent = {day * 1_440 + late_minutes * (day % 2): float(each) for day, each in enumerate(lost)}
     data, states = Data({own(OwnMetric.PROBES_LOST): sent}), set()
     for minute in range(1_440, 4 * 1_440):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infra.alarms.evaluator import Composite, State, judged
+from tests.infra.alarms.evaluator import State, judged
 
 OK, ALARM, RETAINED = State.OK, State.ALARM, State.INSUFFICIENT_DATA
 _POINT = {"0": False, "X": True, "-": None}
@@ -33,34 +33,3 @@ def test_missing_data_is_treated_as_the_page_says(
     treated = {"ignore": ignore, "breaching": breaching, "notBreaching": not_breaching}
     for missing, state in treated.items():
         assert judged(newest_first, of, 3, missing, RETAINED) is state
-
-
-@pytest.mark.parametrize(
-    ("minutes", "announced"),
-    [
-        (["a", "a", "a"], [(1, "ALARM")]),
-        (["ab", "ab"], []),
-        (["a", "as", "as", "as"], []),
-        (["as", "as", "a", "a"], [(3, "ALARM")]),
-        (["as", "as", "s", ""], []),
-        (["a", "", ""], []),
-    ],
-)
-def test_what_holds_back_is_waited_for_and_outlived_by_a_minute(
-    minutes: list[str], announced: list[tuple[int, str]]
-) -> None:
-    """In each minute some alarms ring."""
-    given = {
-        "AlarmRule": '(ALARM("arn:a") AND NOT ALARM("arn:b")) OR ALARM("arn:c")',
-        "ActionsSuppressor": "arn:s",
-        "ActionsSuppressorWaitPeriod": 60,
-        "ActionsSuppressorExtensionPeriod": 60,
-        "AlarmActions": ["t"],
-        "OKActions": ["t"],
-    }
-    composite, told = Composite.read(given), []
-    for minute, ringing in enumerate(minutes):
-        states = {each: ALARM if each in ringing else OK for each in "abcs"}
-        if state := composite.look(states, minute):
-            told.append((minute, str(state)))
-    assert told == announced
