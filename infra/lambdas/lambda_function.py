@@ -23,8 +23,8 @@ from mendq.model.settings import LambdaSettings, variable_of
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_CHARACTERS = 4_096
 # What is known at deployment only, at its longest: a name or an ARN that CloudFormation makes.
-_TOKEN = re.compile(r"\$\{Token\[[^\]]+\]\}")
-_LONGEST_NAME = 100
+_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
+_LONGEST_NAME, _ACCOUNT_DIGITS = 100, 12
 
 # The settings that grow with what a user names: as they are spelled, and what to do about them.
 _GROWING = {
@@ -44,7 +44,7 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
     """
     variables = settings.to_environment()
     sizes = {
-        name: len(name) + len(_TOKEN.sub("x" * _LONGEST_NAME, value))
+        name: len(name) + len(_TOKEN.sub(_as_long_as_it_may_be, value))
         for name, value in variables.items()
     }
     if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
@@ -53,6 +53,10 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
         raise SettingsRefused([Mistake(path, fault, remedy)])
     for name, value in variables.items():
         function.add_environment(name, value)
+
+
+def _as_long_as_it_may_be(token: re.Match[str]) -> str:
+    return "x" * (_ACCOUNT_DIGITS if token[1] else _LONGEST_NAME)
 
 
 @dataclass(frozen=True)
