@@ -127,3 +127,22 @@ def test_only_the_end_of_a_run_of_ours_is_checked() -> None:
     another = {**_run("FAILED")["Detail"], "applicationId": "00another"}
     for changes in ({"Detail": another}, {"Source": "drill"}, {"DetailType": "another"}):
         assert not _starts("WatchNightly", _run("FAILED", **changes))
+
+
+@pytest.mark.parametrize(
+    ("queue", "rule"),
+    [
+        ("IntakeQueue", "Intake"),
+        ("IntakeUndelivered", "Intake"),
+        ("WatchNightlyDlq", "WatchNightly"),
+        ("DeliverReportDlq", "DeliverReport"),
+    ],
+)
+def test_only_the_rule_may_send_to_the_queues_it_fills(queue: str, rule: str) -> None:
+    policy = template_of("named").only("AWS::SQS::QueuePolicy", f"{queue}Policy")
+    (allowed,) = (
+        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
+    )
+    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
+    arn = template_of("named").arn_of("AWS::Events::Rule", rule)
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": arn}}
