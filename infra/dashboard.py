@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.alarms import Alarms
 from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES, in_region, own
 from infra.alarms.fixes import BAND_WIDTH, FIXES_SPIKE, OVER_CEILING, PERIOD
-from infra.alarms.health import ESCALATED, PROPOSED, Watched
+from infra.alarms.health import ESCALATED, PROPOSED, Watched, waiting_in
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits
@@ -68,41 +68,47 @@ class Dashboard(Construct):
     ) -> None:
         super().__init__(scope, name)
         about_queues, about_us = alarms.about(OF_QUEUES)
+        region = Stack.of(self).region
         self._page = cloudwatch.Dashboard(
-            self,
-            "Page",
-            dashboard_name=f"mendq-{Stack.of(self).region}",
-            default_interval=A_DAY,
+            self, "Page", dashboard_name=f"mendq-{region}", default_interval=A_DAY
         )
-        self._ask("Is the healer well?", DOCTOR, "asks for more.")
-        self._page.add_widgets(_status("Alarms about Mendq itself", about_us, WIDE))
-        self._page.add_widgets(*_on_the_way(watched, settings.timing.probe_minutes))
-        self._page.add_widgets(*_failing(watched))
-        self._ask("What is broken now?", OPEN_CASES, "names the queues.")
         waiting = _own(_WAITING, "Maximum")
-        self._page.add_widgets(
-            _status("Alarms about your queues", about_queues, WIDTH),
-            _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
-            _graph("Cases that wait for a person", waiting),
+        self._rows(
+            _asked("Is the healer well?", in_region(DOCTOR, region), "asks for more."),
+            [_status("Alarms about Mendq itself", about_us, WIDE)],
+            _on_the_way(watched, settings.timing.probe_minutes),
+            _failing(watched),
+            _asked("What is broken now?", in_region(OPEN_CASES, region), "names the queues."),
+            [
+                _status("Alarms about your queues", about_queues, WIDTH),
+                _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
+                _graph("Cases that wait for a person", waiting),
+            ],
+            _asked(
+                "What did it do today?",
+                in_region(CASES, region),
+                "names every case, newest first.",
+            ),
+            _counts(),
+            [_fixes(settings.limits), _by_symptom(), _time_to_heal()],
         )
-        self._ask("What did it do today?", CASES, "names every case, newest first.")
-        self._page.add_widgets(*_counts())
-        self._page.add_widgets(_fixes(settings.limits), _by_symptom(), _time_to_heal())
 
-    def _ask(self, question: str, command: str, does: str) -> None:
-        here = in_region(command, Stack.of(self).region)
-        text = f"## {question}\n`{here}` {does}"
-        self._page.add_widgets(cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING))
+    def _rows(self, *rows: Sequence[cloudwatch.IWidget]) -> None:
+        for row in rows:
+            self._page.add_widgets(*row)
 
 
-def _status(
-    title: str, alarms: list[cloudwatch.IAlarm], width: int
-) -> cloudwatch.AlarmStatusWidget:
+def _asked(question: str, command: str, does: str) -> list[cloudwatch.IWidget]:
+    text = f"## {question}\n`{command}` {does}"
+    return [cloudwatch.TextWidget(markdown=text, width=WIDE, height=HEADING)]
+
+
+def _status(title: str, alarms: list[cloudwatch.IAlarm], width: int) -> cloudwatch.IWidget:
     """CloudWatch puts those that ring first."""
     return cloudwatch.AlarmStatusWidget(title=title, alarms=alarms, width=width, height=HEIGHT)
 
 
-def _graph(title: str, left: Sequence[cloudwatch.IMetric], **more: Any) -> cloudwatch.GraphWidget:
+def _graph(title: str, left: Sequence[cloudwatch.IMetric], **more: Any) -> cloudwatch.IWidget:
     return cloudwatch.GraphWidget(
         title=title,
         left=list(left),
@@ -116,7 +122,7 @@ def _graph(title: str, left: Sequence[cloudwatch.IMetric], **more: Any) -> cloud
 
 def _numbers(
     title: str, metrics: Sequence[cloudwatch.IMetric], width: int, height: int, **more: Any
-) -> cloudwatch.SingleValueWidget:
+) -> cloudwatch.IWidget:
     return cloudwatch.SingleValueWidget(
         title=title, metrics=list(metrics), width=width, height=height, **more
     )
@@ -128,64 +134,58 @@ def _own(
     return [own(metric, statistic, period).with_(label=label) for metric, label in labels.items()]
 
 
-def _on_the_way(watched: Watched, probe_minutes: int) -> tuple[cloudwatch.GraphWidget, ...]:
+def _computed(
+    expression: str, label: str, period: Duration, **metrics: cloudwatch.IMetric
+) -> cloudwatch.IMetric:
+    return cloudwatch.MathExpression(
+        expression=expression, label=label, period=period, using_metrics=metrics
+    )
+
+
+def _on_the_way(watched: Watched, probe_minutes: int) -> list[cloudwatch.IWidget]:
     """From a failed call to heal; five beats a period are a follow-up that ran each minute."""
     minutes = f"{FIVE_MINUTES.to_minutes():.0f} minutes"
     beats = _own({HEARTBEAT: f"follow-ups in {minutes}"}, "SampleCount")
     probes = {OwnMetric.PROBES_LOST: "probes lost in a row"}
     lost = _own(probes, "Maximum", Duration.minutes(probe_minutes))
-    queue = watched.intake.queue
-    age = queue.metric_approximate_age_of_oldest_message(
-        period=FIVE_MINUTES, statistic="Maximum", label="age of the oldest, seconds"
-    )
-    queues = {**watched.dlqs(), "undelivered": watched.intake.undelivered}
-    waiting, *given_up = (
-        each.metric_approximate_number_of_messages_visible(
-            period=FIVE_MINUTES, statistic="Maximum", label=label
-        )
-        for label, each in {"failed calls that wait": queue, **queues}.items()
-    )
-    return (
+    intake = watched.intake
+    age = intake.age(FIVE_MINUTES, label="age of the oldest, seconds")
+    waiting = waiting_in(intake.queue, label="failed calls that wait")
+    parked = {**watched.dlqs(), "undelivered": intake.undelivered}
+    given_up = [waiting_in(queue, label=label) for label, queue in parked.items()]
+    return [
         _graph("Signs of life", [*beats, *lost]),
         _graph("Failed calls on their way to heal", [age, waiting]),
         _graph("Given up, for a person", given_up, stacked=True),
-    )
+    ]
 
 
-def _failing(watched: Watched) -> tuple[cloudwatch.GraphWidget, ...]:
+def _failing(watched: Watched) -> list[cloudwatch.IWidget]:
     """What a Lambda has caught is no error to AWS.
 
     A week of nightly runs, whatever the page shows: a point a nightly run.
     """
-    errors = [
-        each.function.metric_errors(period=FIVE_MINUTES, label=name.replace("_", "-"))
-        for name, each in watched.lambdas.items()
-    ]
+    errors = [watched.errors(name, label=name.replace("_", "-")) for name in watched.lambdas]
     runs = _own(_NIGHTLY, "Maximum", A_DAY)
-    return (
+    return [
         _graph("Lambdas that failed", errors, stacked=True),
         _graph("Queues and cases that a Lambda failed at", _own(_NOT_DONE, "Sum")),
         _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D"),
-    )
+    ]
 
 
-def _counts() -> tuple[cloudwatch.SingleValueWidget, ...]:
-    """Over the time that the page shows, a day where nobody chose another."""
+def _counts() -> list[cloudwatch.IWidget]:
+    """Over the time that the page shows, a day where nobody chose another.
+
+    A fix that has proved good is an open case for as long as it is watched.
+    """
     done = [_count(each, label) for each, label in _DONE.items()]
-    return (
+    oldest = own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
+    age = _computed("age / 3600", "hours, of watched fixes too", FIVE_MINUTES, age=oldest)
+    return [
         _numbers("In the time shown", done, WIDE - NARROW, LOW, set_period_to_time_range=True),
-        _numbers("Oldest case not closed", [_age()], NARROW, LOW),
-    )
-
-
-def _age() -> cloudwatch.MathExpression:
-    """Of all open cases: a fix that has proved good is one for as long as it is watched."""
-    return cloudwatch.MathExpression(
-        expression="age / 3600",
-        label="hours, of watched fixes too",
-        using_metrics={"age": own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)},
-        period=FIVE_MINUTES,
-    )
+        _numbers("Oldest case not closed", [age], NARROW, LOW),
+    ]
 
 
 def _count(of: OwnMetric, label: str) -> cloudwatch.IMetric:
@@ -194,36 +194,27 @@ def _count(of: OwnMetric, label: str) -> cloudwatch.IMetric:
     if of not in WHEN_SOMETHING_HAPPENS:
         return counted
     name = f"{of[0].lower()}{of[1:]}"
-    return cloudwatch.MathExpression(
-        expression=f"FILL({name}, 0)", label=label, using_metrics={name: counted}, period=A_DAY
-    )
+    return _computed(f"FILL({name}, 0)", label, A_DAY, **{name: counted})
 
 
-def _fixes(limits: Limits) -> cloudwatch.GraphWidget:
+def _fixes(limits: Limits) -> cloudwatch.IWidget:
     """With the band that CloudWatch expects, and the ceiling."""
     (counted,) = _own({OwnMetric.AUTO_FIXES: "fixes"}, "Sum", PERIOD)
-    usual = cloudwatch.MathExpression(
-        expression=f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})",
-        label="usual",
-        using_metrics={"fixes": counted},
-        period=PERIOD,
-    )
+    band = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
+    usual = _computed(band, "usual", PERIOD, fixes=counted)
     ceiling = cloudwatch.HorizontalAnnotation(value=names.ceiling(limits), label="ceiling")
     title = f"Fixes in {PERIOD.to_minutes():.0f} minutes"
     return _graph(title, [counted, usual], left_annotations=[ceiling])
 
 
-def _by_symptom() -> cloudwatch.GraphWidget:
+def _by_symptom() -> cloudwatch.IWidget:
     query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
-    found = cloudwatch.SearchExpression(
-        expression=f"FILL(SEARCH('{query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)",
-        label=" ",
-        period=AN_HOUR,
-    )
+    search = f"FILL(SEARCH('{query}', 'Sum', {AN_HOUR.to_seconds():.0f}), 0)"
+    found = cloudwatch.SearchExpression(expression=search, label=" ", period=AN_HOUR)
     return _graph("Fixes by symptom", [found], stacked=True)
 
 
-def _time_to_heal() -> cloudwatch.GraphWidget:
+def _time_to_heal() -> cloudwatch.IWidget:
     """Median and slowest: a mean would say nothing of either."""
     metrics = [
         *_own({OwnMetric.TIME_TO_HEAL: "median, seconds"}, "p50", AN_HOUR),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
@@ -58,6 +61,12 @@ class Intake(Construct):
                     retry_attempts=185,
                 )
             ],
+        )
+
+    def age(self, period: Duration, **asked: Any) -> cloudwatch.Metric:
+        """The age of the oldest failed call that waits, in seconds."""
+        return self.queue.metric_approximate_age_of_oldest_message(
+            period=period, statistic="Maximum", **asked
         )
 
     def feeds(self, heal: lambda_.Function) -> None:

@@ -45,12 +45,9 @@ def may_not(
     actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
 ) -> iam.PolicyStatement:
     """Deny them."""
-    return iam.PolicyStatement(
-        effect=iam.Effect.DENY,
-        actions=list(actions),
-        resources=list(resources),
-        conditions=conditions,
-    )
+    denied = may(actions, *resources, conditions=conditions)
+    denied.effect = iam.Effect.DENY
+    return denied
 
 
 def role_arn(stack: Stack, purpose: str) -> str:
@@ -66,12 +63,7 @@ def role_arns(stack: Stack) -> tuple[str, ...]:
 
 def session_arn_prefixes(stack: Stack) -> list[str]:
     """How the ARN of every session of theirs begins, as `userIdentity.arn` names it."""
+    roles = (role_arn(stack, each) for each in LEFT_OUT)
     return [
-        stack.format_arn(
-            service="sts",
-            region="",
-            resource="assumed-role",
-            resource_name=f"{role_name(each, stack.region)}/",
-        )
-        for each in LEFT_OUT
+        f"{each.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/" for each in roles
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
@@ -37,7 +37,7 @@ class Clock:
     when: str
     does: str
     zone: str = "UTC"
-    job: Mapping[str, str] = field(default_factory=dict)
+    job: str = ""
     patience: tuple[int, int] = OF_A_TICK
 
 
@@ -45,11 +45,10 @@ def _clocks(settings: DeploymentSettings) -> tuple[Clock, ...]:
     nightly = f"cron(0 {settings.nightly.hour_utc} * * ? *)"
     weekly = f"cron(0 {settings.report.hour} ? * {settings.report.weekday[:3]} *)"
     probe = f"rate({settings.timing.probe_minutes} minutes)"
-    job, week = {"job": "nightly"}, {"job": "week"}
-    zone = settings.report.time_zone
+    starts, zone = "start_nightly", settings.report.time_zone
     return (
-        Clock("Nightly", "start_nightly", nightly, "starts the nightly job", "UTC", job, OF_A_JOB),
-        Clock("Weekly", "start_nightly", weekly, "starts the week", zone, week, OF_A_JOB),
+        Clock("Nightly", starts, nightly, "starts the nightly job", "UTC", "nightly", OF_A_JOB),
+        Clock("Weekly", starts, weekly, "starts the week", zone, "week", OF_A_JOB),
         Clock("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases"),
         Clock("Scan", "scan", "rate(10 minutes)", "scans the managed queues"),
         Clock("Probe", "probe", probe, "sends a probe"),
@@ -75,12 +74,12 @@ class Schedules(Construct):
             description="Mendq: wakes the Lambdas that work by the clock",
         )
         for clock in _clocks(settings):
-            started = lambdas[clock.starts]
-            assert isinstance(started, ParkingLambda)  # noqa: S101 - nobody waits for it
-            self._add(clock, started)
+            self._add(clock, lambdas[clock.starts])
 
-    def _add(self, clock: Clock, started: ParkingLambda) -> None:
+    def _add(self, clock: Clock, started: OwnLambda) -> None:
+        assert isinstance(started, ParkingLambda)  # noqa: S101 - nobody waits for it
         seconds, tries = clock.patience
+        job = {"job": clock.job} if clock.job else {}
         self._role.add_to_policy(may(["lambda:InvokeFunction"], started.function.function_arn))
         self._role.add_to_policy(may(["sqs:SendMessage"], started.dlq.queue_arn))
         schedule = scheduler.CfnSchedule(
@@ -93,7 +92,7 @@ class Schedules(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=started.function.function_arn,
                 role_arn=self._role.role_arn,
-                input=json.dumps({**clock.job, "time": SCHEDULED_TIME}),
+                input=json.dumps({**job, "time": SCHEDULED_TIME}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=seconds,
                     maximum_retry_attempts=tries,

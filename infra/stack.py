@@ -10,7 +10,6 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.acknowledgements import acknowledge
 from infra.alarms import Alarms
 from infra.alarms.health import Watched
 from infra.dashboard import Dashboard
@@ -62,7 +61,10 @@ class MendqStack(Stack):
         intake.feeds(lambdas["heal"].function)
         Schedules(self, "Schedules", lambdas, settings)
         never_managed(self)
-        self._watch(Watched(intake, lambdas), topics, settings)
+        watched = Watched(intake, lambdas)
+        alarms = Alarms(self, "Alarms", watched, topics, settings)
+        if settings.dashboard:
+            Dashboard(self, "Dashboard", alarms, watched, settings)
         for each in ("heal", "rollback", *Owner):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
         self._name(
@@ -80,7 +82,6 @@ class MendqStack(Stack):
                 if row.is_output
             },
         )
-        acknowledge(self)
 
     def _name(self, **outputs: str) -> None:
         """What outsiders find by name."""
@@ -118,8 +119,3 @@ class MendqStack(Stack):
         }
         staged = [lambda_.Code.from_asset(str(each)) for each in (code.lambdas, code.report)]
         return every_lambda(work, known, *staged)
-
-    def _watch(self, watched: Watched, topics: Topics, settings: DeploymentSettings) -> None:
-        alarms = Alarms(self, "Alarms", watched, topics, settings)
-        if settings.dashboard:
-            Dashboard(self, "Dashboard", alarms, watched, settings)

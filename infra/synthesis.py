@@ -13,7 +13,7 @@ from aws_cdk import cx_api
 
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
-from infra.packaging.zips import LAMBDA, REPORT, stage
+from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
 from infra.settings.warnings import misplaced
@@ -82,17 +82,23 @@ def synthesize(
         staged = code or _staged(Path(folder), target)
         for place in where:
             name = STACK_NAME if len(where) == 1 else f"Mendq-{place.account}-{place.region}"
-            MendqStack(
-                app,
-                name,
-                stack_name=STACK_NAME,
-                description="Mendq fixes SQS queues",
-                env=place,
-                analytics_reporting=False,
-                settings=settings,
-                code=staged,
-            )
+            _add(app, name, place, settings, staged)
         return app.synth()
+
+
+def _add(
+    app: cdk.App, name: str, place: cdk.Environment, settings: DeploymentSettings, code: Code
+) -> None:
+    MendqStack(
+        app,
+        name,
+        stack_name=STACK_NAME,
+        description="Mendq fixes SQS queues",
+        env=place,
+        analytics_reporting=False,
+        settings=settings,
+        code=code,
+    )
 
 
 def outline(settings: DeploymentSettings, region: str) -> Mapping[str, Any]:
@@ -102,15 +108,7 @@ def outline(settings: DeploymentSettings, region: str) -> Mapping[str, Any]:
     """
     with TemporaryDirectory(prefix="mendq-") as folder:
         app, code = new_app(Path(folder) / "cdk.out"), empty_code(Path(folder) / "code")
-        MendqStack(
-            app,
-            STACK_NAME,
-            stack_name=STACK_NAME,
-            env=cdk.Environment(region=region),
-            analytics_reporting=False,
-            settings=settings,
-            code=code,
-        )
+        _add(app, STACK_NAME, cdk.Environment(region=region), settings, code)
         template: Mapping[str, Any] = app.synth().get_stack_by_name(STACK_NAME).template
         return template
 
@@ -126,12 +124,10 @@ def empty_code(folder: Path) -> Code:
 
 
 def _staged(folder: Path, target: Sequence[str]) -> Code:
-    code = Code(folder / "lambdas", folder / "report", emr.stage(folder / "job", target))
-    for each in (code.lambdas, code.report):
-        each.mkdir()
-    stage(code.lambdas, target=target)
-    stage(code.report, REPORT, target)
-    return code
+    lambdas, report = folder / "lambdas", folder / "report"
+    stage(lambdas, LAMBDAS, target)
+    stage(report, REPORT, target)
+    return Code(lambdas, report, emr.stage(folder / "job", target))
 
 
 def _place(environment: Environment | None) -> cdk.Environment:

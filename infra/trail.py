@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws_cdk import Duration, Stack
@@ -78,14 +78,20 @@ def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[Selector]:
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
     """
-    events = {"eventName": {"equal_to": list(settings.event_names)}} if settings.event_names else {}
     own = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
+    events = {"eventName": {"equal_to": list(settings.event_names)}} if settings.event_names else {}
     for title, prefixes, more in (
         ("Calls to chosen queues", settings.queue_arn_prefixes, events),
         ("Mendq's own probe and drills", own, {}),
     ):
+        data = {
+            "eventCategory": {"equal_to": ["Data"]},
+            "resources.type": {"equal_to": ["AWS::SQS::Queue"]},
+            "resources.ARN": {"starts_with": list(prefixes)},
+            "userIdentity.arn": {"not_starts_with": session_arn_prefixes(stack)},
+        }
         if prefixes:
-            yield _selector(title, _data_events(prefixes, stack) | more)
+            yield _selector(title, data | more)
     if settings.management_events:
         # Only these fields may narrow management events on a trail, not eventName.
         fields = {"eventCategory": ["Management"], "readOnly": ["false"]}
@@ -93,18 +99,7 @@ def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[Selector]:
         yield _selector("Changes of configuration", equal)
 
 
-def _data_events(queue_arn_prefixes: Sequence[str], stack: Stack) -> dict[str, dict[str, Any]]:
-    return {
-        "eventCategory": {"equal_to": ["Data"]},
-        "resources.type": {"equal_to": ["AWS::SQS::Queue"]},
-        "resources.ARN": {"starts_with": list(queue_arn_prefixes)},
-        "userIdentity.arn": {"not_starts_with": session_arn_prefixes(stack)},
-    }
-
-
 def _selector(title: str, fields: Mapping[str, Mapping[str, Any]]) -> Selector:
-    narrowed = [
-        cloudtrail.CfnTrail.AdvancedFieldSelectorProperty(field=name, **tests)
-        for name, tests in fields.items()
-    ]
+    field = cloudtrail.CfnTrail.AdvancedFieldSelectorProperty
+    narrowed = [field(field=name, **tests) for name, tests in fields.items()]
     return Selector(name=title, field_selectors=narrowed)

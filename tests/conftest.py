@@ -22,9 +22,7 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
-_SLOW_TO_START = re.compile(
-    r"local_account|analytics|infra/test_(app|cdk_cli|emr)|browser"
-)
+_SLOW_TO_START = re.compile(r"local_account|analytics|infra/test_(app|cdk_cli|emr)|browser")
 
 _ROOT = Path(__file__).parents[1]
 
@@ -65,6 +63,8 @@ def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
     if found := re.match(r"tests/(analytics|browser)/", file):
         return found[1]
+    if file.endswith("test_nightly_grants.py"):
+        return "analytics"  # Spark
     text = (_ROOT / file).read_text()
     has_its_own = "with LocalAccount(" in text
     return "account" if "(account: LocalAccount" in text and not has_its_own else file

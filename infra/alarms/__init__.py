@@ -18,17 +18,11 @@ from infra.alarms.health import Watched, watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 
-_EVERY = (
-    *(fixes.FIXES_SPIKE, health.NOT_HEALING, health.NIGHTLY_FAILING),
-    *(fixes.UNUSUAL, fixes.MANY, fixes.STILL, fixes.OVER_CEILING),
-    *(fixes.BEING_VERIFIED, fixes.VERIFIED_FOR_LONG),
-    *(health.SILENT, health.PROBE_LOST, health.LATE, health.HEAL_FAILING),
-    *(health.HEAL_ERRORS, health.FOLLOW_UP_ERRORS, health.SCAN_ERRORS, health.SCAN_MISSING),
-    *(health.ESCALATED, health.PROPOSED),
-    *(health.UNDELIVERED, health.OWN_DLQ, health.WRITER_FAILING),
-    *(health.NIGHTLY_FAILED, health.NIGHTLY_MISSING, health.NIGHTLY_DOUBTFUL),
-    *(health.WEEK_FAILED, health.REPORT_MISSING, health.NOT_DELIVERED),
-    fixes.HELD_BACK,
+_EVERY = tuple(
+    each
+    for room in (fixes, health)
+    for each in vars(room).values()
+    if isinstance(each, AlarmDescription)
 )
 # Those that reach people, and those that composites stand on.
 NOTIFIED = tuple(each for each in _EVERY if each.severity)
@@ -56,14 +50,14 @@ class Alarms(Construct):
         page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
         self._tell(fixes.FIXES_SPIKE, page)
         self._tell(fixes.OVER_CEILING, spike.over)
-        parts: dict[str, Construct] = {}
+        parts = {each: Construct(self, each) for each in {row.part: 0 for row in _EVERY} if each}
         silent = defaultdict[str, list[cloudwatch.IAlarm]](list)
-        for part, watch in watches(watched, settings):
-            inner = parts.setdefault(part, parts.get(part) or Construct(self, part))
-            alarm = watch.alarm(inner)
-            self._tell(watch.announced, alarm)
-            if not watch.announced.severity:
-                silent[part].append(alarm)
+        for watch in watches(watched, settings):
+            announced = watch.announced
+            alarm = watch.alarm(parts[announced.part])
+            self._tell(announced, alarm)
+            if not announced.severity:
+                silent[announced.part].append(alarm)
         for part, alarms in silent.items():
             rule = cloudwatch.AlarmRule.any_of(*alarms)
             self._tell(_JOINED[part], composite(self, _JOINED[part], rule))

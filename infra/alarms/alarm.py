@@ -39,6 +39,7 @@ class AlarmDescription:
 
     `when` says when it fires. `runbook` is the name of the page where it shares another's.
     `severity` says whom it reaches by itself; None is nobody: a composite joins it to others.
+    `part` is where in the stack it is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class AlarmDescription:
     command: str = DOCTOR
     runbook: str = ""
     severity: Severity | None = None
+    part: str = ""
 
     @property
     def page(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
@@ -32,7 +34,8 @@ _IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
-_RUNBOOK = "fixes_spike"
+_of_fixes = partial(AlarmDescription, command=OPEN_CASES, runbook="fixes_spike")
+_many = partial(_of_fixes, impact=_IMPACT)
 _MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
 _OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
 # All that is said of it anywhere.
@@ -41,62 +44,43 @@ HELD_BACK_WHILE = (
     f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
     "need to notice"
 )
-FIXES_SPIKE = AlarmDescription(
-    _RUNBOOK,
+FIXES_SPIKE = _many(
+    "fixes_spike",
     f"more fixes than usual, and not few, and they still come; {HELD_BACK_WHILE}",
-    _IMPACT,
-    OPEN_CASES,
     severity=Severity.URGENT,
 )
-UNUSUAL = AlarmDescription(
-    "fixes_unusual",
-    f"more fixes than CloudWatch's model expects, {_OFTEN}",
-    _IMPACT,
-    OPEN_CASES,
-    _RUNBOOK,
-)
-MANY = AlarmDescription(
-    "fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}", _IMPACT, OPEN_CASES, _RUNBOOK
-)
-STILL = AlarmDescription(
+UNUSUAL = _many("fixes_unusual", f"more fixes than CloudWatch's model expects, {_OFTEN}")
+MANY = _many("fixes_many", f"{names.LEAST_FIXES} fixes or more, {_OFTEN}")
+STILL = _of_fixes(
     "fixes_still_coming",
     f"a fix in the last {STILL_COMING.to_minutes():.0f} minutes",
     "None by itself: without it the page of many fixes is not sent, or ends.",
-    OPEN_CASES,
-    _RUNBOOK,
 )
-OVER_CEILING = AlarmDescription(
+OVER_CEILING = _many(
     "fixes_over_ceiling",
     f"{names.CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
     "limits.writesPerMinute",
-    _IMPACT,
-    "mendq freeze",
-    _RUNBOOK,
-    Severity.URGENT,
+    command="mendq freeze",
+    severity=Severity.URGENT,
 )
-BEING_VERIFIED = AlarmDescription(
+_HOLDS = "None: while it stands, the page of many fixes is "
+BEING_VERIFIED = _of_fixes(
     "fix_being_verified",
     f"{VERIFIED_IN} minutes in a row a fix of the last {_MINUTES}, one of many, was still to prove "
     "good",
     "None: while it stands, and not for long, the page of many fixes is held back.",
-    OPEN_CASES,
-    _RUNBOOK,
 )
-VERIFIED_FOR_LONG = AlarmDescription(
+VERIFIED_FOR_LONG = _of_fixes(
     "fix_verified_for_long",
     f"one of many fixes was being verified in {HELD_AT_MOST} of {OF_MINUTES} minutes",
-    "None: while it stands, the page of many fixes is not held back.",
-    OPEN_CASES,
-    _RUNBOOK,
+    f"{_HOLDS}not held back.",
 )
 # A composite that pages nobody.
-HELD_BACK = AlarmDescription(
+HELD_BACK = _of_fixes(
     "fixes_held_back",
     f"one of many fixes is being verified, and was not for {HELD_AT_MOST} of the last {OF_MINUTES} "
     "minutes",
-    "None: while it stands, the page of many fixes is held back.",
-    OPEN_CASES,
-    _RUNBOOK,
+    f"{_HOLDS}held back.",
 )
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
+from typing import Any
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -33,6 +35,7 @@ from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.case import Severity
 from mendq.model.names import HEARTBEAT, OwnMetric
+from mendq.model.steps import Owner
 from mendq.nightly.outcome import REPORT_WITHIN, NightlyMetric
 from mendq.probe.probe import LOST_IN_A_ROW
 
@@ -58,31 +61,28 @@ NIGHTLY_MISSING_HOURS = 27
 DELIVERY_PERIOD = Duration.minutes(15)
 _BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 _OFTEN = f"in {FAILS} of {PERIODS} periods of 5 minutes"
-_UNSEEN = "What fails no call is found by the scan alone, and stays unseen where it cannot look."
-_LACKS_A_RUN = "The week's report lacks this nightly run; queues are fixed all the same."
-_NO_REPORT = "There is no new weekly report; queues are fixed all the same."
-_NIGHTLY = "nightly_and_report"
 
-SILENT = AlarmDescription(
+_liveness = partial(AlarmDescription, part="Liveness")
+SILENT = _liveness(
     "heartbeat_missing",
     f"follow_up, which runs each minute, did not end well or sent no metrics for {SILENT_MINUTES} "
     "minutes",
     "Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
 )
-PROBE_LOST = AlarmDescription(
+PROBE_LOST = _liveness(
     "probe_lost",
     f"{LOST_IN_A_ROW} probes in a row were lost, or none is sent any more",
     _BLIND,
     severity=Severity.URGENT,
 )
-LATE = AlarmDescription(
+LATE = _liveness(
     "intake_late",
     f"the oldest failed call waits longer than {MAX_RECEIVE_COUNT} tries of heal take, for "
     f"{LATE_MINUTES} minutes",
     "Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
 )
-HEAL_FAILING = AlarmDescription(
+HEAL_FAILING = _liveness(
     "heal_failing",
     f"heal fails in {HEAL_FAILS} periods of 5 minutes in a row",
     _BLIND,
@@ -94,117 +94,126 @@ NOT_HEALING = AlarmDescription(
     _BLIND,
     severity=Severity.URGENT,
 )
-HEAL_ERRORS = AlarmDescription(
+_failing = partial(
+    AlarmDescription, runbook="lambda_failing", severity=Severity.URGENT, part="Failing"
+)
+HEAL_ERRORS = _failing(
     "heal_errors",
     f"heal could not do what failed calls asked for, {_OFTEN}",
     "Of some queues at least, failing calls come to nothing: no fix, and no page about a case.",
-    runbook="lambda_failing",
-    severity=Severity.URGENT,
 )
-FOLLOW_UP_ERRORS = AlarmDescription(
+FOLLOW_UP_ERRORS = _failing(
     "follow_up_errors",
     f"follow_up could not look after a case, {_OFTEN}",
     "Cases stay where they are: fixes are not verified, and approved ones are not made.",
-    runbook="lambda_failing",
-    severity=Severity.URGENT,
 )
-SCAN_ERRORS = AlarmDescription(
+_scanning = partial(
+    AlarmDescription,
+    impact="What fails no call is found by the scan alone, and stays unseen where it cannot look.",
+    runbook="scan_failing",
+    severity=Severity.INFO,
+    part="Scanning",
+)
+SCAN_ERRORS = _scanning(
     "scan_errors",
     f"the scan could not look at some queue, or at none, in {SCAN_FAILS} of {SCANS} hours",
-    _UNSEEN,
-    runbook="scan_failing",
-    severity=Severity.INFO,
 )
-SCAN_MISSING = AlarmDescription(
+SCAN_MISSING = _scanning(
     "scan_missing",
     f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours",
-    _UNSEEN,
-    runbook="scan_failing",
-    severity=Severity.INFO,
 )
-ESCALATED = AlarmDescription(
+_open_cases = partial(AlarmDescription, command=OPEN_CASES, part="OpenCases")
+ESCALATED = _open_cases(
     "escalated_cases_open",
     "a case is escalated, and for as long as one is",
     "A queue is broken in a way that Mendq cannot or may not fix. Each case has had a page of its "
     "own; this ends when the last of them does.",
-    OPEN_CASES,
-    "cases_escalated",
-    Severity.URGENT,
+    runbook="cases_escalated",
+    severity=Severity.URGENT,
 )
-PROPOSED = AlarmDescription(
+PROPOSED = _open_cases(
     "proposed_cases_open",
     "a proposal waits for a person, and for as long as one does",
     "Mendq knows a change that would help and may not make it by itself. Where nobody approves it "
     "in time it expires.",
-    OPEN_CASES,
-    "proposals_waiting",
-    Severity.INFO,
+    runbook="proposals_waiting",
+    severity=Severity.INFO,
 )
-UNDELIVERED = AlarmDescription(
+_parked = partial(AlarmDescription, severity=Severity.INFO, part="Parked")
+UNDELIVERED = _parked(
     "failed_calls_undelivered",
     "EventBridge could not put failed calls into the intake queue",
     _BLIND,
     runbook="own_dlq",
     severity=Severity.URGENT,
 )
-OWN_DLQ = AlarmDescription(
+OWN_DLQ = _parked(
     "own_dlq",
     "a DLQ of Mendq's own holds something",
     "Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
-    severity=Severity.INFO,
 )
-WRITER_FAILING = AlarmDescription(
+WRITER_FAILING = _parked(
     "lambda_failing",
     f"a Lambda that writes failed in {WRITER_FAILS} of {WRITER_PERIODS} periods of 5 minutes",
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
-    severity=Severity.INFO,
 )
-NIGHTLY_FAILED = AlarmDescription(
-    "nightly_failed",
-    "the newest nightly run ended and wrote nothing",
-    _LACKS_A_RUN,
-    runbook=_NIGHTLY,
+_nightly = partial(AlarmDescription, runbook="nightly_and_report", part="NightlyRuns")
+_run = partial(
+    _nightly, impact="The week's report lacks this nightly run; queues are fixed all the same."
 )
-NIGHTLY_MISSING = AlarmDescription(
+NIGHTLY_FAILED = _run("nightly_failed", "the newest nightly run ended and wrote nothing")
+NIGHTLY_MISSING = _run(
     "nightly_missing",
     f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
-    _LACKS_A_RUN,
-    runbook=_NIGHTLY,
 )
-NIGHTLY_DOUBTFUL = AlarmDescription(
-    "nightly_doubtful",
-    "the newest nightly run read nothing, or far less than is usual",
-    _LACKS_A_RUN,
-    runbook=_NIGHTLY,
+NIGHTLY_DOUBTFUL = _run(
+    "nightly_doubtful", "the newest nightly run read nothing, or far less than is usual"
 )
-NIGHTLY_FAILING = AlarmDescription(
+NIGHTLY_FAILING = _nightly(
     "nightly_failing",
     "a nightly run failed, is missing or read too little",
     "The weekly report lacks a day, or comes late; queues are fixed all the same.",
-    runbook=_NIGHTLY,
     severity=Severity.INFO,
 )
-WEEK_FAILED = AlarmDescription(
-    "week_failed",
-    "the newest weekly run ended and summed nothing up",
-    _NO_REPORT,
-    runbook=_NIGHTLY,
+_week = partial(
+    _nightly,
+    impact="There is no new weekly report; queues are fixed all the same.",
     severity=Severity.INFO,
 )
-REPORT_MISSING = AlarmDescription(
+WEEK_FAILED = _week("week_failed", "the newest weekly run ended and summed nothing up")
+REPORT_MISSING = _week(
     "report_missing",
     f"no week was summed up for {REPORT_WITHIN.days} days; checked after each nightly run",
-    _NO_REPORT,
-    runbook=_NIGHTLY,
-    severity=Severity.INFO,
 )
-NOT_DELIVERED = AlarmDescription(
+NOT_DELIVERED = _nightly(
     "report_not_delivered",
     "the newest report was not delivered; only where report.sender and report.recipients are set",
     "Somebody has not got the weekly report. Its page lies in the report bucket.",
-    "mendq report",
-    "report_not_mailed",
-    Severity.INFO,
+    command="mendq report",
+    runbook="report_not_mailed",
+    severity=Severity.INFO,
+)
+
+_OFTEN_FIRING = Firing(1, FINE, FAILS, PERIODS)
+# A gauge, or what the newest run said: an alarm lasts as long as its cause, and silence ends none.
+_LASTING = Firing(1, AS_BEFORE)
+_MISSING = Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW)
+# On metrics that Mendq sends.
+_ON_OURS = (
+    # AWS counts no error where a Lambda has caught it. Each tells of itself: one queue that heal
+    # can do nothing for must not hide that heal is gone.
+    (HEAL_ERRORS, OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES, _OFTEN_FIRING),
+    (FOLLOW_UP_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES, _OFTEN_FIRING),
+    (SCAN_ERRORS, OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR, Firing(1, FINE, SCAN_FAILS, SCANS)),
+    (ESCALATED, OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE, _LASTING),
+    (PROPOSED, OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE, _LASTING),
+    (NIGHTLY_FAILED, NightlyMetric.FAILED, "Maximum", AN_HOUR, _LASTING),
+    (NIGHTLY_DOUBTFUL, NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR, _LASTING),
+    (WEEK_FAILED, OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR, _LASTING),
+    (REPORT_MISSING, NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR, _LASTING),
+    (NIGHTLY_MISSING, NightlyMetric.WRITTEN, "Maximum", AN_HOUR, _MISSING),
+    # The least of the tries: one that got through is no alarm.
+    (NOT_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD, _LASTING),
 )
 
 
@@ -224,29 +233,44 @@ class Watched:
         }
         return {"intake": self.intake.dlq, **parking}
 
-    def function(self, name: str) -> lambda_.Function:
-        """The function of a Lambda."""
-        return self.lambdas[name].function
+    def errors(self, name: str, **asked: Any) -> cloudwatch.Metric:
+        """The runs of a Lambda that failed."""
+        return self.lambdas[name].function.metric_errors(**{"period": FIVE_MINUTES, **asked})
 
 
-def watches(watched: Watched, settings: DeploymentSettings) -> Iterator[tuple[str, Watch]]:
-    """Every alarm on a metric but those on fixes, with the part of the stack that it is in."""
-    for part, rows in (
-        ("Liveness", _liveness(watched, settings.timing.probe_minutes)),
-        ("Failing", _failing()),
-        ("Scanning", _scanning(watched.function("scan"))),
-        ("OpenCases", _open_cases()),
-        ("Parked", _parked(watched)),
-        ("NightlyRuns", _nightly_runs(mails=settings.report.mails)),
-    ):
-        for row in rows:
-            yield part, row
+def waiting_in(queue: sqs.Queue, **asked: Any) -> cloudwatch.Metric:
+    """The messages in a queue of ours."""
+    return queue.metric_approximate_number_of_messages_visible(
+        period=FIVE_MINUTES, statistic="Maximum", **asked
+    )
 
 
-def _liveness(watched: Watched, probe_minutes: int) -> Iterator[Watch]:
+def watches(watched: Watched, settings: DeploymentSettings) -> Iterator[Watch]:
+    """Every alarm on a metric but those on fixes."""
+    yield from _on_the_way(watched, settings.timing.probe_minutes)
+    # Each run counts as an error or as none, so the least is 0 where one ended well. Nothing else
+    # would miss a scan that is not run.
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+    least = watched.errors("scan", period=Duration.minutes(SCAN_MINUTES), statistic="Minimum")
+    periods = SCAN_MISSING_HOURS * 60 // SCAN_MINUTES
+    yield Watch(SCAN_MISSING, least, Firing(1, A_FAULT, periods, periods))
+    for announced, metric, statistic, period, firing in _ON_OURS:
+        if announced is not NOT_DELIVERED or settings.report.mails:
+            yield Watch(announced, own(metric, statistic, period), firing)
+    # Each tells of itself: what lies in one queue for days must not hide the next. By what waits,
+    # not by what arrived: it ends when a person has emptied the queue.
+    for of, queue in {"": watched.intake.undelivered, **watched.dlqs()}.items():
+        yield Watch(OWN_DLQ if of else UNDELIVERED, waiting_in(queue), _LASTING, of)
+    again = Firing(1, FINE, WRITER_FAILS, WRITER_PERIODS)
+    for owner in Owner:
+        if owner is not Owner.HEAL:
+            yield Watch(WRITER_FAILING, watched.errors(owner), again, owner.replace("_", "-"))
+
+
+def _on_the_way(watched: Watched, probe_minutes: int) -> Iterator[Watch]:
     """On the way from a failed call to a fix; the first two have causes of their own."""
     silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
-    yield Watch(SILENT, _beats(watched.function("follow_up")), silent)
+    yield Watch(SILENT, _beats(watched.lambdas["follow_up"].function), silent)
     # A period, or several where a day is too short, that hold a probe each time. Of several each
     # has to breach: an empty one does, so that the one with the probe decides. Where CloudWatch
     # looks further back instead, the alarm is a probe late; the probe pages by itself.
@@ -254,12 +278,9 @@ def _liveness(watched: Watched, probe_minutes: int) -> Iterator[Watch]:
     periods = ceil(together / LONGEST_PERIOD_MINUTES)
     lost = own(OwnMetric.PROBES_LOST, "Maximum", Duration.minutes(ceil(together / periods)))
     yield Watch(PROBE_LOST, lost, Firing(LOST_IN_A_ROW, A_FAULT, periods, periods))
-    age = watched.intake.queue.metric_approximate_age_of_oldest_message(
-        period=A_MINUTE, statistic="Maximum"
-    )
+    age = watched.intake.age(A_MINUTE)
     yield Watch(LATE, age, Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES))
-    errors = watched.function("heal").metric_errors(period=FIVE_MINUTES)
-    yield Watch(HEAL_FAILING, errors, Firing(1, FINE, HEAL_FAILS, HEAL_FAILS))
+    yield Watch(HEAL_FAILING, watched.errors("heal"), Firing(1, FINE, HEAL_FAILS, HEAL_FAILS))
 
 
 def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
@@ -277,67 +298,3 @@ def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
         },
         period=A_MINUTE,
     )
-
-
-def _failing() -> Iterator[Watch]:
-    """Lambdas that answer well and do nothing: AWS counts no error where a Lambda has caught it.
-
-    Each tells of itself: one queue that heal can do nothing for must not hide that heal is gone.
-    """
-    often = Firing(1, FINE, FAILS, PERIODS)
-    yield Watch(HEAL_ERRORS, own(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES), often)
-    yield Watch(FOLLOW_UP_ERRORS, own(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES), often)
-
-
-def _scanning(scan: lambda_.Function) -> Iterator[Watch]:
-    """Two causes: it is not run, or it runs and is not let look; nothing else would miss it."""
-    errors = own(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
-    yield Watch(SCAN_ERRORS, errors, Firing(1, FINE, SCAN_FAILS, SCANS))
-    # Each run counts as an error or as none, so the least is 0 where one ended well.
-    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
-    least_errors = scan.metric_errors(period=Duration.minutes(SCAN_MINUTES), statistic="Minimum")
-    periods = SCAN_MISSING_HOURS * 60 // SCAN_MINUTES
-    yield Watch(SCAN_MISSING, least_errors, Firing(1, A_FAULT, periods, periods))
-
-
-def _open_cases() -> Iterator[Watch]:
-    """Gauges: an alarm lasts as long as its cause, and a silent follow-up ends no case."""
-    for announced, metric in (
-        (ESCALATED, OwnMetric.ESCALATED_CASES_OPEN),
-        (PROPOSED, OwnMetric.PROPOSED_CASES_OPEN),
-    ):
-        yield Watch(announced, own(metric, "Maximum", A_MINUTE), Firing(1, AS_BEFORE))
-
-
-def _parked(watched: Watched) -> Iterator[Watch]:
-    """Each tells of itself: what lies in one queue for days must not hide the next.
-
-    By what waits, not by what arrived: it ends when a person has emptied the queue.
-    """
-    queues = {"": watched.intake.undelivered, **watched.dlqs()}
-    for of, queue in queues.items():
-        waiting = queue.metric_approximate_number_of_messages_visible(
-            period=FIVE_MINUTES, statistic="Maximum"
-        )
-        yield Watch(OWN_DLQ if of else UNDELIVERED, waiting, Firing(1, AS_BEFORE), of)
-    again = Firing(1, FINE, WRITER_FAILS, WRITER_PERIODS)
-    for name in ("attach_dlq", "restore_policy", "redrive"):
-        errors = watched.function(name).metric_errors(period=FIVE_MINUTES)
-        yield Watch(WRITER_FAILING, errors, again, name.replace("_", "-"))
-
-
-def _nightly_runs(*, mails: bool) -> Iterator[Watch]:
-    """What the newest nightly run, week or report said holds until the next one."""
-    for announced, metric in (
-        (NIGHTLY_FAILED, NightlyMetric.FAILED),
-        (NIGHTLY_DOUBTFUL, NightlyMetric.DOUBTFUL),
-        (WEEK_FAILED, OwnMetric.WEEKS_FAILED),
-        (REPORT_MISSING, NightlyMetric.REPORT_MISSING),
-    ):
-        yield Watch(announced, own(metric, "Maximum", AN_HOUR), Firing(1, AS_BEFORE))
-    missing = Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW)
-    yield Watch(NIGHTLY_MISSING, own(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing)
-    if mails:
-        # The least of the tries: one that got through is no alarm.
-        tries = own(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
-        yield Watch(NOT_DELIVERED, tries, Firing(1, AS_BEFORE))

@@ -11,12 +11,19 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
 from infra.nightly import Nightly
-from infra.queue_grants import Kinds, Statements, look_statements, write_statements
+from infra.queue_grants import (
+    Kinds,
+    Statements,
+    look_statements,
+    redrive_statements,
+    write_statements,
+)
 from infra.roles import may
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from mendq.cases import view
 from mendq.model.facts import ReadAction
+from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
 
@@ -82,7 +89,9 @@ def reads_facts(reader: Iterable[ReadAction]) -> Grant:
 
 
 def writes(kinds: Kinds) -> Grant:
-    """Takes these steps."""
+    """Takes these steps; those of redrive alone do not say what moving messages takes."""
+    if RedriveMessages in kinds:
+        return lambda work: redrive_statements(work.stack, work.settings)
     return lambda work: write_statements(work.stack, work.settings, kinds)
 
 

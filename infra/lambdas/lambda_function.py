@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -21,10 +22,9 @@ from mendq.model.settings import LambdaSettings, variable_of
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_CHARACTERS = 4_096
-# What is known at deployment only, at its longest; a name or ARN that CloudFormation makes of ours
-# is shorter than the last.
-_LONGEST = {"AWS::Partition": len("aws-us-gov"), "AWS::AccountId": 12}
-_LONGEST_NAME = 100
+# What is known at deployment only, at its longest: a name or an ARN that CloudFormation makes.
+_TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
+_LONGEST_NAME, _ACCOUNT_DIGITS = 100, 12
 
 # The settings that grow with what a user names: as they are spelled, and what to do about them.
 _GROWING = {
@@ -44,8 +44,8 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
     """
     variables = settings.to_environment()
     sizes = {
-        name: len(name) + _longest(value)
-        for name, value in Stack.of(function).resolve(variables).items()
+        name: len(name) + len(_TOKEN.sub(_as_long_as_it_may_be, value))
+        for name, value in variables.items()
     }
     if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
         path, remedy = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
@@ -55,14 +55,8 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
         function.add_environment(name, value)
 
 
-def _longest(resolved: Any) -> int:
-    """How many characters a resolved value may have once it is deployed."""
-    if isinstance(resolved, str):
-        return len(resolved)
-    ((function, of),) = resolved.items()
-    if function == "Fn::Join":
-        return sum(_longest(each) for each in of[1])
-    return _LONGEST.get(of, _LONGEST_NAME) if function == "Ref" else _LONGEST_NAME
+def _as_long_as_it_may_be(token: re.Match[str]) -> str:
+    return "x" * (_ACCOUNT_DIGITS if token[1] else _LONGEST_NAME)
 
 
 @dataclass(frozen=True)

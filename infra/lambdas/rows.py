@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +34,10 @@ from infra.queue_grants import (
     SCAN_READS,
     kinds_of,
     owner_reads,
-    redrive_statements,
     taken_back,
 )
 from infra.roles import may
-from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS
+from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
     ApproveSettings,
     AttachDlqSettings,
@@ -63,7 +62,12 @@ SUMMARIES = "summary/week=*/summary.json"
 LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)
 DELIVER_SECONDS = 120
 _OWNERS = tuple(each.value for each in Owner)
-_OF_AN_OWNER = (moves_cases, asks_for_freezes, notifies)
+
+
+def _owns(owner: Owner, reads: Iterable[ReadAction] | None = None) -> tuple[Grant, ...]:
+    """What taking the steps of an owner takes; `reads` where that is not what its symptoms take."""
+    look = reads_facts(owner_reads(owner) if reads is None else reads)
+    return moves_cases, asks_for_freezes, notifies, look, writes(kinds_of(owner))
 
 
 @dataclass(frozen=True)
@@ -89,11 +93,8 @@ def _run_ended(work: Work) -> Event:
     A nightly run that nobody heard of in time is missing: the alarm on its figures says so.
     """
     application_id = work.nightly.application.attr_application_id
-    pattern = events.EventPattern(
-        source=[SOURCE],
-        detail_type=[DETAIL_TYPE],
-        detail={"applicationId": [application_id], "state": list(ENDED)},
-    )
+    detail = {"applicationId": [application_id], "state": list(ENDED)}
+    pattern = events.EventPattern(source=[SOURCE], detail_type=[DETAIL_TYPE], detail=detail)
     ended = "A job run of Mendq's application ended"
     return Event("RunEnded", ended, Duration.hours(6), pattern)
 
@@ -120,39 +121,24 @@ ROWS = (
     Row(
         HEAL,
         HealSettings,
-        (*_OF_AN_OWNER, reads_cases, reads_facts(HEAL_READS), writes(kinds_of(Owner.HEAL))),
+        (*_owns(Owner.HEAL, HEAL_READS), reads_cases),
     ),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
         AttachDlqSettings,
-        (
-            *_OF_AN_OWNER,
-            reads_cases,
-            reads_facts(owner_reads(Owner.ATTACH_DLQ)),
-            writes(kinds_of(Owner.ATTACH_DLQ)),
-        ),
+        (*_owns(Owner.ATTACH_DLQ), reads_cases),
     ),
     # AWS's own checks come before its write.
     Row(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
         RestorePolicySettings,
-        (
-            *_OF_AN_OWNER,
-            reads_facts(owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),
-            writes(kinds_of(Owner.RESTORE_POLICY)),
-        ),
+        _owns(Owner.RESTORE_POLICY, owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),
     ),
-    # It holds thousands of messages at once; messages are messages: its steps alone do not say
-    # what moving them takes.
+    # It holds thousands of messages at once.
     Row(
         Handler("redrive", "Mendq: sends DLQ messages back, a few first", 60, 1_024),
         RedriveSettings,
-        (
-            *_OF_AN_OWNER,
-            reads_cases,
-            reads_facts(owner_reads(Owner.REDRIVE)),
-            lambda work: redrive_statements(work.stack, work.settings),
-        ),
+        (*_owns(Owner.REDRIVE), reads_cases),
     ),
     # It writes no queue: it calls the owner of the write. When its patience ends, four later
     # minutes have looked after the same cases.
@@ -233,12 +219,7 @@ def every_lambda(
     work: Work, known: Mapping[str, Any], code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
     """Each of ROWS by its handler's name; `known` are the values of their settings."""
-    made = {
-        row.handler.name: _made(
-            work.stack, row, report_code if row.settings is DeliverReportSettings else code
-        )
-        for row in ROWS
-    }
+    made = {row.handler.name: _made(work.stack, row, code, report_code) for row in ROWS}
     probe_queue = _probe_queue(made["probe"])
     made["probe"].role.add_to_policy(may([PROBE_ACTION], probe_queue.queue_arn))
     known = {
@@ -255,7 +236,8 @@ def every_lambda(
     return made
 
 
-def _made(scope: Construct, row: Row, code: lambda_.Code) -> OwnLambda:
+def _made(scope: Construct, row: Row, common: lambda_.Code, report: lambda_.Code) -> OwnLambda:
+    code = report if row.settings is DeliverReportSettings else common
     if row.patience is None:
         return OwnLambda(scope, row.handler, code)
     return ParkingLambda(scope, row.handler, code, row.patience)

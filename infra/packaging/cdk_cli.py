@@ -4,62 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from pathlib import Path
 
 from infra.node import NODE, NodeMissing, require_node
-from infra.packaging.wheels import ROOT
 from infra.settings.deployment import FileRefused, object_in
 
-HEAD = "The case store table and the buckets stay. What is there:"
-
-
-def hint(arguments: Sequence[str], assembly: Path) -> list[str]:
-    """Lines for people after `arguments` of the CDK CLI; none where it destroyed nothing.
-
-    A stack of `assembly` that no argument names is meant where none is named. It is not asked here:
-    the CLI alone knows whose credentials it used.
-    """
-    if "destroy" not in arguments:
-        return []
-    profile = _profile(arguments)
-    credentials = ["--profile", profile] if profile else []
-    asked = [
-        shlex.join([".venv/bin/mendq", "resources", *credentials, "--region", region])
-        for region in _regions(arguments, assembly)
-    ]
-    return [HEAD, *(f"  {each}" for each in dict.fromkeys(asked))]
-
-
-def _profile(arguments: Sequence[str]) -> str:
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
-        if flag == "--profile":
-            return value
-        if flag.startswith("--profile="):
-            return flag.partition("=")[2]
-    return ""
-
-
-def _regions(arguments: Sequence[str], assembly: Path) -> Iterator[str]:
-    """Of the stacks that are meant, as they were synthesized."""
-    path = assembly / "manifest.json"
-    if not path.exists():  # `--app` or `--output` named another
-        yield "REGION"
-        return
-    manifest = json.loads(path.read_text())
-    stacks = {
-        name: each["environment"].rpartition("/")[2]
-        for name, each in manifest["artifacts"].items()
-        if each["type"] == "aws:cloudformation:stack"
-    }
-    named = {name for name in stacks if any(fnmatchcase(name, each) for each in arguments)}
-    yield from (region for name, region in stacks.items() if name in named or not named)
-
-
+STAYS = (
+    "The case store table and the buckets stay; `.venv/bin/mendq resources`, with this --profile "
+    "and the stack's --region, says where they are."
+)
 CLI = "aws-cdk@2.1148.1"
 # The wheel's own `npx` is a copy that does not find its library.
 NPX = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
@@ -78,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     path = os.pathsep.join((*first, os.environ.get("PATH", "")))
     command = [str(node), str(NPX), "--yes", CLI, *words]
     code = subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
-    for line in hint(words, ROOT / "cdk.out") if code == 0 else ():
-        print(line)  # noqa: T201
+    if code == 0 and "destroy" in words:
+        print(STAYS)  # noqa: T201
     return code
 
 

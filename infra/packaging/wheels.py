@@ -31,7 +31,6 @@ PYTHONS: Mapping[Path, str] = {
 # The glibc of Amazon Linux 2023 is 2.34.
 _GLIBCS = ("_2_28", "_2_27", "_2_24", "_2_17", "2014")
 _ARM64 = tuple(word for each in _GLIBCS for word in ("--platform", f"manylinux{each}_aarch64"))
-_FOR_THIS_MACHINE: tuple[str, ...] = ()
 
 
 class WheelsUnavailable(Exception):
@@ -46,14 +45,11 @@ def fill(pythons: Mapping[Path, str] = PYTHONS, wheels: Path = WHEELS) -> None:
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
         fresh = Path(folder) / "wheels"
         for lock, python in pythons.items():
-            for target in (_for_aws(python), _FOR_THIS_MACHINE):
+            of_aws = ("--python-version", python, "--implementation", "cp", *_ARM64)
+            for target in (of_aws, ()):  # and for this machine
                 _download(lock, fresh, target)
         shutil.rmtree(wheels, ignore_errors=True)
         fresh.rename(wheels)
-
-
-def _for_aws(python: str) -> tuple[str, ...]:
-    return ("--python-version", python, "--implementation", "cp", *_ARM64)
 
 
 def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ def machine(file: Path) -> int | None:
         header = opened.read(20)
     if len(header) < 20 or not header.startswith(_MAGIC):
         return None
-    return int.from_bytes(header[18:20], "big" if header[5] == 2 else "little")
+    return int.from_bytes(header[18:20], "little")
 
 
 def foreign_libraries(folder: Path) -> Iterator[Path]:
@@ -82,43 +82,41 @@ def stage(
     target: Sequence[str] = LAMBDA,
     wheels: Path = WHEELS,
 ) -> None:
-    """Fill the empty `folder` with what the zip contains: the same bytes each time.
+    """Fill the new `folder` with what the zip contains: the same bytes each time.
 
-    Raises WheelsUnavailable, and ForeignLibrary where a library is not for Lambda's processor.
+    Raises what `install` raises.
     """
     install(folder, contents.lock, target, wheels)
-    _strip(folder, asks_versions=contents.asks_versions)
-    _copy(folder, contents.ours, contents.left_out)
-    if target == LAMBDA:
-        refuse_foreign_libraries(folder)
+    for described in folder.glob("*.dist-info"):
+        remove(*(each for each in described.iterdir() if each.name != "METADATA"))
+        if not contents.asks_versions:
+            remove(described)
+    copy(folder, contents.ours)
+    remove(*(folder / each for each in contents.left_out))
 
 
-def refuse_foreign_libraries(folder: Path) -> None:
-    """Raise ForeignLibrary for the first library that is not for arm64."""
-    for library in foreign_libraries(folder):
-        raise ForeignLibrary(f"{library} is not built for arm64; {REMEDY}")
-
-
-def _copy(folder: Path, ours: Sequence[str], left_out: Sequence[str]) -> None:
+def copy(folder: Path, ours: Sequence[str]) -> None:
+    """Copy files and folders of our own, sources alone."""
     for name in ours:
-        source, copy = ROOT / name, folder / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
+        source, to = ROOT / name, folder / name
+        to.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+            shutil.copytree(source, to, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         else:
-            shutil.copy(source, copy)
-    for name in left_out:
-        path = folder / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+            shutil.copy(source, to)
+
+
+def remove(*paths: Path) -> None:
+    """Take files and folders away; what is gone already is."""
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+        path.unlink(missing_ok=True)
 
 
 def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
     """Put what `lock` names into `folder`, for `target`, from `wheels` alone.
 
-    Raises WheelsUnavailable.
+    Raises WheelsUnavailable, and ForeignLibrary where a library is not for AWS's processor.
     """
     if not wheels.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {REMEDY}")
@@ -141,15 +139,6 @@ def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> No
             f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names; {REMEDY}: "
             f"{why}"
         )
-
-
-def _strip(folder: Path, *, asks_versions: bool) -> None:
-    """Take away what an installation leaves beside the packages."""
-    shutil.rmtree(folder / "bin", ignore_errors=True)
-    (folder / ".lock").unlink(missing_ok=True)
-    for described in folder.glob("*.dist-info"):
-        versions = (described / "METADATA").read_bytes()
-        shutil.rmtree(described)
-        if asks_versions:
-            described.mkdir()
-            (described / "METADATA").write_bytes(versions)
+    remove(folder / "bin", folder / ".lock")
+    for library in foreign_libraries(folder) if target else ():
+        raise ForeignLibrary(f"{library} is not built for arm64; {REMEDY}")

@@ -160,11 +160,8 @@ class ReportSettings:
             yield needs, "sender", "is missing although there are recipients", "name it"
         known = zoneinfo.available_timezones()
         if known and self.time_zone not in known:
-            fault, remedy = (
-                f'"{self.time_zone}" is not a time zone',
-                "say one such as Europe/Berlin",
-            )
-            yield {"time_zone"}, "timeZone", fault, remedy
+            fault = f'"{self.time_zone}" is not a time zone'
+            yield {"time_zone"}, "timeZone", fault, "say one such as Europe/Berlin"
 
 
 @dataclass(frozen=True)
@@ -224,17 +221,11 @@ class TimingBounds:
     """How long a queue must have been as it is before what is measured of it says anything."""
 
 
-_NEVER_ACTS = {
-    "count only": "is only counted",
-    "report only": "is only reported",
-    "page only": "only pages",
-}
 _AUTONOMY = Meta(
     title="{symptom: observe, propose or heal}",
     extra={
-        "of": "symptom",
         "keys": frozenset(each.name for each in CATALOGUE if each.steps),
-        "without": {each.name: _NEVER_ACTS.get(each.ships_as) for each in CATALOGUE},
+        "without": {each.name: each.ships_as for each in CATALOGUE if not each.steps},
     },
 )
 

@@ -182,10 +182,10 @@ class Reading:
         """The values of known names; of others it may be known why they take none."""
         given, names = self._object(raw, path) or {}, extra["keys"]
         for name in sorted(given.keys() - names):
-            if why := extra["without"].get(name):
-                self.note(f"{path}.{name}", why, "leave it out")
+            if ships_as := extra["without"].get(name):
+                self.note(f"{path}.{name}", f"takes no mode: it is {ships_as}", "leave it out")
             else:
-                self.note(f"{path}.{name}", f"no such {extra['of']}", nearest(name, names))
+                self.note(f"{path}.{name}", "no such symptom", nearest(name, names))
         known = sorted(given.keys() & names)
         return {name: self.read(kind, given[name], f"{path}.{name}") for name in known}
 

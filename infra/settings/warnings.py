@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import Mistake
@@ -12,58 +11,41 @@ from mendq.model.queue import partition_of
 
 
 def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
-    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar."""
-    if settings.trail.bucket is not None:
-        yield from _bucket_elsewhere(settings.trail.bucket_region, regions)
+    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar.
+
+    The nightly job has no VPC: it reaches the endpoints of its own region alone.
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
+    """
+    said = settings.trail.bucket_region
+    others = _others(said, regions) if settings.trail.bucket is not None else []
+    remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
+    if said is not None and others:
+        fault = f"is {said}, and a stack goes to {others[0]}, whose nightly job reads no other's"
+        yield Mistake("trail.bucketRegion", fault, remedy)
+    elif len(others) > 1:
+        fault = f"lies in one region, and stacks go to {' and '.join(others)}, and read no other's"
+        yield Mistake("trail.bucket", fault, remedy)
     for number, arn in enumerate(settings.freeze_calendars):
-        _, partition, _, region, *_ = arn.split(":")
-        if fault := _calendar_elsewhere(partition, region, regions):
-            yield Mistake(f"freezeCalendars[{number}]", *fault)
+        if fault_and_remedy := _calendar_elsewhere(arn, regions):
+            yield Mistake(f"freezeCalendars[{number}]", *fault_and_remedy)
 
 
 def _others(region: str | None, regions: Sequence[str]) -> list[str]:
     return [each for each in dict.fromkeys(regions) if each != region]
 
 
-def _bucket_elsewhere(said: str | None, regions: Sequence[str]) -> Iterator[Mistake]:
-    """The nightly job has no VPC: it reaches the endpoints of its own region alone.
-
-    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
-    """
-    others = _others(said, regions)
-    remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
-    if said is not None and others:
-        fault = (
-            f"is {said}, and a stack goes to {others[0]}, where the nightly job reaches no other "
-            "region's buckets"
-        )
-        yield Mistake("trail.bucketRegion", fault, remedy)
-    elif len(others) > 1:
-        fault = (
-            f"lies in one region, and stacks go to {' and '.join(others)}, where each nightly job "
-            "reaches its own region alone"
-        )
-        yield Mistake("trail.bucket", fault, remedy)
-
-
-def _calendar_elsewhere(
-    partition: str, said: str, regions: Sequence[str]
-) -> tuple[str, str] | None:
+def _calendar_elsewhere(arn: str, regions: Sequence[str]) -> tuple[str, str] | None:
     """A stack asks its own region's Systems Manager; what cannot be read counts as closed.
 
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
+    _, partition, _, said, *_ = arn.split(":")
+    frozen = "cannot be read, and Mendq would be frozen for ever"
     if others := _others(said, regions):
-        fault = (
-            f"lies in {said}, and a stack goes to {others[0]}, which cannot read it and would be "
-            "frozen for ever"
-        )
+        fault = f"lies in {said}, and a stack goes to {others[0]}: it {frozen}"
         return fault, "make one there, and deploy each region with settings of its own"
     if partition != (there := partition_of(said)):
-        fault = (
-            f"names the partition {partition}, and {said} is in {there}: there is no such "
-            "calendar, and Mendq would be frozen for ever"
-        )
+        fault = f"names the partition {partition}, and {said} is in {there}: it {frozen}"
         return fault, f"write arn:{there}:.."
     return None
 
@@ -83,12 +65,6 @@ def warnings(
             yield (
                 f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
                 "every stack, so no trail logs its calls"
-            )
-    for each in settings.environments:
-        if each.region not in known_regions():
-            yield (
-                f"environments: {each.region} is no region that this version of Mendq knows, so "
-                "deploying there may fail"
             )
     for arn in settings.freeze_calendars:
         if {of for _, of in stacks} - {None, arn.split(":")[4]}:
@@ -111,14 +87,6 @@ def _fits(prefix: str, region: str | None, account: str | None) -> bool:
     return all(
         not here or not there or here == there for here, there in zip(place, said, strict=False)
     )
-
-
-@cache
-def known_regions() -> frozenset[str]:
-    """The regions of all partitions that the locked CDK knows; AWS opens new ones."""
-    from aws_cdk.region_info import RegionInfo  # noqa: PLC0415 - it starts Node
-
-    return frozenset(each.name for each in RegionInfo.regions)
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""What follow_up, approve, rollback and the probe call, as they do their work in an account."""
+"""What the Lambdas call that move cases, as they do their work in an account."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
@@ -14,39 +14,110 @@ from mendq.heal.context import ask_owner, call_owner
 from mendq.model.case import Case, State
 from mendq.model.settings import ProbeSettings
 from mendq.model.steps import STEPS
+from mendq.notifications.sent import NotificationRecord, NotificationText
 from mendq.probe.probe import QUEUE_NAME
 from mendq.probe.send import send_probe
 from tests.account.faults import Killed
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
 from tests.infra.aws_calls import Recorded, recording
-from tests.infra.paging_runs import page_everybody
-from tests.redrive.world import Redriving, redriving
+from tests.infra.synthesized import CALENDAR
+from tests.redrive.world import redriving
 
-METRICS = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
+# An account, and the same as the Lambda has it whose calls are noted.
+Act = Callable[[Account, Account], None]
+MANAGED: Mapping[str, Any] = {"queues": ("bulk-*",), "freeze_calendars": (CALENDAR,)}
+CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
+_MAPPING = {
+    "State": "Enabled",
+    "FunctionArn": CONSUMER,
+    "EventSourceArn": "arn:aws:sqs:us-east-1:123456789012:scanned",
+}
+# What moto has no answer for, or would start a container for.
+ANSWERS: Mapping[str, Any] = {
+    "GetCalendarState": {"State": "OPEN"},
+    "LookupEvents": {"Events": []},
+    "ListEventSourceMappings": {"EventSourceMappings": [_MAPPING]},
+    "GetFunctionConfiguration": {"FunctionName": "consumer", "Timeout": 60},
+    "GetMetricData": {"MetricDataResults": []},
+    "ListMessageMoveTasks": {"Results": []},
+    "Invoke": {"StatusCode": 202},
+}
+
+
+def recorded(
+    answers: Mapping[str, Any], *acts: Act, pages: bool = True, **settings: Any
+) -> Recorded:
+    """What is called with watched clients while each act goes on in an account of its own.
+
+    Any run may send a page, to either topic, that another has left unsent.
+    """
+    noted = recording(answers)
+    for act in acts:
+        with moto_account() as account:
+            act(account, as_watched(account, noted, **settings))
+    if pages:
+        page_everybody(noted)
+    return noted
+
+
+def as_watched(account: Account, noted: Recorded, **settings: Any) -> Account:
+    account.settings = replace(account.settings, **settings)
+    return replace(account, clients=noted.clients, deliveries=account.deliveries + 100)
+
+
+def page_everybody(noted: Recorded) -> None:
+    with moto_account() as account:
+        notifier = context_of(replace(account, clients=noted.clients)).notifier
+        for urgent, severity in ((True, "urgent"), (False, "info")):
+            page = NotificationText(f"orders: {severity}", "any")
+            record = NotificationRecord.after(None, severity, page, urgent=urgent, at=account.now)
+            assert notifier.send("orders", severity, record)
+            assert len(account.pages(severity)) == 1
+
+
+@contextmanager
+def dying(account: Account) -> Iterator[None]:
+    """The next write of an account's clients ends the process."""
+
+    def kill(**_: Any) -> None:
+        raise Killed
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register("before-call.sqs.SetQueueAttributes", kill)
+    with suppress(Killed):
+        yield
+    events.unregister("before-call.sqs.SetQueueAttributes", kill)
+
+
+def healing(found: Act) -> Recorded:
+    """A proposal, a mass symptom, and changes, of what a scan found."""
+    return recorded(ANSWERS, _proposed, _many, found, **MANAGED)
+
+
+def _proposed(account: Account, watched: Account) -> None:
+    queue = account.queue("proposed.fifo", tag="propose", VisibilityTimeout="30")
+    watched.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert states(account) == ["proposed"]
+
+
+def _many(account: Account, watched: Account) -> None:
+    queues = [account.queue(f"bulk-{number}.fifo") for number in range(5)]
+    bodies = [account.late_deletes(each, *(f"{each}-{n}" for n in range(3))) for each in queues]
+    healed = watched.heal({name: body for each in bodies for name, body in each.items()})
+    assert "mass_symptom" in {each.refusal.code for each in healed.fixed.values() if each.refusal}
 
 
 def following_up() -> Recorded:
-    """One case verified; another handed over, and escalated because heal did not take it up.
+    """One case handed over, and escalated because heal did not take it up.
 
     Cases of every other owner are handed over as well.
     """
-    answers = {
-        "GetMetricData": METRICS,
-        "Invoke": {"StatusCode": 202},
-        "LookupEvents": {"Events": []},
-    }
-    recorded = _recorded(answers, _verified, _escalated)
+    deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
+    noted = recorded({**ANSWERS, "GetMetricData": deleted}, _escalated)
     for case in _of_every_owner():
-        call_owner(recorded.clients, OWNERS, case)
-    page_everybody(recorded)
-    return recorded
-
-
-def _verified(account: Account, watched: Account) -> None:
-    fail(account, account.queue("verified.fifo", VisibilityTimeout="30"))
-    _follow(watched, minutes=19)
-    assert "verified" in states(account), states(account)
+        call_owner(noted.clients, OWNERS, case)
+    return noted
 
 
 def _escalated(account: Account, watched: Account) -> None:
@@ -64,19 +135,6 @@ def _follow(watched: Account, **later: float) -> None:
     assert follow_up(context_of(watched), OWNERS, lambda: 60).errors == {}
 
 
-def approving() -> Recorded:
-    """A proposal approved; heal's answer is not a case, so the case is read again.
-
-    Every other owner is asked as well.
-    """
-    answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
-    recorded = _recorded(answers, _approved)
-    for case in _of_every_owner():
-        answers["Invoke"]["Payload"] = BytesIO(b"{}")
-        ask_owner(recorded.clients, OWNERS, case)
-    return recorded
-
-
 def _of_every_owner() -> Iterator[Case]:
     """A case for each kind of step."""
     with moto_account() as account:
@@ -86,6 +144,19 @@ def _of_every_owner() -> Iterator[Case]:
         yield replace(case, steps=({"attribute": kind.attribute},))
 
 
+def approving() -> Recorded:
+    """A proposal approved; heal's answer is not a case, so the case is read again.
+
+    Every other owner is asked as well.
+    """
+    answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
+    noted = recorded(answers, _approved, pages=False)
+    for case in _of_every_owner():
+        answers["Invoke"]["Payload"] = BytesIO(b"{}")
+        ask_owner(noted.clients, OWNERS, case)
+    return noted
+
+
 def _approved(account: Account, watched: Account) -> None:
     fail(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert say(watched, "approve", case_of(account).case_id)["state"] == "approved"
@@ -93,29 +164,20 @@ def _approved(account: Account, watched: Account) -> None:
 
 def rolling_back() -> Recorded:
     """One undone, one overridden, because a person came while a run was dying; one stopped."""
-    answered = BytesIO(b'{"code": ""}')
-    answers = {
-        "LookupEvents": {"Events": []},
-        "Invoke": {"StatusCode": 200, "Payload": answered},
-    }
-    recorded = _recorded(answers, _undone, _overridden)
+    answered = {"StatusCode": 200, "Payload": BytesIO(b'{"code": ""}')}
+    noted = recorded({"LookupEvents": {"Events": []}, "Invoke": answered}, _undone, _overridden)
     with redriving() as world:
-        _stopped(world, recorded)
-    page_everybody(recorded)
-    return recorded
-
-
-def _stopped(world: Redriving, recorded: Recorded) -> None:
-    case = world.case(State.APPLIED)
-    watched = replace(world.account, clients=recorded.clients, deliveries=100)
-    assert undo(watched, case.case_id)["state"] == "rolled_back"
+        case = world.case(State.APPLIED)
+        watched = as_watched(world.account, noted)
+        assert undo(watched, case.case_id)["state"] == "rolled_back"
+    return noted
 
 
 def _undone(account: Account, watched: Account) -> None:
     queue = account.queue("undone.fifo", VisibilityTimeout="30")
     fail(account, queue)
-    account.later(minutes=5)
-    assert undo(_now(account, watched), case_of(account).case_id)["state"] == "rolled_back"
+    watched.later(minutes=5)
+    assert undo(watched, case_of(account).case_id)["state"] == "rolled_back"
     assert account.visibility(queue) == 30
 
 
@@ -124,34 +186,18 @@ def _overridden(account: Account, watched: Account) -> None:
     account.later(minutes=5)
     fail(account, queue)
     case_id = case_of(account).case_id
-    with _killed_before_writing(account), suppress(Killed):
+    with dying(account):
         undo(account, case_id)
-    account.later(minutes=5)
     account.set_visibility(queue, 40)
-    undo(_now(account, watched), case_id)
+    watched.later(minutes=10)
+    undo(watched, case_id)
     assert states(account)[-1] == "overridden"
     assert account.visibility(queue) == 40
 
 
-class _killed_before_writing:  # noqa: N801 - reads as what it does
-    """The next write of an account's clients ends the process."""
-
-    def __init__(self, account: Account) -> None:
-        self._events: Any = account.clients.sqs_for_writing.meta.events
-
-    def __enter__(self) -> None:
-        self._events.register("before-call.sqs.SetQueueAttributes", self._kill)
-
-    def __exit__(self, *_: object) -> None:
-        self._events.unregister("before-call.sqs.SetQueueAttributes", self._kill)
-
-    def _kill(self, **_: Any) -> None:
-        raise Killed
-
-
-def pulsing() -> Recorded:
+def probing() -> Recorded:
     """Three probes, all of which are lost."""
-    return _recorded({}, _lost)
+    return recorded({}, _lost, pages=False)
 
 
 def _lost(account: Account, watched: Account) -> None:
@@ -165,16 +211,3 @@ def _lost(account: Account, watched: Account) -> None:
         now = account.now + timedelta(hours=hour)
         send_probe(watched.clients, settings, now, now)
     assert len(account.pages("urgent")) == 1
-
-
-def _recorded(answers: dict[str, Any], *acts: Callable[[Account, Account], None]) -> Recorded:
-    """What is called with the watched clients while each act goes on in an account of its own."""
-    recorded = recording(answers)
-    for act in acts:
-        with moto_account() as account:
-            act(account, replace(account, clients=recorded.clients))
-    return recorded
-
-
-def _now(account: Account, watched: Account) -> Account:
-    return replace(watched, now=account.now, deliveries=account.deliveries + 100)

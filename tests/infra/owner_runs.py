@@ -1,96 +1,285 @@
-"""What attach_dlq calls, as it takes up cases in an account."""
+"""What the scan, and the owners of single steps, call as they do their work in an account."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
-from mendq.heal.apply import attach
+from mendq.aws.queue import tags_of
+from mendq.catalogue import CATALOGUE
+from mendq.heal.apply import apply, attach
+from mendq.heal.batch import heal_findings
 from mendq.heal.context import Outcome, request_about
+from mendq.heal.recover import symptom_known_as
 from mendq.heal.resume import take_up
+from mendq.model.case import Case, State
+from mendq.model.facts import Facts
+from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive
-from mendq.model.steps import Owner
+from mendq.model.steps import Owner, SetMessageRetention
+from mendq.redrive.messages import REDRIVE_COUNT
+from mendq.redrive.reads import RedriveRun
+from mendq.redrive.redrive import Ticked, redrive
 from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.operators import case_of, say, states
+from tests.heal.operators import case_of, move, say, states
+from tests.heal.policy_events import DEPLOYS
+from tests.heal.restoring import (
+    EMPTIED,
+    deny,
+    deploy,
+    pinned_queue,
+    policy_for,
+    policy_of,
+    restore,
+    set_policy,
+)
 from tests.infra.aws_calls import Recorded, recording
-from tests.infra.paging_runs import page_everybody
-from tests.infra.scan_runs import ANSWERS
-from tests.infra.synthesized import CALENDAR
+from tests.infra.case_runs import (
+    ANSWERS,
+    MANAGED,
+    dying,
+    page_everybody,
+    recorded,
+)
+from tests.redrive.world import LONGEST, SYMPTOM, Redriving, redriving
 from tests.scan.scanning import Scanning
-from tests.scan.scanning import scanning as in_an_account
 
-SYMPTOM = "dlq_missing"
-
-
-def attaching() -> Recorded:
-    """One queue made and attached; one overridden, as a run died; one among too many."""
-    answers = {**ANSWERS, "GetCalendarState": {"State": "OPEN"}, "LookupEvents": {"Events": []}}
-    answers.pop("GetMetricData", None)  # what was not measured is not attached
-    recorded = recording(answers)
-    for act in (_attached, _overridden, _one_of_many):
-        with in_an_account() as scanned:
-            scanned.account.settings = replace(
-                scanned.account.settings, queues=("bulk-*",), freeze_calendars=(CALENDAR,)
-            )
-            act(scanned, recorded)
-    page_everybody(recorded)
-    return recorded
+DAYS_4 = 345_600
+MAPPINGS = "ListEventSourceMappings"
+RUNNING = {"Results": [{"Status": "RUNNING", "StartedTimestamp": 1}]}
+_PASSES = {"result": "PASS", "message": "", "reasons": []}
 
 
-def _attached(scanned: Scanning, recorded: Recorded) -> None:
-    queue = _approved(scanned)
-    _taken_up(scanned.account, recorded)
-    assert states(scanned.account)[-1] == "applied", states(scanned.account)
-    assert scanned.account.attributes(queue)["RedrivePolicy"]
+def _dlq(account: Account) -> str:
+    """A queue and its DLQ, which keeps messages too short; the latter's ARN."""
+    messages = account.queue("scanned-dlq", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+    source = account.queue("scanned", RedrivePolicy=policy, VisibilityTimeout="30")
+    for each in (source, messages):
+        account.clients.sqs.send_message(QueueUrl=account.url(each), MessageBody="x")
+    return messages
 
 
-def _overridden(scanned: Scanning, recorded: Recorded) -> None:
-    """A person attached another one while a run was dying, and a page says so."""
-    account, queue = scanned.account, _approved(scanned)
-    with suppress(Killed):
-        _taken_up(account, recorded, dying=True)
-    account.later(minutes=5)
-    theirs = account.queue("theirs", tag=None)
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": Redrive(theirs, 9).text}
-    )
-    _taken_up(account, recorded)
-    assert states(account)[-1] == "overridden", states(account)
-    assert account.pages()
+def found(account: Account, watched: Account) -> None:
+    """Heal hears everything that a scan may find, said of a queue and of its DLQ."""
+    messages = _dlq(account)
+    watched.later(days=1)
+    for queue_arn in (messages, messages.removesuffix("-dlq")):
+        names = [each.name for each in CATALOGUE if each.plan and each.detection]
+        request = {"found": [{"queue_arn": queue_arn, "symptom": each} for each in names]}
+        healed = heal_findings(request, watched.run())
+        assert healed.errors == {}, healed.errors
+    assert account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
 
 
-def _one_of_many(scanned: Scanning, recorded: Recorded) -> None:
-    _approved(scanned)
-    account = scanned.account
+def scanning() -> Recorded:
+    """An hour's scan in two runs, the second of which finds the first's findings."""
+    at = datetime.now(UTC) + timedelta(hours=23)
+    metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
+    answers = {**ANSWERS, "GetMetricData": metrics}
+    return recorded(answers, _scanned, pages=False, queues=("scanned*",))
+
+
+def _scanned(account: Account, watched: Account) -> None:
+    _dlq(account)
+    watched.later(days=1)
+    scans = Scanning(watched)
+    looked_once = iter([900.0, 0.0])
+    scans.remaining_seconds = lambda: next(looked_once, 900.0)
+    with patch("mendq.scan.scan.QUEUES_A_STRETCH", 1):
+        for _ in range(2):
+            scans.scan()
+    assert scans.findings()["queues_scanned"] == 2
+
+
+def restoring() -> Recorded:
+    """One policy put back by a person as a run died; one stopped as one of many."""
+    open_today = {"GetCalendarState": ANSWERS["GetCalendarState"]}
+    answers = {**open_today, "CheckNoPublicAccess": _PASSES, "CheckNoNewAccess": _PASSES}
+    return recorded(answers, _one_restored_of_many, _restored_too_late, **MANAGED)
+
+
+def _policy_to_restore(account: Account, watched: Account) -> str:
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=25)
+    deny(account, queue)
+    move(account, case_of(account), "approved")
+    account.later(minutes=1)
+    watched.now = account.now
+    return queue
+
+
+def _one_restored_of_many(account: Account, watched: Account) -> None:
+    queue = _policy_to_restore(account, watched)
+    _many_show(account, "access_denied")
+    _is_stopped(restore(watched, case_of(account)))
+    assert policy_of(account, queue) == EMPTIED
+
+
+def _many_show(account: Account, symptom: str) -> list[str]:
     many = [account.queue(f"bulk-{n}", tag=None) for n in range(5)]
-    account.run().case_store.spread_to(many, SYMPTOM, account.now)
-    outcome = _taken_up(account, recorded)
+    account.run().case_store.spread_to(many, symptom, account.now)
+    return many
+
+
+def _is_stopped(outcome: Outcome) -> None:
     assert outcome.refusal is not None
     assert outcome.refusal.code == "mass_symptom", outcome.refusal
 
 
-def _approved(scanned: Scanning) -> str:
-    account = scanned.account
-    queue = account.queue("orders")
+def _restored_too_late(account: Account, watched: Account) -> None:
+    queue = _policy_to_restore(account, watched)
+    with dying(watched):
+        restore(watched, case_of(account))
+    set_policy(account, queue, policy_for(DEPLOYS))
+    watched.later(minutes=5)
+    restore(watched, case_of(account))
+    assert states(account)[-1] == "overridden"
+    assert policy_of(account, queue) == policy_for(DEPLOYS)
+
+
+def attaching() -> Recorded:
+    """One queue made and attached; one overridden, as a run died; one among too many.
+
+    What was not measured is not attached.
+    """
+    answers = {name: each for name, each in ANSWERS.items() if name != "GetMetricData"}
+    return recorded(answers, _attached, _attached_too_late, _one_attached_of_many, **MANAGED)
+
+
+def _attached(account: Account, watched: Account) -> None:
+    queue = _dlq_to_attach(account)
+    _attach(account, watched)
+    assert states(account)[-1] == "applied", states(account)
+    assert account.attributes(queue)["RedrivePolicy"]
+
+
+def _attached_too_late(account: Account, watched: Account) -> None:
+    """A person attached another one while a run was dying, and a page says so."""
+    queue = _dlq_to_attach(account)
+    with dying(account):
+        _attach(account, watched, _die)
+    account.later(minutes=5)
+    theirs = Redrive(account.queue("theirs", tag=None), 9)
+    account.clients.sqs.set_queue_attributes(
+        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs.text}
+    )
+    _attach(account, watched)
+    assert states(account)[-1] == "overridden", states(account)
+    assert account.pages()
+
+
+def _one_attached_of_many(account: Account, watched: Account) -> None:
+    _dlq_to_attach(account)
+    _many_show(account, "dlq_missing")
+    _is_stopped(_attach(account, watched))
+
+
+def _dlq_to_attach(account: Account) -> str:
+    queue, scans = account.queue("orders"), Scanning(account)
+    for client in (account.clients.functions, account.clients.sqs):
+        events: Any = client.meta.events
+        events.register("before-call", scans.answer)
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
     account.later(days=1)
-    scanned.count_one_coming_back(queue)
-    scanned.scan()
-    scanned.heal()
+    scans.count_one_coming_back(queue)
+    scans.scan()
+    scans.heal()
     say(account, "approve", case_of(account).case_id)
     account.later(minutes=1)
     return queue
 
 
-def _taken_up(account: Account, recorded: Recorded, *, dying: bool = False) -> Outcome:
-    watched = replace(account, clients=recorded.clients, deliveries=account.deliveries + 100)
-    write: Callable[..., Any] = _die if dying else attach
+def _attach(account: Account, watched: Account, write: Callable[..., Any] = attach) -> Outcome:
+    watched.now = account.now
+    watched.deliveries += 100
     run = replace(watched.run(), write=write, whose=Owner.ATTACH_DLQ)
     return take_up(request_about(case_of(account)), run)
 
 
 def _die(*_: Any) -> None:
     raise Killed
+
+
+def redriven() -> Recorded:
+    """One taken up, one refused on its claim, one that expires; messages sent back and kept."""
+    deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]}
+    answers = {**ANSWERS, "GetMetricData": deleted}
+    noted = recording(answers)
+    events: Any = noted.clients.sqs.meta.events
+    for act in (_taken_up, _refused, _expired, _sent_back, _one_redriven_of_many):
+        with redriving(MessageRetentionPeriod=str(DAYS_4)) as world:
+            world.account.settings = replace(world.account.settings, **MANAGED)
+            events.register("after-call.sqs.ReceiveMessage", world.died_here)
+            answers["ListMessageMoveTasks"] = RUNNING if act is _refused else {"Results": []}
+            # The other acts' consumer reads every queue: a quarantine that is read is none.
+            read = {"EventSourceMappings": []} if act is _sent_back else ANSWERS[MAPPINGS]
+            answers[MAPPINGS] = read
+            act(world, world.run(noted.clients))
+            events.unregister("after-call.sqs.ReceiveMessage", world.died_here)
+    page_everybody(noted)
+    return noted
+
+
+def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
+    """As `take_up` does with the plan, once the facts bear it."""
+    approved = world.case(State.PROPOSED, State.APPROVED)
+    steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
+    documents = tuple(each.document() for each in steps)
+    case = approved.moved(State.APPLIED, "messages wait", run.now, steps=documents)
+    symptom = symptom_known_as(SYMPTOM)
+    assert symptom is not None
+    attributes = tuple(each.attribute for each in symptom.steps)
+    view = run.case_store.look(world.dlq, SYMPTOM, attributes)
+    tags = tags_of(run.clients, world.dlq) or {}
+    facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
+    return apply(case, Plan(steps, "messages wait"), facts, view, symptom, run)
+
+
+def _taken_up(world: Redriving, run: RedriveRun) -> None:
+    assert isinstance(_applied(world, run), Case)
+    retention = world.account.attributes(world.dlq)["MessageRetentionPeriod"]
+    assert retention == str(LONGEST)
+
+
+def _refused(world: Redriving, run: RedriveRun) -> None:
+    refusal = _applied(world, run)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "redrive_unfit"
+
+
+def _expired(world: Redriving, run: RedriveRun) -> None:
+    """The facts do not bear it any more, and whoever approved it is notified."""
+    case = world.case(State.PROPOSED, State.APPROVED)
+    outcome = redrive(request_about(case), run)
+    assert outcome.case is not None
+    assert outcome.case.state is State.EXPIRED
+    assert world.account.pages()
+
+
+def _sent_back(world: Redriving, run: RedriveRun) -> None:
+    """Five of eight, the others are let go; one that came back before goes to quarantine."""
+    world.send(*"abcdefgh")
+    world.account.clients.sqs.send_message(
+        QueueUrl=world.account.url(world.dlq),
+        MessageBody="poison",
+        MessageAttributes={REDRIVE_COUNT: {"DataType": "Number", "StringValue": "1"}},
+    )
+    case = world.case(State.APPLIED)
+    ticked = redrive(request_about(case), run)
+    assert isinstance(ticked, Ticked)
+    assert (ticked.redriven, ticked.quarantined) == (5, 1), ticked
+    stopped = redrive({**request_about(case), "cancel": True}, world.run(run.clients))
+    assert stopped.refusal is None
+
+
+def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
+    """What many queues show at once is counted against all that are managed."""
+    many = _many_show(world.account, SYMPTOM)
+    assert run.reach(frozenset(many), many).managed_queues >= len(many)

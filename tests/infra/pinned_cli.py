@@ -26,13 +26,15 @@ def _node(
     arguments: list[str | Path], home: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """In the environment of Python that these tests run in, activated."""
-    activated = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    inherited = {name: os.environ[name] for name in _RETAINED if name in os.environ}
-    inherited["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(INSTALLED.with_name("jsii"))
+    given = {
+        **{name: os.environ[name] for name in _RETAINED if name in os.environ},
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(INSTALLED.with_name("jsii")),
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+    }
     return subprocess.run(
         [NODE / "node", *arguments],
         cwd=ROOT,
-        env={**inherited, "PATH": activated, "HOME": str(home), "CI": "true", **environment},
+        env={**given, "HOME": str(home), "CI": "true", **environment},
         capture_output=True,
         text=True,
         check=False,

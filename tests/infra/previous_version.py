@@ -7,15 +7,16 @@ Kept as files, so that a clone without history can deploy over it. Whoever lands
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("previous")
-TEMPLATE, CASE_STORE, CASES = (
-    FOLDER / f"{each}.json" for each in ("template", "case_store", "cases")
-)
+TEMPLATE, CASE_STORE = (FOLDER / f"{each}.json" for each in ("template", "case_store"))
 QUEUE = "orders.fifo"
 VISIBILITY_SECONDS = 2
+BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-us-east-1"
+STUB = "def handler(event, context):\n    return {}\n"
 
 
 def template() -> dict[str, Any]:
@@ -30,14 +31,31 @@ def case_store_items() -> list[dict[str, Any]]:
     return found
 
 
-def case_objects() -> dict[str, Any]:
-    """The case bucket's objects by key."""
-    found: dict[str, Any] = json.loads(CASES.read_text())
-    return found
+def assembly(folder: Path) -> Path:
+    """The template as a cloud assembly that the local account deploys, with stubs for all code."""
+    text = TEMPLATE.read_text()
+    code = folder / "asset.stub" / "functions"
+    code.mkdir(parents=True)
+    for handler in set(re.findall(r"functions\.(\w+)\.handler", text)):
+        (code / f"{handler}.py").write_text(STUB)
+    source = {"path": "asset.stub", "packaging": "zip"}
+    files = {
+        key: {"source": source, "destinations": {"here": {"bucketName": BUCKET, "objectKey": key}}}
+        for key in sorted(set(re.findall(r'"S3Key": "(.+?)"', text)))
+    }
+    stack = {"templateFile": "template.json", "stackName": "Mendq"}
+    artifacts = {
+        "Mendq.assets": {"type": "cdk:asset-manifest", "properties": {"file": "assets.json"}},
+        "Mendq": {"type": "aws:cloudformation:stack", "properties": stack},
+    }
+    (folder / "template.json").write_text(text)
+    (folder / "assets.json").write_text(json.dumps({"files": files}))
+    (folder / "manifest.json").write_text(json.dumps({"version": "38.0.0", "artifacts": artifacts}))
+    return folder
 
 
 def remember() -> None:
-    """Write all three from this tree; takes the local account a minute."""
+    """Write both from this tree; takes the local account a minute."""
     from local_account.process import LocalAccount  # noqa: PLC0415 - readers need none of it
     from tests.infra.synthesized import template_of  # noqa: PLC0415
     from tests.local_account import queues  # noqa: PLC0415
@@ -45,26 +63,14 @@ def remember() -> None:
     FOLDER.mkdir(exist_ok=True)
     TEMPLATE.write_text(_lines(template_of("default").raw))
     with LocalAccount() as account:
-        sqs, s3 = account.client("sqs"), account.client("s3")
         attributes = {"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)}
-        made = sqs.create_queue(QueueName=QUEUE, Attributes=attributes, tags={"mendq": "heal"})
+        sqs, tags = account.client("sqs"), {"mendq": "heal"}
+        made = sqs.create_queue(QueueName=QUEUE, Attributes=attributes, tags=tags)
         queue = queues.Queue(sqs, made["QueueUrl"], is_fifo=True)
         queues.fail_late(queue, times=4)
         queues.eventually(lambda: int(queue.attributes()["VisibilityTimeout"]) > VISIBILITY_SECONDS)
-        bucket, table = account.outputs["CaseBucket"], account.outputs["CaseTable"]
-        dynamodb = account.client("dynamodb")
-        keys: list[str] = []
-        while not keys:
-            listed = s3.list_objects_v2(Bucket=bucket, Prefix="cases/").get("Contents", [])
-            keys = [each["Key"] for each in listed]
-        cases = {
-            each: json.loads(s3.get_object(Bucket=bucket, Key=each)["Body"].read()) for each in keys
-        }
-        items = [
-            each for each in dynamodb.scan(TableName=table)["Items"] if QUEUE in json.dumps(each)
-        ]
-    CASE_STORE.write_text(_lines(items))
-    CASES.write_text(_lines(cases))
+        items = account.client("dynamodb").scan(TableName=account.outputs["CaseTable"])["Items"]
+    CASE_STORE.write_text(_lines([each for each in items if QUEUE in json.dumps(each)]))
 
 
 def _lines(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Templates as CloudFormation would see them, each synthesized once per session."""
+"""Templates as CloudFormation would see them, each synthesized once for the same sources."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from infra.packaging.wheels import ROOT
 from infra.settings.deployment import read
 from infra.stack import Code
-from infra.synthesis import empty_code, new_app, synthesize
+from infra.synthesis import empty_code, new_app, own_place, synthesize
+from local_account.assembly_cache import digest_of
 from mendq.model.names import LEFT_OUT, PROBE
 
 ACCOUNT = "111122223333"
@@ -101,6 +105,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+CACHE = ROOT / "build" / "test-assemblies"
+# More than one run takes: older ones are of other sources.
+RETAINED = 30
+
+
 def _new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="mendq-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -114,23 +123,37 @@ def light_code() -> Code:
 
 
 @cache
+def _sources() -> str:
+    return digest_of("")
+
+
+def _retained(settings: Mapping[str, Any], code: Code | None) -> Path:
+    """The cloud assembly that the same sources gave before, to whichever worker or run."""
+    named = json.dumps([_sources(), settings, own_place(), code is None])
+    retained = CACHE / sha256(named.encode()).hexdigest()[:16]
+    if not (retained / "manifest.json").is_file():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+        synthesize(read(settings), new_app(fresh), code=code)
+        with suppress(OSError):  # another worker was faster
+            fresh.replace(retained)
+        shutil.rmtree(fresh, ignore_errors=True)
+    retained.touch()
+    for old in sorted(CACHE.glob("[!.]*"), key=lambda each: -each.stat().st_mtime)[RETAINED:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return retained
+
+
+@cache
 def folder_of(name: str) -> Path:
     """The cloud assembly of one of SETTINGS, with light code."""
-    return _folder_with(SETTINGS[name])
-
-
-def _folder_with(settings: Mapping[str, Any]) -> Path:
-    folder = _new_folder()
-    synthesize(read(settings), new_app(folder), code=light_code())
-    return folder
+    return _retained(SETTINGS[name], light_code())
 
 
 @cache
 def whole_assembly() -> Path:
     """The default's with the code that is shipped."""
-    folder = _new_folder()
-    synthesize(read(SETTINGS["default"]), new_app(folder))
-    return folder
+    return _retained(SETTINGS["default"], None)
 
 
 @cache
@@ -140,7 +163,7 @@ def template_of(name: str) -> Template:
 
 def template_with(settings: Mapping[str, Any]) -> Template:
     """For settings that one test alone asks for."""
-    return _template_in(_folder_with(settings))
+    return _template_in(_retained(settings, light_code()))
 
 
 def _template_in(folder: Path) -> Template:
@@ -150,7 +173,7 @@ def _template_in(folder: Path) -> Template:
 @cache
 def folder_of_three() -> Path:
     """The cloud assembly of one stack for each of THREE, with light code."""
-    return _folder_with({"environments": list(THREE)})
+    return _retained({"environments": list(THREE)}, light_code())
 
 
 @cache

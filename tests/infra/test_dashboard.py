@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
-from mendq.nightly.outcome import NightlyMetric
-from tests.infra.synthesized import SETTINGS, template_of, templates_of_three
+from mendq.model.names import WHEN_SOMETHING_HAPPENS
+from tests.infra.synthesized import template_of, templates_of_three
 
 DASHBOARD = "AWS::CloudWatch::Dashboard"
 # What an account gets of the first three dashboards for nothing.
 # https://aws.amazon.com/cloudwatch/pricing/
 MOST_METRICS = 50
-SHOWN = [name for name, each in SETTINGS.items() if each.get("dashboard", True)]
 
 
 def _widgets(settings: str = "default") -> list[dict[str, Any]]:
@@ -33,24 +31,7 @@ def _metrics(settings: str = "default") -> list[list[Any]]:
     return [each for each in every if len(each) > 1]
 
 
-def test_it_asks_three_questions_in_this_order() -> None:
-    texts = [each["properties"]["markdown"] for each in _widgets() if each["type"] == "text"]
-    assert [re.findall(r"## (.+\?)", each) for each in texts] == [
-        ["Is the healer well?"],
-        ["What is broken now?"],
-        ["What did it do today?"],
-    ]
-    assert all("`mendq " in each for each in texts)
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_it_is_there_unless_it_is_left_out(settings: str) -> None:
-    dashboards = template_of(settings).all(DASHBOARD)
-    assert len(dashboards) == (settings in SHOWN)
-    assert len(SHOWN) < len(SETTINGS)
-
-
-@pytest.mark.parametrize("settings", SHOWN)
+@pytest.mark.parametrize("settings", ["default", "named"])
 def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
     shown = [
         arn
@@ -67,49 +48,32 @@ def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
     assert sorted(shown) == sorted(f"arn:{name}" for name in paging)
 
 
-@pytest.mark.parametrize("settings", SHOWN)
-def test_it_shows_metrics_that_are_sent_and_costs_nothing_by_their_number(settings: str) -> None:
-    known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
-    metrics = _metrics(settings)
-    assert {each[1] for each in metrics if each[0] == "Mendq"} <= known
-    assert 20 < len(metrics) <= MOST_METRICS
-
-
 def test_a_number_of_what_is_sent_only_when_something_happens_is_filled_with_zeros() -> None:
-    numbers = [each for each in _widgets() if each["properties"].get("view") == "singleValue"]
-    sparse = set()
-    for widget in numbers:
+    filled = set()
+    for widget in (each for each in _widgets() if each["properties"].get("view") == "singleValue"):
         metrics = widget["properties"]["metrics"]
         expressions = {each[0].get("expression") for each in metrics if len(each) == 1}
-        for _, name, said in (each for each in metrics if len(each) > 1):
-            if name in WHEN_SOMETHING_HAPPENS:
-                sparse.add(name)
-                assert said["visible"] is False, name
-                assert f"FILL({said['id']}, 0)" in expressions, name
-    assert sparse >= {"FailedCallsSeen", "RedrivenMessages"}
+        sparse = [each for each in metrics if len(each) > 1 and each[1] in WHEN_SOMETHING_HAPPENS]
+        for _, name, said in sparse:
+            assert said["visible"] is False, name
+            assert f"FILL({said['id']}, 0)" in expressions, name
+            filled.add(name)
+    assert filled >= {"FailedCallsSeen", "RedrivenMessages"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "of_ours", "left_out"),
-    [
-        ("AWS::Lambda::Function", "FunctionName", ()),
-        ("AWS::SQS::Queue", "QueueName", ("ProbeQueue",)),
-    ],
-)
-def test_every_lambda_and_every_queue_of_ours_is_on_it(
-    kind: str, of_ours: str, left_out: tuple[str, ...]
-) -> None:
-    """But the probe's, which never holds a message."""
-    shown = {each[3] for each in _metrics() if of_ours in each}
-    ours = {each for each in template_of("default").all(kind) if not each.startswith(left_out)}
-    assert shown == ours
+def test_it_costs_nothing_by_the_number_of_its_metrics() -> None:
+    assert len(_metrics()) <= MOST_METRICS
 
 
-def test_every_command_on_it_is_for_the_stacks_own_region() -> None:
+def test_it_asks_three_questions_and_each_command_is_for_the_stacks_own_region() -> None:
     for template in templates_of_three():
         body = json.loads(template.only(DASHBOARD)["DashboardBody"])
         region = template.only(DASHBOARD)["DashboardName"].removeprefix("mendq-")
         texts = [each["properties"].get("markdown", "") for each in body["widgets"]]
-        commands = [each for text in texts for each in re.findall(r"`(mendq .+?)`", text)]
-        assert len(commands) == 3
-        assert all(each.endswith(f" --region {region}") for each in commands)
+        asked = [each for text in texts for each in re.findall(r"## (.+\?)\n`mendq (.+?)`", text)]
+        assert [question for question, _ in asked] == [
+            "Is the healer well?",
+            "What is broken now?",
+            "What did it do today?",
+        ]
+        assert all(command.endswith(f" --region {region}") for _, command in asked)

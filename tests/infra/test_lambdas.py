@@ -13,19 +13,16 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, deliver
-from infra.lambdas.rows import ROWS, Row
+from infra.lambdas.rows import ROWS
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as every_settings
 from mendq.model.settings import (
-    WORKER,
     ConsentSettings,
-    FollowUpSettings,
     LambdaSettings,
     OwnerSettings,
-    StartNightlySettings,
     variable_of,
 )
-from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, template_of, template_with
+from tests.infra.synthesized import SETTINGS, template_of, template_with
 
 KNOWN = Path(__file__).with_name("lambdas.json")
 _HASH = re.compile(r"(?<=[A-Za-z])[0-9A-F]{8}(?=\W|$)|[0-9a-f]{64}")
@@ -35,18 +32,30 @@ def _function(name: str, settings: str = "default") -> Any:
     return template_of(settings).only("AWS::Lambda::Function", f"{name}Function")
 
 
-def known() -> dict[str, Any]:
+def known() -> Any:
     """What `named` gives each Lambda, without the digests of CloudFormation's names."""
+    return json.loads(_HASH.sub("", json.dumps(_known())))
+
+
+def _known() -> dict[str, Any]:
     return {
         row.handler.name: {
-            **{key: function[key] for key in ("Handler", "Timeout", "MemorySize")},
-            "variables": {
-                name: _HASH.sub("", value)
-                for name, value in function["Environment"]["Variables"].items()
-            },
+            **{key: each for key, each in function.items() if key not in ("Code", "Environment")},
+            **_of(row.handler.construct),
+            "variables": function["Environment"]["Variables"],
         }
         for row in ROWS
         for function in [_function(row.handler.construct, "named")]
+    }
+
+
+def _of(name: str) -> dict[str, Any]:
+    template = template_of("named")
+    return {
+        "RoleName": template.only("AWS::IAM::Role", f"{name}Role")["RoleName"],
+        "RetentionInDays": template.only("AWS::Logs::LogGroup", f"{name}Log")["RetentionInDays"],
+        "is an output": f"{name}Function" in template.outputs,
+        "has a zip of its own": _function(name)["Code"] != _function("Heal")["Code"],
     }
 
 
@@ -56,52 +65,14 @@ def test_each_gets_what_it_got_and_knows_what_it_knew() -> None:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.handler.name)
-def test_it_reads_its_settings_back_and_gets_nothing_beside_them(settings: str, row: Row) -> None:
-    variables = _function(row.handler.construct, settings)["Environment"]["Variables"]
-    assert variables == row.settings.from_environment(variables).to_environment()
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_no_template_lets_a_clock_be_put_forward(settings: str) -> None:
+def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
+    settings: str,
+) -> None:
     """Who may invoke follow_up would end cases days early."""
-    variables = _function("FollowUp", settings)["Environment"]["Variables"]
-    assert variable_of("owners") in variables
-    assert variable_of("most_days_ahead") not in variables
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.handler.name)
-def test_it_runs_what_its_zip_was_built_for_under_a_literal_name(row: Row) -> None:
-    template, name = template_of("default"), row.handler.construct
-    function = _function(name)
-    role = template.only("AWS::IAM::Role", f"{name}Role")
-    log = template.only("AWS::Logs::LogGroup", f"{name}Log")
-    zipped = _function("DeliverReport" if name == "DeliverReport" else "Heal")["Code"]
-    assert (function["Runtime"], function["Architectures"]) == ("python3.13", ["arm64"])
-    assert function["Code"] == zipped
-    assert "ReservedConcurrentExecutions" not in function
-    assert function["LoggingConfig"]["LogFormat"] == "JSON"
-    assert function["LoggingConfig"]["LogGroup"].startswith(f"{name}Log")
-    assert log["RetentionInDays"] == 90
-    assert role["RoleName"] == f"mendq-{row.handler.purpose}-us-east-1"
-    assert row.is_output == (f"{name}Function" in template.outputs)
-
-
-PARKING = ["FollowUp", "Scan", "Probe", "StartNightly", "WatchNightly", "DeliverReport"]
-
-
-@pytest.mark.parametrize("name", PARKING)
-def test_what_nobody_waits_for_is_retained_for_a_person(name: str) -> None:
-    config = template_of("default").only("AWS::Lambda::EventInvokeConfig", name)
-    assert 0 < config["MaximumRetryAttempts"] <= 2
-    parked = config["DestinationConfig"]["OnFailure"]["Destination"]
-    assert parked.startswith(f"{QUEUE_ARNS}{name}Dlq")
-
-
-def test_what_a_minute_did_not_redrive_the_next_does_and_nobody_twice() -> None:
-    config = template_of("default").only("AWS::Lambda::EventInvokeConfig", "Redrive")
-    assert config["MaximumRetryAttempts"] == 0
-    assert config["MaximumEventAgeInSeconds"] <= 60
+    for row in ROWS:
+        variables = _function(row.handler.construct, settings)["Environment"]["Variables"]
+        assert variables == row.settings.from_environment(variables).to_environment()
+        assert variable_of("most_days_ahead") not in variables
 
 
 def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
@@ -111,27 +82,6 @@ def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
     ):
         for owner in owners:
             assert _function(caller)["Timeout"] >= _function(owner)["Timeout"] + 15
-
-
-def test_heal_gets_large_batches_soon_and_gives_back_what_failed() -> None:
-    mapping = template_of("default").only("AWS::Lambda::EventSourceMapping")
-    assert 100 <= mapping["BatchSize"] <= 1_000
-    assert 1 <= mapping["MaximumBatchingWindowInSeconds"] <= 5
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 2}
-    assert "DestinationConfig" not in mapping, "a queue knows none"
-
-
-@pytest.mark.parametrize("name", ["default", "named"])
-def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> None:
-    capacity = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
-    most = {unit: int(said.split()[0]) for unit, said in capacity.items()}
-    variables = _function("StartNightly", name)["Environment"]["Variables"]
-    workers = 1 + StartNightlySettings.from_environment(variables).maximum_executors
-    assert workers > 2
-    assert workers * WORKER.vcpu <= most["Cpu"]
-    assert workers * WORKER.memory_gb <= most["Memory"]
-    assert workers * WORKER.disk_gb == most["Disk"]
 
 
 KINDS = [
@@ -175,23 +125,17 @@ def test_every_lambda_that_knows_the_queues_holds_as_much_and_no_more(
     deliver(_any_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
         deliver(_any_function(), _as_long_as(kind, ENVIRONMENT_CHARACTERS + 1))
-
-
-def test_a_name_that_only_the_deployment_knows_counts_at_its_longest() -> None:
     topic = cdk.CfnResource(cdk.Stack(), "Topic", type="AWS::SNS::Topic")
-    settings = _as_long_as(FollowUpSettings, ENVIRONMENT_CHARACTERS)
-    with pytest.raises(SettingsRefused):
-        deliver(_any_function(), replace(settings, case_table=topic.ref))
+    named = _settings(kind, queues=(topic.ref,) * 41)
+    with pytest.raises(SettingsRefused):  # what the deployment alone knows counts at its longest
+        deliver(_any_function(), named)
 
 
-def test_it_names_the_setting_that_takes_most() -> None:
+def test_too_many_names_are_one_mistake_that_names_the_setting_that_takes_most() -> None:
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     settings = _settings(OwnerSettings, queues=("q" * 100,), freeze_calendars=calendars)
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer calendars"):
         deliver(_any_function(), settings)
-
-
-def test_too_many_names_are_one_mistake_of_the_whole_deployment() -> None:
     names = [f"{'q' * 70}{number}" for number in range(ENVIRONMENT_CHARACTERS // 70)]
     with pytest.raises(SettingsRefused) as refused:
         template_with({"queues": names})

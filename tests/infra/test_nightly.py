@@ -11,6 +11,7 @@ import pytest
 from infra.nightly import RELEASE
 from infra.packaging import emr
 from infra.packaging.zips import LAMBDA
+from mendq.model.settings import WORKER, StartNightlySettings
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
 
@@ -45,6 +46,13 @@ def test_it_is_bounded_stops_by_itself_and_keeps_no_worker_waiting(
     assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 15}
     assert application["AutoStartConfiguration"] == {"Enabled": True}
     assert "InitialCapacity" not in application
+    # Driver and executors fill it and no more.
+    starting = template_of(name).only("AWS::Lambda::Function", "StartNightly")["Environment"]
+    executors = StartNightlySettings.from_environment(starting["Variables"]).maximum_executors
+    taken = (WORKER.vcpu, WORKER.memory_gb, WORKER.disk_gb)
+    for unit, each in zip(("Cpu", "Memory", "Disk"), taken, strict=True):
+        room = int(most[unit].split()[0]) - (1 + executors) * each
+        assert 0 <= room < (1 if unit == "Disk" else each * 3), unit
 
 
 def test_it_reads_its_own_code_and_no_other_asset() -> None:
@@ -59,8 +67,10 @@ def test_it_reads_its_own_code_and_no_other_asset() -> None:
         assert decision(statements, "s3:GetObject", key) == expected, source["path"]
 
 
-def test_the_assembly_ships_entry_point_modules_and_compiled_packages_as_files() -> None:
+def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
-    assert set(shipped) == {".py", ".zip", ".tgz"}
+    assert set(shipped) == {".py", ".tgz"}
     assert shipped[".py"].read_text() == emr.ENTRY_POINT
     assert shipped[".tgz"].read_bytes() == emr.archive(LAMBDA).read_bytes()
+    (modules,) = (each.parent for each in whole_assembly().glob("asset.*/analytics"))
+    assert {each.name for each in modules.iterdir()} == {"analytics", "mendq"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +20,7 @@ from analytics.storage import STAGING, Entry, Storage, open_root
 from mendq.model.settings import StartNightlySettings
 from tests.analytics.authored import Account, burst, transition
 from tests.infra.permissions import decision
-from tests.infra.synthesized import template_of
+from tests.infra.synthesized import as_list, template_of
 
 # Where a root of the job's lies, as start_nightly says: its bucket, and the prefix in it.
 ROOTS = {
@@ -104,14 +105,6 @@ def _statements() -> list[dict[str, Any]]:
     return template_of("default").statements("NightlyRole")
 
 
-def _granted() -> Iterator[tuple[str, str]]:
-    for statement in _statements():
-        actions, resources = statement["Action"], statement["Resource"]
-        for action in [actions] if isinstance(actions, str) else actions:
-            for resource in [resources] if isinstance(resources, str) else resources:
-                yield action, resource
-
-
 def _asked_by_emr() -> Asked:
     """The code, which EMR fetches in the job's name, and the logs, which it writes so."""
     variables = template_of("default").only("AWS::Lambda::Function", "StartNightly")["Environment"]
@@ -135,7 +128,10 @@ def test_all_that_is_asked_is_granted(asked: Asked) -> None:
 
 def test_all_that_is_granted_is_asked(asked: Asked) -> None:
     everything = asked | _asked_by_emr()
-    for action, pattern in _granted():
-        assert any(
-            action == each and fnmatchcase(resource, pattern) for each, resource in everything
-        ), f"nothing asks for {action} on {pattern}"
+    for statement in _statements():
+        for action, pattern in product(
+            as_list(statement["Action"]), as_list(statement["Resource"])
+        ):
+            assert any(
+                action == each and fnmatchcase(resource, pattern) for each, resource in everything
+            ), f"nothing asks for {action} on {pattern}"

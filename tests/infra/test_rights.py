@@ -109,19 +109,14 @@ def test_the_policies_fit_iam_however_many_queues_are_named() -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]
     template = template_with({"mode": "heal", "queues": names})
-    inline = _policy_characters(template, "AWS::IAM::Policy")
-    managed = _policy_characters(template, "AWS::IAM::ManagedPolicy")
-    assert max(map(sum, inline.values())) <= 10_240
+    sizes = {kind: defaultdict[str, list[int]](list) for kind in ("Policy", "ManagedPolicy")}
+    for kind, of_kind in sizes.items():
+        for policy in template.all(f"AWS::IAM::{kind}").values():
+            document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
+            for role in policy["Properties"]["Roles"]:
+                of_kind[role].append(len(document))
+    inline, managed = sizes["Policy"].values(), sizes["ManagedPolicy"].values()
+    assert max(map(sum, inline)) <= 10_240
     assert managed
-    assert max(map(max, managed.values())) <= 6_144
-    assert max(map(len, managed.values())) <= 10
-
-
-def _policy_characters(template: Template, kind: str) -> dict[str, list[int]]:
-    """By role, the size of each of its policies."""
-    sizes = defaultdict[str, list[int]](list)
-    for policy in template.all(kind).values():
-        document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
-        for role in policy["Properties"]["Roles"]:
-            sizes[role].append(len(document))
-    return sizes
+    assert max(map(max, managed)) <= 6_144
+    assert max(map(len, managed)) <= 10

@@ -7,40 +7,31 @@ from pathlib import Path
 
 import pytest
 
+from infra.lambdas.rows import ROWS
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
 from mendq.model.limits import Consent, Mode
-from tests.infra.synthesized import SETTINGS, light_code, template_of
+from tests.infra.synthesized import SETTINGS, THREE, folder_of_three, light_code, template_of
 
-TWO = [
-    {"account": "111122223333", "region": "eu-west-1"},
-    {"account": "444455556666", "region": "us-east-1"},
-]
-# What each output names in the template.
+# What each output names in the template, by how it begins.
 OUTPUTS = {
-    **{f"{each}Bucket": f"{each}Bucket" for each in ("Trail",)},
-    **{f"{each}Bucket": f"{each}sBucket" for each in ("Case", "Report")},
-    **{f"{each}Topic": f"Topics{each}Topic" for each in ("Urgent", "Info")},
-    **{
-        f"{each}Function": f"{each}Function"
-        for each in (
-            *("Heal", "AttachDlq", "RestorePolicy", "Redrive"),
-            *("FollowUp", "Approve", "Rollback", "Scan", "Probe"),
-        )
-    },
+    "TrailBucket": "Trail",
+    "CaseBucket": "Cases",
+    "ReportBucket": "Reports",
+    "UrgentTopic": "TopicsUrgent",
+    "InfoTopic": "TopicsInfo",
     "CaseTable": "CaseStoreTable",
     "NightlyApplication": "NightlyApplication",
     "IntakeQueue": "IntakeQueue",
+    **{f"{row.handler.construct}Function": row.handler.construct for row in ROWS if row.is_output},
 }
 
 
 def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, str]:
     """Every stack's environment in the manifest, by its id."""
     synthesize(read({"environments": environments}), new_app(folder), code=light_code())
-    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"]
-    stacks = {
-        name: each for name, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"
-    }
+    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].items()
+    stacks = {name: each for name, each in artifacts if each["type"].endswith(":stack")}
     assert {each["properties"].get("stackName", name) for name, each in stacks.items()} == {"Mendq"}
     return {name: each["environment"] for name, each in stacks.items()}
 
@@ -73,10 +64,8 @@ def test_without_environments_the_account_stays_open_and_the_region_is_the_clis(
 
 
 def test_each_environment_is_a_stack_named_mendq(tmp_path: Path) -> None:
-    one = _synthesize(tmp_path / "one", TWO[:1])
-    assert one == {"Mendq": "aws://111122223333/eu-west-1"}
-    two = _synthesize(tmp_path / "two", TWO)
-    assert set(two) == {"Mendq-111122223333-eu-west-1", "Mendq-444455556666-us-east-1"}
-    texts = [each.read_text() for each in sorted((tmp_path / "two").glob("*.template.json"))]
-    for region, found in (("eu-west-1", [True, False]), ("us-east-1", [False, True])):
-        assert [f'"RoleName": "mendq-heal-{region}"' in each for each in texts] == found
+    one = _synthesize(tmp_path / "one", [dict(THREE[0])])
+    assert one == {"Mendq": f"aws://{THREE[0]['account']}/{THREE[0]['region']}"}
+    for each in THREE:
+        file = folder_of_three() / f"Mendq-{each['account']}-{each['region']}.template.json"
+        assert f'"RoleName": "mendq-heal-{each["region"]}"' in file.read_text()

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import CodeType
 from typing import Any
 
 FURTHER_BACK = 2
@@ -44,124 +45,95 @@ class State(StrEnum):
 class Data:
     """What was sent, by series and minute."""
 
-    def __init__(self) -> None:
-        self._minutes: dict[Series, list[int]] = defaultdict(list)
-        self._values: dict[Series, list[float]] = defaultdict(list)
-
-    def put(self, series: Series, minute: int, value: float) -> None:
-        """In the order of time."""
-        assert not self._minutes[series] or minute >= self._minutes[series][-1]
-        self._minutes[series].append(minute)
-        self._values[series].append(value)
-
-    def all_of(self, metric: str) -> list[Series]:
-        """The series of a metric that have a dimension."""
-        return [each for each in self._minutes if each[1] == metric and each[2]]
+    def __init__(self, sent: Mapping[Series, Mapping[int, float]]) -> None:
+        self._sent = {series: dict(sorted(values.items())) for series, values in sent.items()}
+        self._minutes = {series: [*values] for series, values in self._sent.items()}
 
     def within(self, series: Series, after: int, until: int) -> Sequence[float]:
-        minutes = self._minutes[series]
-        return self._values[series][bisect_right(minutes, after) : bisect_right(minutes, until)]
+        minutes = self._minutes.get(series, [])
+        between = minutes[bisect_right(minutes, after) : bisect_right(minutes, until)]
+        return [self._sent[series][each] for each in between]
 
 
 @dataclass
 class MetricAlarm:
     """One on a metric, on a metric and its band, or on an expression of several."""
 
-    series: Series
-    statistic: str
+    terms: Mapping[str, tuple[Series, str]]
+    expression: CodeType
     period_minutes: int
     of: int
     periods: int
     breaches: Callable[[float, float], bool]
     missing: str
     threshold: float | None
-    expression: str = ""
-    terms: Mapping[str, tuple[Series, str]] = field(default_factory=dict)
     topics: frozenset[str] = frozenset()
     announced: State = State.OK
     state: State = State.INSUFFICIENT_DATA
     _points: dict[int, bool | None] = field(default_factory=dict)
+    _seen: list[bool | None] = field(default_factory=list)
 
     @classmethod
-    def read(cls, properties: Mapping[str, Any]) -> MetricAlarm:
-        metric, statistic, period = _metrics(properties)[0]
-        named = {each["Id"]: each for each in properties.get("Metrics", ()) if "MetricStat" in each}
-        stats = [(each, named[each]["MetricStat"]) for each in named if "Threshold" in properties]
-        assert properties.get("AlarmActions") == properties.get("OKActions")
+    def read(cls, given: Mapping[str, Any]) -> MetricAlarm:
+        alone = {"Metric": given, "Stat": given.get("Statistic"), "Period": given.get("Period")}
+        metrics = given.get("Metrics", [{"Id": "m", "MetricStat": alone}])
+        asked = {each["Id"]: each["MetricStat"] for each in metrics if "MetricStat" in each}
+        # The expression of a band is CloudWatch's own.
+        computed = [each["Expression"] for each in metrics if "Expression" in each]
+        is_band = "Threshold" not in given
+        assert given.get("AlarmActions") == given.get("OKActions")
         return cls(
-            series=_series(metric),
-            statistic=statistic,
-            period_minutes=period // 60,
-            of=properties["DatapointsToAlarm"],
-            periods=properties["EvaluationPeriods"],
-            breaches=_BREACHES[properties["ComparisonOperator"]],
-            missing=properties["TreatMissingData"],
-            threshold=properties.get("Threshold"),
-            expression=_expression(properties),
-            terms={name: (_series(each["Metric"]), each["Stat"]) for name, each in stats},
-            topics=frozenset(properties.get("AlarmActions", ())),
+            terms={name: (_series(each["Metric"]), each["Stat"]) for name, each in asked.items()},
+            expression=compile([*asked, *computed][0 if is_band else -1], "expression", "eval"),
+            period_minutes=next(iter(asked.values()))["Period"] // 60,
+            of=given["DatapointsToAlarm"],
+            periods=given["EvaluationPeriods"],
+            breaches=_BREACHES[given["ComparisonOperator"]],
+            missing=given["TreatMissingData"],
+            threshold=given.get("Threshold"),
+            topics=frozenset(given.get("AlarmActions", ())),
         )
 
-    def look(self, data: Data, minute: int, edge: Edge) -> None:
-        """At what was sent until then; what came to a point later would not be seen."""
+    def look(self, data: Data, minute: int, edge: Edge) -> State | None:
+        """At what was sent until then; what came to a point later would not be seen.
+
+        What it tells people by itself; that it is OK at first is nothing new.
+        """
         before = (self.periods + FURTHER_BACK - 1) * self.period_minutes
-        points = [
-            self._point(data, until, edge)
-            for until in range(minute, minute - before - 1, -self.period_minutes)
-        ]
-        self.state = judged(points, self.of, self.periods, self.missing, self.state)
-
-    def _point(self, data: Data, until: int, edge: Edge) -> bool | None:
-        if until not in self._points:
-            self._points[until] = self._looked_up(data, until, edge)
-        return self._points[until]
-
-    def _looked_up(self, data: Data, until: int, edge: Edge) -> bool | None:
-        value = self._value(data, until)
-        if value is None:
+        window = range(minute, minute - before - 1, -self.period_minutes)
+        for until in window:
+            if until not in self._points:
+                self._points[until] = self._point(data, until, edge)
+        points = [self._points[each] for each in window]
+        if points == self._seen:
             return None
-        return self.breaches(value, edge(until) if self.threshold is None else self.threshold)
-
-    def _value(self, data: Data, until: int) -> float | None:
-        """None where a metric of it is missing, as an expression has no value then."""
-        values = {}
-        for name, (series, statistic) in (
-            self.terms or {"": (self.series, self.statistic)}
-        ).items():
-            sent = data.within(series, until - self.period_minutes, until)
-            if not sent:
-                return None
-            values[name] = _STATISTICS[statistic](sent)
-        if not self.terms:
-            return values[""]
-        return float(eval(self.expression, {"__builtins__": {}}, values))  # noqa: S307 - our own
-
-    def tells(self) -> State | None:
-        """What it tells people by itself; that it is OK at first is nothing new."""
+        self._seen = points
+        self.state = judged(points, self.of, self.periods, self.missing, self.state)
         now = State.ALARM if self.state is State.ALARM else State.OK
         if not self.topics or now is self.announced:
             return None
         self.announced = now
         return now
 
+    def _point(self, data: Data, until: int, edge: Edge) -> bool | None:
+        value = self._value(data, until)
+        limit = edge(until) if self.threshold is None else self.threshold
+        return None if value is None else self.breaches(value, limit)
 
-def _metrics(properties: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str, int]]:
-    if "Metrics" not in properties:
-        return [(properties, properties["Statistic"], properties["Period"])]
-    stats = (each["MetricStat"] for each in properties["Metrics"] if "MetricStat" in each)
-    return [(each["Metric"], each["Stat"], each["Period"]) for each in stats]
+    def _value(self, data: Data, until: int) -> float | None:
+        """None where a metric of it is missing, as an expression has no value then."""
+        values = {}
+        for name, (series, statistic) in self.terms.items():
+            sent = data.within(series, until - self.period_minutes, until)
+            if not sent:
+                return None
+            values[name] = _STATISTICS[statistic](sent)
+        return float(eval(self.expression, {"__builtins__": {}}, values))  # noqa: S307 - our own
 
 
 def _series(metric: Mapping[str, Any]) -> Series:
     dimensions = ((each["Name"], each["Value"]) for each in metric.get("Dimensions", ()))
     return metric["Namespace"], metric["MetricName"], frozenset(dimensions)
-
-
-def _expression(properties: Mapping[str, Any]) -> str:
-    """Of metric math; that of a band is CloudWatch's own."""
-    if "Threshold" not in properties:
-        return ""
-    return "".join(each.get("Expression", "") for each in properties.get("Metrics", ()))
 
 
 def judged(
@@ -179,7 +151,7 @@ def judged(
 class Composite:
     """Tells people, unless another alarm holds it back."""
 
-    rule: Sequence[str]
+    rule: CodeType
     topics: frozenset[str]
     suppressor: str = ""
     wait_minutes: int = 0
@@ -190,14 +162,18 @@ class Composite:
     _was_held: bool = False
 
     @classmethod
-    def read(cls, properties: Mapping[str, Any]) -> Composite:
-        assert properties.get("AlarmActions") == properties.get("OKActions")
+    def read(cls, given: Mapping[str, Any]) -> Composite:
+        """Its words bind as Python's do: NOT before AND, and AND before OR."""
+        assert given.get("AlarmActions") == given.get("OKActions")
+        rule = given["AlarmRule"]
+        for word in ("NOT", "AND", "OR"):
+            rule = rule.replace(f"{word} ", f"{word.lower()} ")
         return cls(
-            rule=_tokens(properties["AlarmRule"]),
-            topics=frozenset(properties.get("AlarmActions", ())),
-            suppressor=properties.get("ActionsSuppressor", "").removeprefix("arn:"),
-            wait_minutes=properties.get("ActionsSuppressorWaitPeriod", 0) // 60,
-            extension_minutes=properties.get("ActionsSuppressorExtensionPeriod", 0) // 60,
+            rule=compile(rule, "rule", "eval"),
+            topics=frozenset(given.get("AlarmActions", ())),
+            suppressor=given.get("ActionsSuppressor", "").removeprefix("arn:"),
+            wait_minutes=given.get("ActionsSuppressorWaitPeriod", 0) // 60,
+            extension_minutes=given.get("ActionsSuppressorExtensionPeriod", 0) // 60,
         )
 
     def look(self, states: Mapping[str, State], minute: int) -> State | None:
@@ -205,7 +181,7 @@ class Composite:
 
         What is over before anybody was told is never told; CloudWatch may tell of its end.
         """
-        state = State.ALARM if _Rule(self.rule, states).holds() else State.OK
+        state = State.ALARM if self._holds(states) else State.OK
         if state is not self.state:
             self.state, self._waits_until = state, minute + self.wait_minutes
         held = bool(self.suppressor) and states[self.suppressor] is State.ALARM
@@ -217,50 +193,11 @@ class Composite:
         self.announced = self.state
         return self.announced
 
+    def _holds(self, states: Mapping[str, State]) -> bool:
+        def rings(name: str) -> bool:
+            return states[name.removeprefix("arn:")] is State.ALARM
 
-def _tokens(rule: str) -> list[str]:
-    for bracket in "()":
-        rule = rule.replace(bracket, f" {bracket} ")
-    return rule.split()
-
-
-class _Rule:
-    """`ALARM("a") AND (NOT ALARM("b") OR OK("c"))`: NOT binds before AND, and AND before OR."""
-
-    def __init__(self, tokens: Sequence[str], states: Mapping[str, State]) -> None:
-        self._left = list(tokens)
-        self._states = states
-
-    def holds(self) -> bool:
-        value = self._any()
-        assert not self._left, self._left
-        return value
-
-    def _any(self) -> bool:
-        return any(self._joined("OR", self._all))
-
-    def _all(self) -> bool:
-        return all(self._joined("AND", self._one))
-
-    def _joined(self, word: str, part: Callable[[], bool]) -> list[bool]:
-        values = [part()]
-        while self._left and self._left[0] == word:
-            self._left.pop(0)
-            values.append(part())
-        return values
-
-    def _one(self) -> bool:
-        token = self._left.pop(0)
-        if token == "NOT":
-            return not self._one()
-        if token == "(":
-            value = self._any()
-            assert self._left.pop(0) == ")"
-            return value
-        assert self._left.pop(0) == "("
-        name = self._left.pop(0).strip('"').removeprefix("arn:")
-        assert self._left.pop(0) == ")"
-        return self._states[name] is State[token]
+        return bool(eval(self.rule, {"__builtins__": {}, "ALARM": rings}))  # noqa: S307 - our own
 
 
 @dataclass(frozen=True)
@@ -274,12 +211,14 @@ class Notice:
 
     def __str__(self) -> str:
         days, rest = divmod(self.minute, 24 * 60)
-        return f"day {days} {rest // 60:02}:{rest % 60:02} {self.state:5} {self.alarm}"
+        severity = "urgent" if self.topic.startswith("TopicsUrgent") else "info"
+        clock = f"{rest // 60:02}:{rest % 60:02}"
+        return f"day {days} {clock} {self.state:5} {self.alarm} ({severity})"
 
 
 @dataclass
 class Evaluator:
-    """All alarms of a template, from their first look on."""
+    """The alarms of a template whose names begin so, from their first look on."""
 
     metric_alarms: dict[str, MetricAlarm]
     composites: dict[str, Composite]
@@ -288,29 +227,34 @@ class Evaluator:
     rang: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     @classmethod
-    def of(cls, template: Any) -> Evaluator:
-        made = template.all(METRIC_ALARM)
-        composed = template.all("AWS::CloudWatch::CompositeAlarm")
-        return cls(
-            {name: MetricAlarm.read(each["Properties"]) for name, each in made.items()},
-            {name: Composite.read(each["Properties"]) for name, each in composed.items()},
+    def of(cls, template: Any, start: str = "") -> Evaluator:
+        made, composed = (
             {
-                name: each["Properties"]["AlarmName"].removeprefix("mendq-")
-                for name, each in {**made, **composed}.items()
-            },
+                name: each["Properties"]
+                for name, each in template.all(kind).items()
+                if each["Properties"]["AlarmName"].startswith(f"mendq-{start}")
+            }
+            for kind in (METRIC_ALARM, "AWS::CloudWatch::CompositeAlarm")
+        )
+        named = {**made, **composed}.items()
+        return cls(
+            {name: MetricAlarm.read(each) for name, each in made.items()},
+            {name: Composite.read(each) for name, each in composed.items()},
+            {name: each["AlarmName"].removeprefix("mendq-") for name, each in named},
         )
 
     def run(self, data: Data, minutes: Iterable[int], edge: Edge) -> None:
+        # Those that tell nobody hold others back.
+        composites = sorted(self.composites.items(), key=lambda each: bool(each[1].topics))
         for minute in minutes:
+            states = {}
             for name, alarm in self.metric_alarms.items():
                 before = alarm.state
-                alarm.look(data, minute, edge)
+                self._tell(name, minute, alarm.look(data, minute, edge), alarm.topics)
                 if alarm.state is State.ALARM and before is not State.ALARM:
                     self.rang[self.names[name]].append(minute)
-                self._tell(name, minute, alarm.tells(), alarm.topics)
-            states = {name: each.state for name, each in self.metric_alarms.items()}
-            # Those that tell nobody hold others back.
-            for name, composite in sorted(self.composites.items(), key=lambda e: bool(e[1].topics)):
+                states[name] = alarm.state
+            for name, composite in composites:
                 self._tell(name, minute, composite.look(states, minute), composite.topics)
                 states[name] = composite.state
 

@@ -11,7 +11,8 @@ import pytest
 from infra.alarms import NOTIFIED, WATCHED, fixes
 from infra.alarms.alarm import AlarmDescription
 from mendq.model.names import OwnMetric
-from mendq.nightly.outcome import NightlyMetric
+from tests.infra.alarms.evaluator import Data, MetricAlarm, State
+from tests.infra.alarms.simulated import own
 from tests.infra.synthesized import (
     ACCOUNT,
     REGION,
@@ -19,8 +20,10 @@ from tests.infra.synthesized import (
     THREE,
     Template,
     template_of,
+    template_with,
     templates_of_three,
 )
+from tests.infra.template_rules import RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
@@ -128,14 +131,6 @@ def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is
     assert watched - {name for name in watched if name.startswith(READ_BY_US)} == queues | functions
 
 
-def test_metrics_of_ours_that_are_watched_are_metrics_that_we_send() -> None:
-    known = {str(each) for each in (*OwnMetric, *NightlyMetric)}
-    for each in _properties(template_of("named"), ON_METRICS):
-        if each.get("Namespace") == "Mendq":
-            assert each["MetricName"] in known
-            assert "Dimensions" not in each
-
-
 def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
     """Not on the profile's own region: `mendq freeze` would stop another healer."""
     for template in templates_of_three():
@@ -164,11 +159,40 @@ def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription)
 
 def test_the_sign_of_life_is_what_lambda_counts_and_what_was_said() -> None:
     """`AWS/` is a namespace that PutMetricData takes from nobody."""
-    alarms = _properties(template_of("default"), ON_METRICS)
-    (found,) = (each for each in alarms if each["AlarmName"] == "mendq-heartbeat-missing")
+    found = _named("mendq-heartbeat-missing", template_of("default"))
     stats = {each["Id"]: each["MetricStat"] for each in found["Metrics"] if "MetricStat" in each}
     named = {name: each["Metric"]["Namespace"] for name, each in stats.items()}
     assert named == {"runs": "AWS/Lambda", "errors": "AWS/Lambda", "beats": "Mendq"}
     returned = [each for each in found["Metrics"] if each.get("ReturnData", True)]
     assert [each["Expression"] for each in returned] == ["(runs - errors) * beats"]
     assert found["TreatMissingData"] == "breaching"
+
+
+def _named(name: str, template: Template) -> dict[str, Any]:
+    (found,) = (each for each in _properties(template, ON_METRICS) if each["AlarmName"] == name)
+    return found
+
+
+@pytest.mark.parametrize("probe_minutes", [20, 1_430, 1_431, 1_440])
+def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes: int) -> None:
+    """At the ends of what is legal, and where a day is too short for one period."""
+    template = template_with({"timing": {"probeMinutes": probe_minutes}})
+    assert list(RULES["alarms_can_fire"].findings(template)) == []
+    alarm = _named("mendq-probe-lost", template)
+    assert alarm["Period"] * alarm["EvaluationPeriods"] >= (probe_minutes + 10) * 60
+    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"]
+
+
+@pytest.mark.parametrize("late_minutes", [0, 9])
+@pytest.mark.parametrize(("lost", "rings"), [((0, 0, 0, 0), False), ((0, 1, 2, 3), True)])
+def test_a_probe_a_day_rings_where_it_is_lost_alone(
+    lost: tuple[int, ...], rings: bool, late_minutes: int
+) -> None:
+    template = template_with({"timing": {"probeMinutes": 1_440}})
+    alarm = MetricAlarm.read(_named("mendq-probe-lost", template))
+    sent = {day * 1_440 + late_minutes * (day % 2): float(each) for day, each in enumerate(lost)}
+    data, states = Data({own(OwnMetric.PROBES_LOST): sent}), set()
+    for minute in range(1_440, 4 * 1_440):
+        alarm.look(data, minute, lambda _: 0.0)
+        states.add(alarm.state)
+    assert (State.ALARM in states) is rings

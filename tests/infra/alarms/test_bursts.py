@@ -1,9 +1,14 @@
 """A healed fault pages nobody, however many fixes it took; fixes that go on are paged soon.
 
-The band's edge is assumed below one fix throughout: nothing is usual.
+Hundreds of bursts, minute by minute, by the alarms on fixes alone. The band's edge is assumed below
+one fix throughout: nothing is usual. What is sent of them may reach the alarms late.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,8 +17,10 @@ from hypothesis import strategies as st
 from infra.alarms.fixes import HELD_AT_MOST, SETTLING
 from mendq.model import names
 from mendq.model.limits import Limits
-from tests.infra.alarms.bursts import Burst, Paged
-from tests.infra.alarms.simulated import HOUR
+from mendq.model.names import OwnMetric, fixes_being_verified
+from tests.infra.alarms.evaluator import Data, Evaluator, State
+from tests.infra.alarms.simulated import HOUR, at, healed, own
+from tests.infra.synthesized import template_of
 
 PERIOD = names.PERIOD.seconds // 60
 # Fixes that come for no longer than that are one fault, which is healed.
@@ -27,28 +34,78 @@ EARLIER = [before + n for before in (-47 * HOUR, -24 * HOUR, -90) for n in range
 LATE = st.integers(0, 2)
 # What alarms need to notice, and the composite's own minute.
 NOTICED = 2
+# What is over by then is paged no more.
+AFTERWARDS = 80
+
+
+@dataclass(frozen=True)
+class Paged:
+    """The page of many fixes; `rings_at` is when many and unusual ring first."""
+
+    rings_at: int
+    began: Sequence[int]
+    ended: Sequence[int]
+    alarms: Collection[str]
+
+
+def paged(
+    fixes: Sequence[int],
+    earlier: Sequence[int] = (),
+    verified: Collection[int] | None = None,
+    late: tuple[int, int] = (0, 0),
+) -> Paged:
+    """Fixes by their minutes, from 0 on, and what came before them.
+
+    `verified` are the minutes in which one is said to be waited for, where that is not the truth.
+    """
+    minutes = range(-HOUR, fixes[-1] + AFTERWARDS)
+    made, (fixes_late, verified_late) = Counter(fixes), late
+    sent = {each + fixes_late: float(made[each]) for each in minutes}
+    waits = {
+        each + verified_late: _waited_for([*earlier, *fixes], each)
+        if verified is None
+        else float(each in verified)
+        for each in minutes
+    }
+    metrics = {own(OwnMetric.AUTO_FIXES): sent, own(OwnMetric.FIXES_BEING_VERIFIED): waits}
+    evaluator = Evaluator.of(template_of("named"), "fix")
+    evaluator.run(Data(metrics), minutes, lambda _minute: 0.5)
+    rang = [min(evaluator.rang.get(each, [minutes.stop])) for each in _TOGETHER]
+    spike = [each for each in evaluator.notices if each.alarm == "fixes-spike"]
+    began, ended = (
+        [each.minute for each in spike if each.state is state] for state in (State.ALARM, State.OK)
+    )
+    return Paged(max(rang), began, ended, {each.alarm for each in evaluator.notices})
+
+
+_TOGETHER = ("fixes-unusual", "fixes-many")
+
+
+def _waited_for(fixes: Sequence[int], minute: int) -> float:
+    opened = [
+        (state, at(each))
+        for each in fixes
+        if each <= minute and (state := healed(each).state(minute))
+    ]
+    return float(fixes_being_verified(opened, at(minute), Limits()))
 
 
 @pytest.mark.parametrize("earlier", [[], EARLIER], ids=["", "after others"])
 @pytest.mark.parametrize("spacing", range(6))
-def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once(
+def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once_and_soon(
     spacing: int, earlier: list[int]
 ) -> None:
     for count in COUNTS:
-        burst = Burst([spacing * n for n in range(count)], earlier)
-        notified = burst.notified()
-        lasts = burst.fixes[-1]
-        assert len(notified.began) == len(notified.ended) <= 1, count
+        fixes = [spacing * n for n in range(count)]
+        found, lasts = paged(fixes, earlier), fixes[-1]
+        assert len(found.began) == len(found.ended) <= 1, count
         if lasts <= A_FAULT:
-            assert not notified.began, count
+            assert not found.began, count
         elif lasts >= 2 * PERIOD + 2 * spacing + NOTICED:
-            _is_soon_and_while_fixes_come(burst, notified)
-
-
-def _is_soon_and_while_fixes_come(burst: Burst, notified: Paged) -> None:
-    (began,) = notified.began
-    assert 0 <= began - notified.rings_at <= PERIOD
-    assert any(0 <= began - each < PERIOD // names.LEAST_FIXES + NOTICED for each in burst.fixes)
+            (began,) = found.began
+            assert 0 <= began - found.rings_at <= PERIOD
+            soon = PERIOD // names.LEAST_FIXES + NOTICED
+            assert any(0 <= began - each < soon for each in fixes), "while fixes come"
 
 
 @settings(max_examples=80, deadline=None)
@@ -59,8 +116,7 @@ def test_however_the_fixes_of_a_fault_lie_it_pages_nobody(
     minutes: list[int], fixes_late: int, verified_late: int, after_others: bool
 ) -> None:
     earlier = EARLIER if after_others else []
-    burst = Burst(sorted(minutes), earlier, fixes_late=fixes_late, verified_late=verified_late)
-    assert burst.notified().notices == []
+    assert not paged(sorted(minutes), earlier, late=(fixes_late, verified_late)).alarms
 
 
 @settings(max_examples=40, deadline=None)
@@ -69,18 +125,16 @@ def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
     gaps: list[int],
 ) -> None:
     fixes = [sum(gaps[:n]) for n in range(len(gaps) + 1)]
-    burst = Burst(fixes)
-    notified = burst.notified()
+    found = paged(fixes)
     if fixes[-1] >= 2 * PERIOD + fixes[names.LEAST_FIXES - 1] + NOTICED:
-        assert len(notified.began) == len(notified.ended) == 1
-        assert 0 <= notified.began[0] - notified.rings_at <= PERIOD
+        assert len(found.began) == len(found.ended) == 1
+        assert 0 <= found.began[0] - found.rings_at <= PERIOD
 
 
 def test_a_fault_that_takes_the_ceiling_is_paged_by_that() -> None:
     many = names.ceiling(Limits())
-    assert Burst([n // 10 for n in range(many - 1)]).notified().notices == []
-    announced = {each.alarm for each in Burst([n // 10 for n in range(many)]).notified().notices}
-    assert announced == {"fixes-over-ceiling"}
+    assert not paged([n // 10 for n in range(many - 1)]).alarms
+    assert paged([n // 10 for n in range(many)]).alarms == {"fixes-over-ceiling"}
 
 
 @pytest.mark.parametrize("unsaid", [False, True], ids=["said too", "unsaid"])
@@ -90,16 +144,16 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
 ) -> None:
     """Begun whenever it may, all the time, every second minute, or with a minute left out."""
     fixes = range(0, 100, spacing)
+    said = {each for each in range(100) if not unsaid and _waited_for(fixes, each)}
     for begins in range(-20, 40, 6):
         minutes = range(begins, fixes[-1])
         for forged in (minutes, minutes[::2], [each for each in minutes if each % 10]):
-            notified = Burst(fixes, forged=forged, unsaid=unsaid).notified()
-            held = notified.began[0] - max(notified.rings_at, 0)
+            found = paged(fixes, verified={*forged, *said})
+            held = found.began[0] - max(found.rings_at, 0)
             assert held <= HELD_AT_MOST + SETTLES + NOTICED, (begins, forged)
 
 
 @pytest.mark.parametrize("apart", [70, 90, 120])
 def test_a_second_fault_more_than_an_hour_later_pages_nobody_either(apart: int) -> None:
     """What held back for the first is not counted any more."""
-    fixes = [begins + n for begins in (0, apart) for n in range(21)]
-    assert Burst(fixes).notified().notices == []
+    assert not paged([begins + n for begins in (0, apart) for n in range(21)]).alarms

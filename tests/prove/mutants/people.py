@@ -197,7 +197,7 @@ PEOPLE = (
             'self.note(join(path, name), "no such setting", nearest(name, known))', "continue"),
         Mutant("the mode of a symptom that does not exist is passed over", _READING,
             "Reading._by_name",
-            """self.note(f"{path}.{name}", f"no such {extra['of']}", nearest(name, names))""",
+            'self.note(f"{path}.{name}", "no such symptom", nearest(name, names))',
             "continue"),
         Mutant("settings that contradict each other are deployed", _READING,
             "Reading._section", "if not wrong.intersection(needs):",
