@@ -41,14 +41,13 @@ from infra.roles import may
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS
 from mendq.model.settings import (
     ApproveSettings,
-    AttachDlqSettings,
     DeliverReportSettings,
     FollowUpSettings,
     HealSettings,
     LambdaSettings,
+    OwnerSettings,
     ProbeSettings,
     RedriveSettings,
-    RestorePolicySettings,
     RollbackSettings,
     ScanSettings,
     StartNightlySettings,
@@ -124,7 +123,7 @@ ROWS = (
     ),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
-        AttachDlqSettings,
+        OwnerSettings,
         (
             *_OF_AN_OWNER,
             reads_cases,
@@ -135,7 +134,7 @@ ROWS = (
     # AWS's own checks come before its write.
     Row(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
-        RestorePolicySettings,
+        OwnerSettings,
         (
             *_OF_AN_OWNER,
             reads_facts(owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),

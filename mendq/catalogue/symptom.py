@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import FailedCall, codes_labelled, says_anything
+from mendq.model.failed_call import CODES, FailedCall, says_anything
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
@@ -56,7 +56,7 @@ class SeenAs:
 
 def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
     """One way for each error code that means this symptom by itself."""
-    return tuple(SeenAs(None, code, on=on) for code in codes_labelled(name))
+    return tuple(SeenAs(None, code, on=on) for code in CODES[name])
 
 
 @dataclass(frozen=True)
@@ -197,10 +197,6 @@ class Symptom:
     @property
     def detected(self) -> tuple[Detected, ...]:
         return tuple(each for each in self.examples if isinstance(each, Detected))
-
-    @property
-    def near_misses(self) -> tuple[NearMiss, ...]:
-        return tuple(each for each in self.examples if isinstance(each, NearMiss))
 
     @property
     def every_need(self) -> frozenset[Need]:

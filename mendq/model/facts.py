@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Literal
@@ -276,13 +276,6 @@ class Facts(CalledQueue):
     sole_source: SoleSource | None = None
     found: str = ""
     pin: Pinned | None = None
-
-    def asked_only(self, needs: Collection[Need]) -> Facts:
-        """The same where nobody asked for anything but `needs`; attributes are always there."""
-        unasked = {name for need in Need if need not in needs for name in need.answers}
-        unasked -= {"attributes", *(name for need in needs for name in need.answers)}
-        absent: dict[str, Any] = {e.name: e.default for e in fields(self) if e.name in unasked}
-        return replace(self, **absent)
 
     @property
     def source_arns(self) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mendq.model.case import State
+from mendq.model.policy import QueueChange
 from mendq.notifications import notification, sent
-from mendq.notifications.configuration import Change, Known
+from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
 
@@ -57,7 +58,7 @@ CASES = st.fixed_dictionaries(
         "steps": st.lists(STEPS, max_size=6).map(tuple),
     }
 )
-CHANGES = st.builds(Change, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+CHANGES = st.builds(QueueChange, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
 BESIDE = st.fixed_dictionaries(
     {
         "sentence": TEXT,
@@ -147,7 +148,7 @@ def test_any_text_in_the_other_pages(
 
 @given(text=TEXT)
 def test_nobody_elses_text_makes_a_link(text: str) -> None:
-    hostile = Change(NOW, text, text, (text,))
+    hostile = QueueChange(NOW, text, text, (text,))
     one = notified(
         {
             "tags": {"mendq": text, "aws:cloudformation:stack-name": text},

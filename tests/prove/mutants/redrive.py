@@ -109,7 +109,7 @@ REDRIVE = (
         Mutant("a forged mark is read as ours", _ATTRIBUTES, "quarantine_reason",
             "if made.redrive_count < 0:", "if made.redrive_count is None:"),
     )),
-    Selection(("tests.model.test_quarantines",), (
+    Selection(("tests.model.test_queue",), (
         Mutant("quarantined messages leave by being read", _QUARANTINES,
             "why_unfit_as_quarantine",
             'if attributes.get("RedrivePolicy"):',
