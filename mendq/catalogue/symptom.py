@@ -189,6 +189,7 @@ class Symptom:
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     mass: MassAdvice = field(default=MassAdvice(), init=False)
+    notifies_anyway: bool = field(default=True, init=False)
 
     @property
     def caught(self) -> tuple[Caught, ...]:
@@ -211,11 +212,6 @@ class Symptom:
     def outlives_the_timeout(self) -> bool:
         """Whether messages received before a fix still show it: they keep their timeout."""
         return SetVisibilityTimeout in self.steps
-
-    @property
-    def notifies_anyway(self) -> bool:
-        """Whether people are to know of it though nothing can be written."""
-        return True
 
     @property
     def runbook(self) -> str:
@@ -262,16 +258,12 @@ class Paged(Symptom):
 class Fixed(Paged):
     """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it.
 
-    `notifies_callers`: its page is about who calls, so that it pages even where it can fix.
+    `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()
     autonomy: Mode = field()
-    notifies_callers: bool = False
-
-    @property
-    def notifies_anyway(self) -> bool:
-        return self.notifies_callers
+    notifies_anyway: bool = False
 
     @property
     def ships_as(self) -> str:

@@ -352,7 +352,7 @@ def anything(draw: st.DrawFn) -> Facts:
     return but(facts, **{name: value for name, value in odd.items() if draw(ODD)})
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=400)
 @given(anything())
 @example(messages(KMS, MessageRetentionPeriod=4 * A_DAY))
 def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:

@@ -16,6 +16,7 @@ from mendq.model.failed_call import (
     refused_by,
     size_limit_bytes,
 )
+from tests.model.tables import table
 
 EXPIRED = "The receipt handle has expired."
 TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."
@@ -29,22 +30,7 @@ def message(handle: str, reason: str = EXPIRED) -> str:
     return f"Value {handle} for parameter ReceiptHandle is invalid. Reason: {reason}"
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        *((message(handle), EXPIRED) for handle in ("AQEB", "", "a" * 900)),
-        (message("x Reason: y for parameter Label"), EXPIRED),
-        # The caller's own reason is not SQS's.
-        (message(message("x"), "can't find label."), "can't find label."),
-        *((text, None) for text in ("", EXPIRED, f"Reason: {EXPIRED}")),
-        (f"One or more parameters are invalid. Reason: {EXPIRED}", None),
-        (f"Value x for parameter Label is invalid. Reason: {EXPIRED}", None),
-        (message("x") + "\n", None),
-        (message("x", f"{EXPIRED} Reason: Already exists."), None),
-        # Cut off, the caller's own sentence could be the end of it.
-        *((message(text + message("x"))[:1024], None) for text in ("a" * 1024, "\u00e9" * 480)),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), table("reasons"))
 def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
     text: str, reason: str | None
 ) -> None:
@@ -92,43 +78,12 @@ OWN, QUEUES = silent("identity-based policy"), silent("resource-based policy")
 FORGED = denies("resource-based policy")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "Access Denied", "Access to the resource https://sqs.amazonaws.com/ is denied."),
-        *(refusal(ending) for ending in ("", " with an explicit deny", f"{OWN}\n")),
-        *(refusal(denies("role trust policy", "the")), refusal(silent("role trust policy"))),
-        *(refusal(OWN).removeprefix("User: "), OWN),
-        # The sentence in a caller's name, with and without IAM's own ending, or in a resource.
-        *(refusal(ending, user=f"arn:aws:sts::1:assumed-role/x/{FORGED}") for ending in ("", OWN)),
-        refusal(OWN, resource=f" on resource: {QUEUE}{FORGED}"),
-    ],
-)
+@pytest.mark.parametrize("text", table("no policy named"))
 def test_what_names_no_policy_of_ours_says_nothing(text: str) -> None:
     assert refused_by("AccessDenied", text) is RefusedBy.NOT_SAID
 
 
-@pytest.mark.parametrize(
-    ("ending", "policy"),
-    [
-        (silent("service control policy"), "ABOVE_THE_ACCOUNT"),
-        (denies("service control policy") + f": {SCP}", "ABOVE_THE_ACCOUNT"),
-        (denies("resource control policy"), "ABOVE_THE_ACCOUNT"),
-        (silent("VPC endpoint policy"), "VPC_ENDPOINT_POLICY"),
-        (
-            denies("VPC endpoint policy transitively through a service control policy"),
-            "ABOVE_THE_ACCOUNT",
-        ),
-        (silent("permissions boundary"), "PERMISSIONS_BOUNDARY"),
-        (denies("permissions boundary") + f": {POLICY}", "PERMISSIONS_BOUNDARY"),
-        (silent("session policy"), "SESSION_POLICY"),
-        (denies("sessions policy"), "SESSION_POLICY"),
-        (QUEUES, "NO_RESOURCE_POLICY"),
-        (FORGED, "RESOURCE_POLICY_DENIES"),
-        (f"{OWN}.", "IDENTITY_POLICY"),
-        (denies("identity-based policy", "an") + f": {POLICY}", "IDENTITY_POLICY_DENIES"),
-    ],
-)
+@pytest.mark.parametrize(("ending", "policy"), table("endings"))
 def test_aws_s_documented_endings_name_the_policy(ending: str, policy: str) -> None:
     for resource in ("", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'):
         text = refusal(ending, resource=resource)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.failed_call import MAXIMUM_BYTES, FailedCall, Unreadable, read
+from tests.model.tables import table
 from tests.real_records import DETONATIONS, detonations
 
 ACCOUNT = "123456789012"
@@ -32,18 +33,7 @@ def call(**over: Any) -> FailedCall:
     return got
 
 
-@pytest.mark.parametrize(
-    ("over", "reason"),
-    [
-        ({"errorCode": None}, "not_failed"),
-        ({"errorCode": ""}, "not_failed"),
-        ({"errorCode": 7}, "error_code_type"),
-        ({"eventSource": "sns.amazonaws.com"}, "not_sqs"),
-        ({"eventID": None}, "without_id_name_or_time"),
-        ({"eventTime": "yesterday"}, "without_id_name_or_time"),
-        ({"eventName": 3}, "without_id_name_or_time"),
-    ],
-)
+@pytest.mark.parametrize(("over", "reason"), table("not failed"))
 def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
     assert read(record(**over)) == Unreadable(reason)
 
@@ -89,27 +79,7 @@ SQS = "https://sqs.eu-west-1.amazonaws.com"
 REFUSED = f"User: x is not authorized to perform: y on resource: {ARN} a"
 
 
-@pytest.mark.parametrize(
-    ("over", "expected"),
-    [
-        ({"resources": []}, ARN),
-        ({"resources": [{"ARN": "arn:aws:sqs:*:*:*"}]}, ARN),
-        ({"requestParameters": {"queueName": "orders"}}, ARN),
-        ({"requestParameters": None, "errorMessage": REFUSED}, ARN),
-        ({"requestParameters": None, "errorMessage": f"Value {ARN} for parameter Label"}, None),
-        ({"requestParameters": 88, "errorMessage": None}, None),
-        *(
-            ({"requestParameters": {"queueUrl": url}}, None)
-            for url in (
-                f"https://evil.example/{ACCOUNT}/../orders",
-                f"https://user@sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders",
-                *(f"{SQS}/{ACCOUNT}/{name}" for name in ("orders?x=1", "orders%2f", "orders\n")),
-                *(f"{SQS}/{ACCOUNT}/{name}" for name in ("q" * 81, "orders.fifo.fifo")),
-                *(f"{SQS}/12345/orders", "x" * 10_000, 88, {"a": 1}),
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("over", "expected"), table("queues"))
 def test_the_queue_comes_from_the_first_place_that_names_one(
     over: dict[str, Any], expected: str | None
 ) -> None:

@@ -127,17 +127,6 @@ def test_a_batch_that_is_sent_received_and_deleted_once_is_no_race(
     assert not found.shows_a_race
 
 
-@pytest.mark.parametrize("at_the_end", [False, True])
-def test_an_hourly_batch_is_no_race(*, at_the_end: bool) -> None:
-    """Whichever minute of it is the window's first."""
-    for first in range(60):
-        sent = [(n, 3_000.0 * ((first + n) % 60 == 26)) for n in range(360)]
-        handled = [(n, 3_000.0 * ((first + n) % 60 == 27)) for n in range(360)]
-        there = sent if at_the_end else handled
-        found = known(6, sent=sent, received=handled, deleted=handled, visible=there)
-        assert not found.shows_a_race
-
-
 def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
     """It is in that minute's backlog as well."""
     found = played([[("send", 120)], *[[("handle_twice", 12)]] * 10, []], gauged_after=1)

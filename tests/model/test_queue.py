@@ -32,6 +32,7 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from tests.heal.conftest import moto_account
+from tests.model.tables import table
 
 PREFIX = STANDARD_ARN.removesuffix("orders")
 ANY_JSON = st.recursive(
@@ -78,17 +79,7 @@ def test_a_name_that_fits_is_retained_whole(
     assert not is_quarantine(f"{source.removesuffix('.fifo')[:60]}-quarantine-2")
 
 
-@pytest.mark.parametrize(
-    ("dlq_arn", "because"),
-    [
-        (STANDARD_ARN, "itself"),
-        (DLQ_ARN.replace("us-east-1", "us-east-2"), "account or region"),
-        (DLQ_ARN.replace("123456789012", "210987654321"), "account or region"),
-        (f"{DLQ_ARN}.fifo", "type"),
-        ("arn:aws:sns:us-east-1:123456789012:orders", "no queue"),
-        ("", "no queue"),
-    ],
-)
+@pytest.mark.parametrize(("dlq_arn", "because"), table("unfit"))
 def test_two_queues_that_do_not_fit_say_why(dlq_arn: str, because: str) -> None:
     assert because in (why_unfit_as_dlq(STANDARD_ARN, dlq_arn) or "")
 
@@ -157,20 +148,7 @@ def test_a_redrive_policy_s_count_is_a_number_or_its_text(text: str, read: int |
     assert redrive_of(text) == (None if read is None else Redrive("a", read))
 
 
-@pytest.mark.parametrize(
-    ("text", "allows"),
-    [
-        ("", True),
-        ('{"redrivePermission":"allowAll"}', True),
-        ('{"redrivePermission":"byQueue"}', False),
-        (RedriveAllow("byQueue", (STANDARD_ARN,)).text, True),
-        (RedriveAllow("byQueue", (QUEUE_ARN,)).text, False),
-        (RedriveAllow("denyAll", (STANDARD_ARN,)).text, False),
-        *(("{", None), ("[]", None), ('{"redrivePermission":1}', None)),
-        ('{"redrivePermission":"byQueue","sourceQueueArns":[1]}', None),
-        ('{"redrivePermission":"byQueue","sourceQueueArns":"a"}', None),
-    ],
-)
+@pytest.mark.parametrize(("text", "allows"), table("who may name it"))
 def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
     text: str, allows: bool | None
 ) -> None:

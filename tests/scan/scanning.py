@@ -142,9 +142,13 @@ def consumed(scanned: Scanning, queue_arn: str) -> None:
 
 
 def refusing(
-    client: Any, operation: str, urls: Collection[str] = (), words: str = "a service control policy"
+    client: Any,
+    operation: str,
+    urls: Collection[str] = (),
+    words: str = "a service control policy",
+    unreachable: Exception | None = None,
 ) -> Callable[[], None]:
-    """Until the answer is called nobody may do that, at these queues or at any."""
+    """Until the answer is called nobody may do that, at these queues or at any, or can."""
 
     def refuse(params: Any, **_: Any) -> None:
         if not urls or json.loads(params["body"])["QueueUrl"] in urls:
@@ -152,7 +156,8 @@ def refusing(
                 "User: arn:aws:sts::123456789012:assumed-role/mendq-scan/scan is not authorized "
                 f"to perform: sqs:{operation.lower()} with an explicit deny in {words}"
             )
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, operation)
+            denial = {"Error": {"Code": "AccessDenied", "Message": message}}
+            raise unreachable or ClientError(denial, operation)
 
     events, name = client.meta.events, f"before-call.*.{operation}"
     events.register_first(name, refuse)
