@@ -23,15 +23,6 @@ from mendq.model.failed_call import KNOWN_CODES
 from tests.catalogue.asking import golden
 from tests.real_records import SQS_ERRORS, sqs_errors
 
-INVALID = "InvalidParameterValue"
-TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than {} bytes."
-DEDUP = (
-    "The queue should either have ContentBasedDeduplication enabled "
-    "or MessageDeduplicationId provided explicitly"
-)
-HANDLE = "Value AQEB for parameter ReceiptHandle is invalid. Reason: "
-EXPIRED = f"{HANDLE}The receipt handle has expired."
-
 
 def name_of(event: str, code: str, message: str = "", arn: str | None = QUEUE_ARN) -> str | None:
     symptom = match(replace(failed_call(event, code, message), queue_arn=arn))
@@ -55,41 +46,7 @@ def test_what_the_queue_decides_whoever_calls_it(
     assert name_of(event, code, "", arn) == name
 
 
-@pytest.mark.parametrize(
-    ("event", "code", "message", "name"),
-    [
-        *(("SendMessage", INVALID, TOO_LONG.format(n), "message_too_long") for n in (1, 1_048_575)),
-        ("SendMessage", f"{INVALID}Exception", TOO_LONG.format(262_144), "message_too_long"),
-        *(
-            ("SendMessage", INVALID, text, "invalid_request")
-            for text in (
-                *(TOO_LONG.format(n) for n in (1_048_576, 2_097_152, 0, "1024\n", "\u0661\u0660")),
-                TOO_LONG.format(1_024) + " ",
-                "x" + TOO_LONG.format(1_024),
-                *(DEDUP + "\n", f"x {DEDUP}", DEDUP.lower(), DEDUP[:80], ""),
-                "something that SQS has never said",
-            )
-        ),
-        *(("ReceiveMessage", INVALID, t, "invalid_request") for t in (DEDUP, TOO_LONG.format(9))),
-        *(("SendMessage", "MissingParameter", t, "invalid_request") for t in (DEDUP, TOO_LONG)),
-        ("SendMessage", INVALID, DEDUP, "dedup_id_missing"),
-        ("SendMessage on a standard queue", INVALID, DEDUP, "invalid_request"),
-        ("DeleteMessage", INVALID, EXPIRED, "visibility_timeout_too_short"),
-        ("SendMessage", INVALID, EXPIRED, "invalid_request"),
-        ("ChangeMessageVisibility", INVALID, f"{HANDLE}{OWN_DELETE}", "invalid_request"),
-        ("ChangeMessageVisibility", "MessageNotInflight", "", "visibility_timeout_too_short"),
-        ("DeleteMessage", "ReceiptHandleIsInvalid", "x", "invalid_request"),
-        ("NoSuchCall", "InvalidMessageContents", "", "invalid_request"),
-        *(
-            ("ReceiveMessage", code, "", "in_flight_limit")
-            for code in ("OverLimit", "sqs#OverLimit")
-        ),
-        *(
-            (event, "OverLimit", "", "invalid_request")
-            for event in ("AddPermission", "SendMessage")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("event", "code", "message", "name"), golden("tables")["messages"])
 def test_what_the_message_or_the_call_decides(
     event: str, code: str, message: str, name: str
 ) -> None:

@@ -49,13 +49,13 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
     return but(BASES[symptom], **over)
 
 
-@pytest.mark.parametrize(("symptom", "over", "finds"), golden("thresholds")["finds"])
+@pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
 def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
     (entry,) = (each for each in CATALOGUE if each.name == symptom)
     assert bool(found_in(entry, varied(symptom, over))) is finds
 
 
-@pytest.mark.parametrize(("symptom", "over", "suspect"), golden("thresholds")["suspects"])
+@pytest.mark.parametrize(("symptom", "over", "suspect"), golden("tables")["suspects"])
 def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
     (entry,) = (each for each in CATALOGUE if each.name == symptom)
     assert entry.detection is not None

@@ -121,7 +121,6 @@ def test_a_grant_stands_by_name_in_a_statement_that_allows(statements: list[Any]
 
 
 VPC = {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
-MOVER = "arn:aws:iam::123456789012:role/mendq-redrive-us-east-1"
 
 
 def network_only(condition: dict[str, Any], **over: Any) -> str | None:

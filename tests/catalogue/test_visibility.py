@@ -30,7 +30,7 @@ def queue(
     return example(tags, VisibilityTimeout=visibility, lambda_consumers=read_by, **over)
 
 
-@pytest.mark.parametrize(("over", "answer"), golden("thresholds")["visibility"])
+@pytest.mark.parametrize(("over", "answer"), golden("tables")["visibility"])
 def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int | str) -> None:
     facts = queue(**over)
     if isinstance(answer, str):

@@ -72,8 +72,6 @@ def denies(kind: str, article: str = "a") -> str:
     return f" with an explicit deny in {article} {kind}"
 
 
-SCP = "arn:aws:organizations::111122223333:policy/o-abc/service_control_policy/p-abc"
-POLICY = "arn:aws:iam::123456789012:policy/no-orders"
 OWN, QUEUES = silent("identity-based policy"), silent("resource-based policy")
 FORGED = denies("resource-based policy")
 

@@ -75,10 +75,6 @@ def test_the_fields_of_a_failed_call() -> None:
     )
 
 
-SQS = "https://sqs.eu-west-1.amazonaws.com"
-REFUSED = f"User: x is not authorized to perform: y on resource: {ARN} a"
-
-
 @pytest.mark.parametrize(("over", "expected"), table("queues"))
 def test_the_queue_comes_from_the_first_place_that_names_one(
     over: dict[str, Any], expected: str | None

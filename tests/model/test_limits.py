@@ -10,12 +10,6 @@ from mendq.model.limits import Consent, Mode, TagUnreadable, deployed_by, second
 from tests.model.tables import table
 
 OBSERVE, PROPOSE, HEAL = Mode.OBSERVE, Mode.PROPOSE, Mode.HEAL
-STACK = "aws:cloudformation:stack-name"
-RESOURCE = "aws:cloudformation:logical-id"
-
-
-FIFO = "orders.fifo"
-NOT_NAMED = ("Orders", "order", "orders.fif", "rders*", "*x", "*", "orders*.fifo")
 
 
 @pytest.mark.parametrize(("name", "consent", "tags", "mode"), table("modes"))

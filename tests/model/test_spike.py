@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Limits
-from mendq.model.names import LEAST_FIXES, PERIOD, ceiling, fixes_being_verified
+from mendq.model.names import LEAST_FIXES, PERIOD, fixes_being_verified
 from tests.model.tables import table
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -35,11 +35,6 @@ def test_no_fix_proves_good_before_the_wait_is_over() -> None:
 @pytest.mark.parametrize("state", sorted(set(State) - {State.APPLIED}))
 def test_what_is_not_being_verified_is_not_waited_for(state: State) -> None:
     assert waited_for(*EARLIER, (state, 1)) == 0
-
-
-MANY = ceiling(LIMITS)
-YOUNG = [(State.APPLIED, 1.0)] * 3
-WENT_ON = [(State.WATCHING, minutes) for minutes in (20, 28, 29, 30)]
 
 
 @pytest.mark.parametrize(("cases", "waits"), table("waits"))
