@@ -144,12 +144,6 @@ ACCESS_DENIED = Fixed(
             (RestorePolicy(_STANDS, _PINNED),),
         ),
         Caught(
-            "somebody changed the policy after it was pinned",
-            _NOT_GRANTED,
-            _overwritten(Pinned(_PIN, "a person has changed it since")),
-            "queue_policy_lacks_grant",
-        ),
-        Caught(
             "the queue's policy does not name the caller",
             _NOT_GRANTED,
             _called(RefusedBy.NO_RESOURCE_POLICY),

@@ -9,14 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.examples import (
-    DLQ_ARN,
-    FUNCTION,
-    QUEUE_ARN,
-    STANDARD_ARN,
-    sources,
-    standard,
-)
+from mendq.catalogue.examples import DLQ_ARN, FUNCTION, QUEUE_ARN, STANDARD_ARN, sources, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import DlqFacts, Facts, Need

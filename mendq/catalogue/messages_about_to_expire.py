@@ -103,9 +103,7 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     plan=plan,
     autonomy=Mode.PROPOSE,
     detection=Detection(
-        detect,
-        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}),
-        lambda facts: facts.visible > 0,
+        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=(
         Detected("consumers fall behind, three of four days are over", _queue(), _RAISED),

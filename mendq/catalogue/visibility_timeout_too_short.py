@@ -166,12 +166,6 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
             "an extension after the consumer's own delete is its own bug",
             refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE),
         ),
-        NotMatched(
-            "a caller who writes SQS's sentence into the handle",
-            refused_value(
-                "ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE, _LATE_DELETE.error_message
-            ),
-        ),
         Refused(
             "a consumer that fails fast",
             _queue(10, lambda_consumers=(FAILING,)),

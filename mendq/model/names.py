@@ -47,15 +47,9 @@ HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 # they are billed for the hours in which they do, and are missing, not zero, in all others.
 _SENT_ANYWAY = frozenset(
     {
-        OwnMetric.AUTO_FIXES,
-        OwnMetric.ESCALATED_CASES_OPEN,
-        OwnMetric.PROPOSED_CASES_OPEN,
-        OwnMetric.OLDEST_OPEN_CASE_AGE,
-        OwnMetric.FIXES_BEING_VERIFIED,
-        OwnMetric.PROBES_LOST,
-        OwnMetric.REPORTS_DELIVERED,
-        OwnMetric.REPORTS_NOT_DELIVERED,
-        OwnMetric.WEEKS_FAILED,
+        *(OwnMetric.AUTO_FIXES, OwnMetric.FIXES_BEING_VERIFIED, OwnMetric.PROBES_LOST),
+        *(OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN, HEARTBEAT),
+        *(OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, OwnMetric.WEEKS_FAILED),
     }
 )
 WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY

@@ -65,11 +65,7 @@ class AttributeStep:
 
     def document(self) -> dict[str, str]:
         """As transitions and the case store hold it."""
-        return {
-            "attribute": self.attribute,
-            "before": str(self.before),
-            "after": str(self.after),
-        }
+        return {"attribute": self.attribute, "before": str(self.before), "after": str(self.after)}
 
     def __str__(self) -> str:
         return f"{self.attribute} {self.before} -> {self.after}"

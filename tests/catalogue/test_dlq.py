@@ -179,8 +179,7 @@ def retained(own_seconds: int, *sources_seconds: int) -> Facts:
 
 
 @pytest.mark.parametrize(
-    ("source_seconds", "said"),
-    [((DAYS_4, LONGEST_RETENTION_SECONDS), True), ((DAYS_4,), False)],
+    ("source_seconds", "said"), [((DAYS_4, LONGEST_RETENTION_SECONDS), True), ((DAYS_4,), False)]
 )
 def test_that_it_can_be_no_longer_is_said_where_it_does_not_suffice(
     source_seconds: tuple[int, ...], *, said: bool

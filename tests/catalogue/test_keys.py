@@ -60,10 +60,7 @@ def test_any_text_as_a_key_pages_and_stays_one_word_of_the_command(
         assert key in shlex.split(page.next_command)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "raised"),
-    [(299, 300), (None, 600), (301, 602), (1801, 3600)],
-)
+@pytest.mark.parametrize(("seconds", "raised"), [(299, 300), (None, 600), (301, 602), (1801, 3600)])
 def test_how_far_the_use_of_a_data_key_is_stretched(seconds: int | None, raised: int) -> None:
     period: dict[str, Any] = {} if seconds is None else {"KmsDataKeyReusePeriodSeconds": seconds}
     facts = queue(KmsMasterKeyId="alias/orders", **period)

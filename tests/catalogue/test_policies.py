@@ -189,8 +189,7 @@ COMMANDS = {
     RefusedBy.SESSION_POLICY: "cloudtrail lookup-events",
     RefusedBy.VPC_ENDPOINT_POLICY: "ec2 describe-vpc-endpoints",
     **dict.fromkeys(
-        (RefusedBy.NOT_SAID, RefusedBy.RESOURCE_POLICY_DENIES, LACKING),
-        "sqs get-queue-attributes",
+        (RefusedBy.NOT_SAID, RefusedBy.RESOURCE_POLICY_DENIES, LACKING), "sqs get-queue-attributes"
     ),
 }
 

@@ -85,8 +85,7 @@ def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hou
     ("opened", "quiet"), [(case, CLOUDTRAIL_LAG), (measured_case, A_SCAN_AND_ITS_WINDOW)]
 )
 @pytest.mark.parametrize(
-    ("deletes", "expected"),
-    [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)],
+    ("deletes", "expected"), [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)]
 )
 def test_silence_proves_something_only_where_messages_were_deleted(
     opened: Opened, quiet: timedelta, deletes: int | None, expected: State

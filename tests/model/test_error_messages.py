@@ -100,8 +100,7 @@ def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("length", "policy"),
-    [(1_023, RefusedBy.RESOURCE_POLICY_DENIES), (1_024, RefusedBy.NOT_SAID)],
+    ("length", "policy"), [(1_023, RefusedBy.RESOURCE_POLICY_DENIES), (1_024, RefusedBy.NOT_SAID)]
 )
 def test_a_message_that_may_be_cut_says_nothing(length: int, policy: RefusedBy) -> None:
     named = refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.examples import failed_call
 from mendq.notifications.sent import MOST_SUBJECT
-from mendq.probe.probe import (
-    SEEN_WITHIN,
-    SKEW,
-    Probe,
-    ProbeSource,
-    notification_of_lost,
-)
+from mendq.probe.probe import SEEN_WITHIN, SKEW, Probe, ProbeSource, notification_of_lost
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
 SOURCE = ProbeSource.at("123456789012", "us-east-1", ROLE)

@@ -258,8 +258,7 @@ def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
     consumed(scanned, queue)
     asked: list[int] = []
     count = cast(
-        "Callable[..., None]",
-        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
+        "Callable[..., None]", lambda params, **_: asked.append(len(params["MetricDataQueries"]))
     )
     events = scanned.account.clients.cloudwatch.meta.events
     events.register("provide-client-params.cloudwatch.GetMetricData", count)
