@@ -5,8 +5,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-k
 
 from __future__ import annotations
 
-from mendq.catalogue._encryption import KEY_ATTRIBUTES
 from mendq.catalogue.examples import failed_call, standard
+from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,

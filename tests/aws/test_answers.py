@@ -108,19 +108,19 @@ def one_wrong(answers: Answers, over: Mapping[str, Any]) -> Answers:
     return [{**each, **over} if each["Id"] == "deleted0" else each for each in answers]
 
 
+WRONG: list[dict[str, Any]] = [
+    *({"StatusCode": code} for code in ("PartialData", "InternalError", "Forbidden")),
+    *({"Values": [value, *[1.0] * 9]} for value in (float("nan"), float("inf"), -1.0)),
+    {"Id": "nobody_asked"},
+]
+
+
 @pytest.mark.parametrize(
     ("pages", "known"),
     [
         ([answers()], [True, True]),
         ([answers(StatusCode="PartialData"), answers(Timestamps=[], Values=[])], [True, True]),
-        *(
-            ([one_wrong(answers(), over)], [False, True])
-            for over in (
-                *({"StatusCode": code} for code in ("PartialData", "InternalError", "Forbidden")),
-                *({"Values": [value, *[1.0] * 9]} for value in (float("nan"), float("inf"), -1.0)),
-                {"Id": "nobody_asked"},
-            )
-        ),
+        *(([one_wrong(answers(), over)], [False, True]) for over in WRONG),
         *(
             (
                 [one_wrong(answers(StatusCode="PartialData"), {"StatusCode": code}), answers()],

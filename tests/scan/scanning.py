@@ -156,7 +156,7 @@ def refusing(
                 "User: arn:aws:sts::123456789012:assumed-role/mendq-scan/scan is not authorized "
                 f"to perform: sqs:{operation.lower()} with an explicit deny in {words}"
             )
-            denial = {"Error": {"Code": "AccessDenied", "Message": message}}
+            denial: Any = {"Error": {"Code": "AccessDenied", "Message": message}}
             raise unreachable or ClientError(denial, operation)
 
     events, name = client.meta.events, f"before-call.*.{operation}"
