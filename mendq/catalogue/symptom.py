@@ -180,6 +180,8 @@ class Symptom:
     examples: tuple[Caught | Detected | NearMiss, ...] = ()
 
     evidence = EvidenceNeeded()
+    # People are to know of it though nothing can be written.
+    notifies_anyway = True
 
     # What is only reported has none of these.
     needs: frozenset[Need] = field(default=frozenset(), init=False)
@@ -189,7 +191,6 @@ class Symptom:
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     mass: MassAdvice = field(default=MassAdvice(), init=False)
-    notifies_anyway: bool = field(default=True, init=False)
 
     @property
     def caught(self) -> tuple[Caught, ...]:
