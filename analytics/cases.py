@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from analytics.days import Days, microseconds
-from mendq.model.case import FINAL, Case, State
-from mendq.model.lifecycle import GONE, PROVING, UNMANAGED
+from mendq.model.case import FINAL, PROVING, Case, State
+from mendq.model.lifecycle import GONE, UNMANAGED
 
 # Times are microseconds since 1970.
 SPARK_CASE = (

@@ -19,8 +19,8 @@ from mendq.cli.__main__ import app
 from mendq.cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.model import lifecycle
-from mendq.model.case import FINAL, State, longest_in
-from mendq.model.lifecycle import MANUAL_TRANSITIONS, PROVING, Who
+from mendq.model.case import FINAL, PROVING, State, longest_in
+from mendq.model.lifecycle import MANUAL_TRANSITIONS, Who
 from mendq.model.limits import Bounds, Timing
 from mendq.redrive import machine
 from mendq.redrive.progress import ENDED, Stage

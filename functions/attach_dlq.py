@@ -7,12 +7,12 @@ from functions.telemetry import tell_taken_up
 from mendq.heal.apply import attach
 from mendq.heal.context import FixContext
 from mendq.heal.resume import take_up
-from mendq.model.settings import AttachDlqSettings
+from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 
-@entry(AttachDlqSettings)
-def handler(event: Event, call: Call[AttachDlqSettings]) -> Event:
+@entry(OwnerSettings)
+def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
     run = call.writing(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
     return tell_taken_up(call, event, take_up(event, run))

@@ -8,12 +8,12 @@ from mendq.cases.pins import Pins
 from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up
-from mendq.model.settings import RestorePolicySettings
+from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 
-@entry(RestorePolicySettings)
-def handler(event: Event, call: Call[RestorePolicySettings]) -> Event:
+@entry(OwnerSettings)
+def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
     pins = Pins(call.clients.dynamodb, call.settings.case_table)
     write = PolicyWriter(pins, call.now).write

@@ -40,14 +40,13 @@ from infra.roles import may
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
     ApproveSettings,
-    AttachDlqSettings,
     DeliverReportSettings,
     FollowUpSettings,
     HealSettings,
     LambdaSettings,
+    OwnerSettings,
     ProbeSettings,
     RedriveSettings,
-    RestorePolicySettings,
     RollbackSettings,
     ScanSettings,
     StartNightlySettings,
@@ -125,13 +124,13 @@ ROWS = (
     ),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
-        AttachDlqSettings,
+        OwnerSettings,
         (*_owns(Owner.ATTACH_DLQ), reads_cases),
     ),
     # AWS's own checks come before its write.
     Row(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
-        RestorePolicySettings,
+        OwnerSettings,
         _owns(Owner.RESTORE_POLICY, owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECKS)),
     ),
     # It holds thousands of messages at once.

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import query
 from mendq.aws.errors import looking
-from mendq.aws.metrics import query
 from mendq.model.facts import LambdaConsumer
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ FIGURES_PERIOD_SECONDS = 3600
 FIGURES = (("Duration", "p99"), ("Errors", "Sum"), ("Invocations", "Sum"), ("Throttles", "Sum"))
 _CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED = frozenset({"Disabled", "Disabling"})
-
-
-@dataclass(frozen=True)
-class Consumers:
-    """The functions behind a queue's mappings, enabled and stopped."""
-
-    enabled: tuple[LambdaConsumer, ...] = ()
-    stopped: tuple[str, ...] = ()
 
 
 def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
@@ -64,8 +56,11 @@ def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
 
 def consumers_behind(
     mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
-) -> Consumers:
-    """Without figures; `timeouts_seconds` by the ARNs of those behind enabled mappings."""
+) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
+    """Those that consume, without figures, and those that are stopped.
+
+    `timeouts_seconds` by the ARNs of those behind enabled mappings.
+    """
     enabled, stopped = [], []
     for each in mappings:
         arn, state = each.get("FunctionArn", ""), each.get("State")
@@ -75,7 +70,7 @@ def consumers_behind(
         elif state in _CONSUMING and timeout_seconds is not None:
             window_seconds = each.get("MaximumBatchingWindowInSeconds", 0)
             enabled.append(LambdaConsumer(arn, timeout_seconds, window_seconds))
-    return Consumers(tuple(enabled), tuple(stopped))
+    return tuple(enabled), tuple(stopped)
 
 
 def consuming(mappings: Iterable[Mapping_]) -> list[str]:

@@ -15,14 +15,8 @@ PASSING = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
         *("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"),
-        "UnrecognizedClientException",
-        *(
-            "RequestThrottled",
-            "SlowDown",
-            "Throttling",
-            "ThrottlingException",
-            "TooManyRequestsException",
-        ),
+        *("UnrecognizedClientException", "TooManyRequestsException"),
+        *("RequestThrottled", "SlowDown", "Throttling", "ThrottlingException"),
         *("LimitExceededException", "ProvisionedThroughputExceededException"),
         *("TransactionConflictException", "TransactionInProgressException"),
     }

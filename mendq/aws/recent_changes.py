@@ -3,105 +3,61 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
-from mendq.notifications.configuration import Change
 
-# An account gets two requests a second: so many answers, and no more are asked for.
+if TYPE_CHECKING:
+    from mypy_boto3_cloudtrail import CloudTrailClient
+
+# An account gets two requests a second: so many answers, of each kind of change where all count.
 MOST_PAGES_OF_LAST_CHANGE = 2
+MOST_PAGES = 10
 EVENTS_PER_PAGE = 50
+SQS = "sqs.amazonaws.com"
+CLOUDFORMATION = "cloudformation.amazonaws.com"
 
 CHANGES = frozenset(
     {"SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"}
 )
+Event = Mapping[str, Any]
 
 
-def last_change(clients: Clients, queue_arn: str) -> Change | str | None:
+class _NotRecorded(Exception):
+    """The history does not say all of it."""
+
+
+def last_change(clients: Clients, queue_arn: str) -> QueueChange | str | None:
     """The newest change of the queue's configuration that went through.
 
     None where CloudTrail's whole history holds none; a text where it does not say: a page goes out
     without it. Never raises.
     """
+    asked = (clients.cloudtrail, "EventSource", SQS, MOST_PAGES_OF_LAST_CHANGE)
     seen = 0
     try:
-        pages = clients.cloudtrail.get_paginator("lookup_events").paginate(
-            LookupAttributes=[
-                {"AttributeKey": "EventSource", "AttributeValue": "sqs.amazonaws.com"}
-            ],
-            PaginationConfig={"PageSize": EVENTS_PER_PAGE},
-        )
-        for page in islice(pages, MOST_PAGES_OF_LAST_CHANGE):
-            events = events_in(page)
-            if events is None:
-                return "CloudTrail did not say (no events in its answer)"
+        for events, more in _pages(*asked):
             seen += len(events)
-            changes = (_change_of(each, queue_arn) for each in events)
-            change = next(filter(None, changes), None)
-            if change or not page.get("NextToken"):
-                return change
+            for event in events:
+                with suppress(_NotRecorded):
+                    change, named = _changed(event)
+                    if change and queue_arn in named:
+                        return change
+            if not more:
+                return None
+    except _NotRecorded:
+        return "CloudTrail did not say (no events in its answer)"
     except (ClientError, BotoCoreError) as error:
         return f"CloudTrail did not say ({type(error).__name__})"
     return f"not among the newest {seen} changes of this account's queues"
-
-
-def _change_of(event: Mapping[str, Any], queue_arn: str) -> Change | None:
-    record = record_of(event)
-    asked = record.get("requestParameters")
-    named = [queue_in(each, record) for each in (asked, record.get("responseElements"))]
-    changed = record.get("eventName") in CHANGES and "errorCode" not in record
-    if not changed or queue_arn not in named:
-        return None
-    attributes = tuple(sorted(map(str, _dict(_dict(asked).get("attributes")))))
-    return Change(event["EventTime"], str(record["eventName"]), principal_of(record), attributes)
-
-
-def events_in(page: Mapping[str, Any]) -> Sequence[Mapping[str, Any]] | None:
-    """The events of an answer; None where it says nothing of them, which is not "none"."""
-    events = page.get("Events")
-    return events if isinstance(events, list) else None
-
-
-def record_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        record = json.loads(event["CloudTrailEvent"])
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
-    known = isinstance(record, dict) and isinstance(event.get("EventTime"), datetime)
-    return record if known else {}
-
-
-def queue_in(parameters: object, record: Mapping[str, Any]) -> str | None:
-    return arn_of_url(_dict(parameters).get("queueUrl"), str(record.get("awsRegion")))
-
-
-def principal_of(record: Mapping[str, Any]) -> str:
-    """The role behind a session, as in every record of ours."""
-    identity = _dict(record.get("userIdentity"))
-    issuer = _dict(_dict(identity.get("sessionContext")).get("sessionIssuer"))
-    return str(issuer.get("arn") or identity.get("arn") or identity.get("invokedBy") or "unknown")
-
-
-def _dict(given: object) -> dict[str, Any]:
-    """What is given, empty where it is something else."""
-    return given if isinstance(given, dict) else {}
-
-
-# An account gets two requests a second: so many answers of each kind of change.
-MOST_PAGES = 10
-SQS = "sqs.amazonaws.com"
-CLOUDFORMATION = "cloudformation.amazonaws.com"
-
-
-class _NotRecorded(Exception):
-    """The history does not say all of it."""
 
 
 def changes_since(
@@ -109,59 +65,84 @@ def changes_since(
 ) -> tuple[QueueChange, ...] | str:
     """Every change of the queue that went through; a text where they are not all known.
 
-    Never raises. Kind by kind, because the history holds every read of every queue too.
+    Never raises. Kind by kind, because the history holds every read of every queue too. What cannot
+    be told to be another service's, refused or another queue's is this one's.
     """
     try:
-        return tuple(
-            change
+        every = [
+            (change, named)
             for event_name in sorted(CHANGES)
-            for event in _events(clients, event_name, since)
-            for change in _change(event, event_name, queue_arn)
-        )
+            for event in _events(clients.cloudtrail_in_full, event_name, since)
+            for change, named in [_changed(event)]
+            if change and change.event_name == event_name
+        ]
     except _NotRecorded as error:
         return str(error)
     except (ClientError, BotoCoreError) as error:
         return f"CloudTrail did not answer ({type(error).__name__})"
+    return tuple(change for change, named in every if not named or queue_arn in named)
 
 
-def _events(clients: Clients, event_name: str, since: datetime) -> Iterator[Mapping[str, Any]]:
-    pages = clients.cloudtrail_in_full.get_paginator("lookup_events").paginate(
-        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": event_name}],
-        StartTime=since,
-        PaginationConfig={"PageSize": EVENTS_PER_PAGE},
-    )
-    for page in islice(pages, MOST_PAGES):
-        events = events_in(page)
-        if events is None:
-            raise _NotRecorded(f"CloudTrail's answer about {event_name} holds no events")
+def _events(client: CloudTrailClient, event_name: str, since: datetime) -> Iterator[Event]:
+    for events, more in _pages(client, "EventName", event_name, MOST_PAGES, StartTime=since):
         yield from events
-        if not page.get("NextToken"):
+        if not more:
             return
     raise _NotRecorded(f"more than {MOST_PAGES * EVENTS_PER_PAGE} calls of {event_name} since")
 
 
-def _change(event: Mapping[str, Any], event_name: str, queue_arn: str) -> Iterator[QueueChange]:
-    """What cannot be told to be another service's, refused or another queue's is this one's."""
-    record = record_of(event)
-    if not record:
-        raise _NotRecorded(f"an event of {event_name} is not readable")
-    if record.get("eventName") != event_name or record.get("eventSource", SQS) != SQS:
-        return
-    asked, answered = record.get("requestParameters"), record.get("responseElements")
-    named = {queue_in(each, record) for each in (asked, answered)} - {None}
-    if record.get("errorCode") or (named and queue_arn not in named):
-        return
-    invoked_by = _dict(record.get("userIdentity")).get("invokedBy")
-    yield QueueChange(
-        at=event["EventTime"],
-        event_name=event_name,
-        principal_arn=principal_of(record),
-        of_policy=event_name != "SetQueueAttributes" or _may_set_policy(asked),
-        by_cloudformation=CLOUDFORMATION in (invoked_by, record.get("sourceIPAddress")),
+def _pages(
+    client: CloudTrailClient, attribute: Any, value: str, most: int, **asked: Any
+) -> Iterator[tuple[list[Event], bool]]:
+    """The events of each answer, and whether more follow; one that says nothing of any is none."""
+    pages = client.get_paginator("lookup_events").paginate(
+        LookupAttributes=[{"AttributeKey": attribute, "AttributeValue": value}],
+        PaginationConfig={"PageSize": EVENTS_PER_PAGE},
+        **asked,
     )
+    for page in islice(pages, most):
+        events: Any = page.get("Events")
+        if not isinstance(events, list):
+            raise _NotRecorded(f"CloudTrail's answer about {value} holds no events")
+        yield events, bool(page.get("NextToken"))
 
 
-def _may_set_policy(asked: object) -> bool:
-    attributes = _dict(asked).get("attributes")
-    known = isinstance(attributes, dict)
-    return not known or any(str(each).lower() == "policy" for each in _dict(attributes))
+def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
+    """The change, where one went through, and the queues that it names. Raises _NotRecorded."""
+    try:
+        record = json.loads(event["CloudTrailEvent"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        record = None
+    if (
+        not record
+        or not isinstance(record, dict)
+        or not isinstance(event.get("EventTime"), datetime)
+    ):
+        raise _NotRecorded(f"an event of {event.get('EventName', 'no name')} is not readable")
+    is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
+    if not is_one or record.get("errorCode"):
+        return None, set()
+    asked, identity = _dict(record.get("requestParameters")), _dict(record.get("userIdentity"))
+    called = (asked, _dict(record.get("responseElements")))
+    region, urls = str(record.get("awsRegion")), (each.get("queueUrl") for each in called)
+    issuer = _dict(_dict(identity.get("sessionContext")).get("sessionIssuer"))
+    who = issuer.get("arn") or identity.get("arn") or identity.get("invokedBy") or "unknown"
+    given = asked.get("attributes")
+    attributes = tuple(sorted(map(str, _dict(given))))
+    known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
+    change = QueueChange(
+        at=event["EventTime"],
+        event_name=record["eventName"],
+        # The role behind a session, as in every record of ours.
+        principal_arn=str(who),
+        attributes=attributes,
+        of_policy=not known or "policy" in {each.lower() for each in attributes},
+        by_cloudformation=CLOUDFORMATION
+        in (identity.get("invokedBy"), record.get("sourceIPAddress")),
+    )
+    return change, {arn for url in urls if (arn := arn_of_url(url, region)) is not None}
+
+
+def _dict(given: object) -> dict[str, Any]:
+    """What is given, empty where it is something else."""
+    return given if isinstance(given, dict) else {}

@@ -134,10 +134,7 @@ class KeyGrant:
 
 
 def key_grants(
-    dlq_arn: str,
-    dlq: Mapping[str, str],
-    source_arn: str,
-    source: Mapping[str, str],
+    dlq_arn: str, dlq: Mapping[str, str], source_arn: str, source: Mapping[str, str]
 ) -> tuple[KeyGrant, ...]:
     """By the attributes of both queues; none where neither is encrypted with a key of one's own.
 
@@ -145,10 +142,7 @@ def key_grants(
     encryption asks nobody. A quarantine is encrypted as its source.
     """
     asked: dict[str, tuple[set[str], list[str]]] = {}
-    for arn, attributes, actions in (
-        (dlq_arn, dlq, {READ}),
-        (source_arn, source, {READ, SEND}),
-    ):
+    for arn, attributes, actions in ((dlq_arn, dlq, {READ}), (source_arn, source, {READ, SEND})):
         key = attributes.get("KmsMasterKeyId", "")
         if key and not is_aws_managed(key):
             of_key, names = asked.setdefault(key, (set(), []))

@@ -201,7 +201,10 @@ class Finding:
     code: str
     because: str
     command: Callable[[Facts], str]
-    lacks_a_grant: bool = False
+
+    @property
+    def lacks_a_grant(self) -> bool:
+        return self.code.endswith("_lacks_grant")
 
 
 def _queue_policy(facts: Facts) -> str:
@@ -255,7 +258,6 @@ FINDINGS = (
         "queue_policy_lacks_grant",
         "No statement of the queue's policy allows it",
         _queue_policy,
-        lacks_a_grant=True,
     ),
     Finding(
         RefusedBy.IDENTITY_POLICY_DENIES,
@@ -268,7 +270,6 @@ FINDINGS = (
         "identity_policy_lacks_grant",
         "The caller's identity policy does not allow it",
         _simulation,
-        lacks_a_grant=True,
     ),
     Finding(
         RefusedBy.ABOVE_THE_ACCOUNT,

@@ -131,7 +131,7 @@ ACCESS_DENIED = Fixed(
     steps=(RestorePolicy,),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    notifies_callers=True,
+    notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
     mass=MassAdvice(
@@ -145,12 +145,6 @@ ACCESS_DENIED = Fixed(
             (RestorePolicy(_STANDS, _PINNED),),
         ),
         Caught(
-            "somebody changed the policy after it was pinned",
-            _NOT_GRANTED,
-            _overwritten(Pinned(_PIN, "a person has changed it since")),
-            "queue_policy_lacks_grant",
-        ),
-        Caught(
             "the queue's policy does not name the caller",
             _NOT_GRANTED,
             _called(RefusedBy.NO_RESOURCE_POLICY),
@@ -162,12 +156,6 @@ ACCESS_DENIED = Fixed(
             _called(RefusedBy.RESOURCE_POLICY_DENIES),
             "queue_policy_denies",
         ),
-        Caught(
-            "nobody says which policy it was",
-            failed_call("ReceiveMessage", "AccessDenied", "Access to the resource is denied."),
-            _called(RefusedBy.NOT_SAID),
-            "policy_not_named",
-        ),
         Refused(
             "CloudTrail has not told yet who changed the policy",
             _overwritten(Pinned(_PIN, "not told yet", passes=True)),
@@ -176,10 +164,6 @@ ACCESS_DENIED = Fixed(
         NotMatched(
             "KMS's refusal is another policy's",
             failed_call("SendMessage", "KMS.AccessDeniedException", _DENIED),
-        ),
-        NotMatched(
-            "a call without a signature that SQS takes",
-            failed_call("SendMessage", "InvalidSecurity", "Request denied."),
         ),
         NotMatched(
             "a caller who writes IAM's sentence into a parameter",

@@ -73,7 +73,6 @@ CONSUMER_FAILING = Paged(
     ),
     examples=(
         Detected("every message takes three tries", _queue(), "consumer_failing"),
-        Detected("all fail, and go to the DLQ", _queue(400, 2_000, 0), "consumer_failing"),
         Detected(
             "a Lambda function that fails, on a quiet queue",
             _queue(12, 60, 2, backlog_now=10, lambda_consumers=(FAILING,)),

@@ -70,14 +70,6 @@ DEDUP_ID_MISSING = Fixed(
             "a caller who writes SQS's sentence into the id",
             refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, _TEXT),
         ),
-        NotMatched(
-            "a group id that is missing is another matter",
-            failed_call(
-                "SendMessage",
-                "MissingParameter",
-                "The request must contain the parameter MessageGroupId.",
-            ),
-        ),
         Refused(
             "a queue where it was turned on meanwhile",
             queue(ContentBasedDeduplication="true"),

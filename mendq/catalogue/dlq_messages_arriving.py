@@ -75,15 +75,7 @@ DLQ_MESSAGES_ARRIVING = Paged(
             _queue(1, 1, began_silent=True),
             "no_known_cause",
         ),
-        Detected(
-            "messages arrive while somebody deletes others",
-            _queue(2, 9, deleted=40),
-            "no_known_cause",
-        ),
         NotFound("the only message is there all the while", _queue(1, 1)),
-        NotFound(
-            "somebody sends to it after hours of silence", _queue(1, 1, began_silent=True, sent=1)
-        ),
         NotFound("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
         NotFound("old messages that nobody looked at", _queue(3, 3)),
         NotFound("a redrive moves them", _queue(move_task_running=True)),

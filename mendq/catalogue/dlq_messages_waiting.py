@@ -100,10 +100,6 @@ DLQ_MESSAGES_WAITING = Fixed(
             "the case ended because nobody manages the source any more",
             messages(case(_TOO_SHORT, State.WATCHING, State.CLOSED, reason=UNMANAGED)),
         ),
-        NotFound(
-            "what was fixed kills no message", messages(case("message_too_long", State.WATCHING))
-        ),
-        NotFound("nobody's DLQ", messages(dlq_sources=())),
         Refused(
             "somebody took them meanwhile",
             messages(ApproximateNumberOfMessages=0),
@@ -114,7 +110,6 @@ DLQ_MESSAGES_WAITING = Fixed(
             messages(dlq_sources=(source(), _SECOND), sole_source=None),
             "shared_dlq",
         ),
-        Refused("another source keeps Mendq out", messages(sole_source=None), "shared_dlq"),
         Refused(
             "the source is not managed",
             messages(sole_source=replace(SOLE, mode=None)),
@@ -146,19 +141,9 @@ DLQ_MESSAGES_WAITING = Fixed(
             "cause_first",
         ),
         Refused(
-            "the source has another open case",
-            messages(VISIBILITY, case("consumer_stopped", State.ESCALATED)),
-            "cause_first",
-        ),
-        Refused(
             "a second cause was declined",
             messages(KMS, case(_TOO_SHORT, State.PROPOSED, State.DECLINED)),
             "cause_not_fixed",
-        ),
-        Refused(
-            "the cause came back",
-            messages(case(_TOO_SHORT, State.WATCHING, State.INEFFECTIVE)),
-            "cause_first",
         ),
         Refused(
             "messages still come, hours after it was fixed",

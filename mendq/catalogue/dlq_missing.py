@@ -9,22 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.examples import (
-    DLQ_ARN,
-    FAILING,
-    FUNCTION,
-    QUEUE_ARN,
-    STANDARD_ARN,
-    sources,
-    standard,
-)
+from mendq.catalogue.examples import DLQ_ARN, FUNCTION, QUEUE_ARN, STANDARD_ARN, sources, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import DlqFacts, Facts, Need
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive, RedriveAllow
+from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import counted
 
@@ -98,11 +90,6 @@ def _comes_back(measured: Measured) -> bool:
 
 _TEXT = Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text
 _ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", _TEXT))
-_FROM_BEFORE = {
-    "MessageRetentionPeriod": "1209600",
-    "SqsManagedSseEnabled": "true",
-    "RedriveAllowPolicy": RedriveAllow("byQueue", (STANDARD_ARN,)).text,
-}
 
 
 def _none(**over: Any) -> Facts:
@@ -146,11 +133,6 @@ DLQ_MISSING = Fixed(
             _ATTACH,
         ),
         Detected(
-            "the one that Mendq made stands there from before",
-            _read(dlq_namesake=DlqFacts(DLQ_ARN, _FROM_BEFORE)),
-            _ATTACH,
-        ),
-        Detected(
             "somebody else's queue has the name",
             _read(dlq_namesake=DlqFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})),
             "name_taken",
@@ -160,7 +142,7 @@ DLQ_MISSING = Fixed(
             _gone(arn_of_quarantine(STANDARD_ARN)),
             "names_a_quarantine",
         ),
-        NotFound("it has one", _gone(dlq=DlqFacts(DLQ_ARN, _FROM_BEFORE))),
+        NotFound("it has one", _gone(dlq=DlqFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"}))),
         NotFound("it takes DLQ messages itself", _read(dlq_sources=sources(QUEUE_ARN))),
         NotFound("it is called a DLQ", replace(_read(), queue_arn=DLQ_ARN)),
         NotFound("three receives to a delete", _none(sent=1, received=6, deleted=2, backlog_now=1)),
@@ -171,26 +153,6 @@ DLQ_MISSING = Fixed(
         Refused(
             "its consumer fails: its backlog would be dumped",
             _read(open_symptoms=frozenset({"consumer_failing"})),
-            "cause_first",
-        ),
-        Refused(
-            "its visibility timeout is too short: the same",
-            _gone(open_symptoms=frozenset({"visibility_timeout_too_short"})),
-            "cause_first",
-        ),
-        Refused(
-            "its function fails nearly always, and no case is open about it yet",
-            _read(lambda_consumers=(FAILING,)),
-            "cause_first",
-        ),
-        Refused(
-            "most receives come to nothing, whoever reads it",
-            _none(sent=900, received=4_000, backlog_now=900),
-            "cause_first",
-        ),
-        Refused(
-            "messages are handled twice",
-            _read(sent=900, received=1_200, deleted=1_200),
             "cause_first",
         ),
         Refused(

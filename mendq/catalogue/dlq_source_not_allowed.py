@@ -97,11 +97,6 @@ DLQ_SOURCE_NOT_ALLOWED = Fixed(
             (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),),
         ),
         Detected(
-            "two name it, and one more fits",
-            _queue(_by_queue(*_TEN[:9]), *_TEN, _PARCELS),
-            (AllowRedriveFrom(_by_queue(*_TEN[:9]), _by_queue(_PARCELS, *_TEN[:9])),),
-        ),
-        Detected(
             "nobody is let in", _queue(RedriveAllow("denyAll").text, _ORDERS), "denied_to_all"
         ),
         Detected(

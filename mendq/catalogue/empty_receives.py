@@ -126,12 +126,6 @@ EMPTY_RECEIVES = Fixed(
     examples=(
         Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
         Caught(
-            "a short wait, receives among other throttled calls",
-            failed_call("SendMessage", "ThrottlingException", "", STANDARD_ARN),
-            _read(5, "ReceiveMessage", "SendMessage"),
-            (SetReceiveWaitTime(5, 20),),
-        ),
-        Caught(
             "a Lambda consumer beside other readers",
             _RECEIVE,
             _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,)),

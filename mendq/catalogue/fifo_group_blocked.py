@@ -89,11 +89,6 @@ FIFO_GROUP_BLOCKED = Fixed(
     examples=(
         Detected("the first of its group fails each time", _queue(), _ATTACH),
         Detected("a message gets through now and then", _queue(sent=76, deleted=36), _ATTACH),
-        Detected(
-            "somebody else's queue has the name",
-            _queue(dlq_namesake=DlqFacts(_DEAD, {"MessageRetentionPeriod": "345600"})),
-            "name_taken",
-        ),
         NotFound("one message takes very long, and is received once", _queue(received=1)),
         NotFound("other groups get through", _queue(deleted=300)),
         NotFound("several groups are tried", _queue(groups_in_flight_now=3)),

@@ -75,12 +75,6 @@ FIFO_THROTTLED = Fixed(
     examples=(
         Caught("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
         Caught(
-            "attributes that SQS leaves out stand at their defaults",
-            failed_call("ReceiveMessage", "RequestThrottled"),
-            queue(),
-            _BOTH,
-        ),
-        Caught(
             "what is there already is not written again",
             _THROTTLED,
             _queue("messageGroup"),

@@ -5,8 +5,8 @@ https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
 
 from __future__ import annotations
 
-from mendq.catalogue._encryption import KEY_ATTRIBUTES, KEY_TAKEN_OFF, describe_key, without_key
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
+from mendq.catalogue.kms_denied import KEY_ATTRIBUTES, KEY_TAKEN_OFF, describe_key, without_key
 from mendq.catalogue.symptom import Caught, MassAdvice, NotMatched, Paged, seen_as_labelled
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits

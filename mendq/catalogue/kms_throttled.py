@@ -5,8 +5,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-k
 
 from __future__ import annotations
 
-from mendq.catalogue._encryption import KEY_ATTRIBUTES
 from mendq.catalogue.examples import failed_call, standard
+from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
@@ -90,12 +90,6 @@ KMS_THROTTLED = Fixed(
             _encrypted(300),
             (SetKmsDataKeyReusePeriod(300, 600),),
         ),
-        Caught(
-            "an hour is where it ends",
-            _THROTTLED,
-            _encrypted(2400),
-            (SetKmsDataKeyReusePeriod(2400, 3600),),
-        ),
         NotMatched(
             "KMS that denies does not throttle",
             failed_call("SendMessage", "KMS.AccessDeniedException"),
@@ -110,6 +104,5 @@ KMS_THROTTLED = Fixed(
             "not_encrypted_with_kms",
         ),
         Refused("an hour is not doubled", _encrypted(3600), "reuse_at_maximum"),
-        Refused("a day that a person chose stays", _encrypted(86_400), "reuse_at_maximum"),
     ),
 )

@@ -109,14 +109,6 @@ MESSAGE_TOO_LONG = Fixed(
             failed_call("SendMessage", "InvalidParameterValue", _too_long(1_048_576)),
         ),
         NotMatched(
-            "a batch that is too long altogether",
-            failed_call(
-                "SendMessageBatch",
-                "AWS.SimpleQueueService.BatchRequestTooLong",
-                "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes.",
-            ),
-        ),
-        NotMatched(
             "a caller who writes SQS's sentence into a group id",
             refused_value(
                 "SendMessage",

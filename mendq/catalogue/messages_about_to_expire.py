@@ -103,23 +103,10 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     plan=plan,
     autonomy=Mode.PROPOSE,
     detection=Detection(
-        detect,
-        frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}),
-        lambda facts: facts.visible > 0,
+        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=(
         Detected("consumers fall behind, three of four days are over", _queue(), _RAISED),
-        Detected(
-            "one message waits while others go",
-            _queue(
-                received=600,
-                deleted=600,
-                backlog_before=1,
-                backlog_now=1,
-                oldest_age_seconds_before=3 * A_DAY - 14_400,
-            ),
-            _RAISED,
-        ),
         Detected(
             "nothing longer is to be had",
             _queue(LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY),

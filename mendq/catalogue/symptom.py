@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import FailedCall, codes_labelled, says_anything
+from mendq.model.failed_call import CODES, FailedCall, says_anything
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
@@ -56,7 +56,7 @@ class SeenAs:
 
 def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
     """One way for each error code that means this symptom by itself."""
-    return tuple(SeenAs(None, code, on=on) for code in codes_labelled(name))
+    return tuple(SeenAs(None, code, on=on) for code in CODES[name])
 
 
 @dataclass(frozen=True)
@@ -180,6 +180,8 @@ class Symptom:
     examples: tuple[Caught | Detected | NearMiss, ...] = ()
 
     evidence = EvidenceNeeded()
+    # People are to know of it though nothing can be written.
+    notifies_anyway = True
 
     # What is only reported has none of these.
     needs: frozenset[Need] = field(default=frozenset(), init=False)
@@ -199,10 +201,6 @@ class Symptom:
         return tuple(each for each in self.examples if isinstance(each, Detected))
 
     @property
-    def near_misses(self) -> tuple[NearMiss, ...]:
-        return tuple(each for each in self.examples if isinstance(each, NearMiss))
-
-    @property
     def every_need(self) -> frozenset[Need]:
         """What it takes to find it without a failed call, and to plan."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
@@ -215,11 +213,6 @@ class Symptom:
     def outlives_the_timeout(self) -> bool:
         """Whether messages received before a fix still show it: they keep their timeout."""
         return SetVisibilityTimeout in self.steps
-
-    @property
-    def notifies_anyway(self) -> bool:
-        """Whether people are to know of it though nothing can be written."""
-        return True
 
     @property
     def runbook(self) -> str:
@@ -269,16 +262,12 @@ class Paged(Symptom):
 class Fixed(Paged):
     """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it.
 
-    `notifies_callers`: its page is about who calls, so that it pages even where it can fix.
+    `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()
     autonomy: Mode = field()
-    notifies_callers: bool = False
-
-    @property
-    def notifies_anyway(self) -> bool:
-        return self.notifies_callers
+    notifies_anyway: bool = False
 
     @property
     def ships_as(self) -> str:

@@ -5,7 +5,6 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue import _visibility as visibility
@@ -109,7 +108,6 @@ def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:
 
 _LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", _EXPIRED)
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
-_SLOW = replace(FUNCTION, timeout_seconds=60)
 
 VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     name="visibility_timeout_too_short",
@@ -147,11 +145,6 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         Detected(
             "late deletes answer 200, and a tag says how long work takes", _counted(), _to(30, 60)
         ),
-        Detected(
-            "so they do, and a Lambda consumer may run longer than the visibility timeout",
-            _counted(None, lambda_consumers=(_SLOW,)),
-            _to(30, 77),
-        ),
         Detected("nothing names the need", _counted(None), "race_without_named_need"),
         Detected(
             "every message is received three times and deleted twice: a race, or retries",
@@ -165,31 +158,14 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         ),
         NotFound("a surplus that inexact counters explain", _counted(deleted=1_050)),
         NotFound("one handle deleted twice", _counted(received=1_000)),
-        NotFound(
-            "every message fails and comes back: no delete too many",
-            _counted(received=3_000, deleted=1_000),
-        ),
-        NotFound(
-            "a purge: fewer are left, and none was deleted",
-            _counted(received=900, deleted=900, backlog_before=5_000),
-        ),
-        NotFound("what waits expires", _counted(received=400, deleted=400, backlog_before=900)),
-        NotFound("what fails goes to the DLQ", _counted(received=4_600, deleted=100)),
         NotFound("DLQ messages are being moved back", _counted(move_task_running=True)),
         NotFound(
             "DLQ messages arrive here, which nobody sent", _counted(dlq_sources=sources(QUEUE_ARN))
         ),
         NotFound("its Lambda consumer fails", _counted(lambda_consumers=(FAILING,))),
-        NotFound("it was changed a moment ago, so nothing is measured", _counted(measured=None)),
         NotMatched(
             "an extension after the consumer's own delete is its own bug",
             refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE),
-        ),
-        NotMatched(
-            "a caller who writes SQS's sentence into the handle",
-            refused_value(
-                "ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE, _LATE_DELETE.error_message
-            ),
         ),
         Refused(
             "a consumer that fails fast",

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
+from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.errors import (
     CaseMoved,
     CaseStoreUnavailable,
@@ -19,7 +20,6 @@ from mendq.aws.errors import (
     QueueGone,
     QueueRefusesUs,
 )
-from mendq.aws.metrics import messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
 from mendq.cases.record import Notification, file_owed, hold_back, notify_held_up, record_transition
@@ -28,11 +28,10 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, Outcome, call_owner, look_at
 from mendq.heal.recover import settle_whosever, standing, symptom_known_as
-from mendq.model.case import FINAL, Case, Severity, State, severity_of
+from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import (
     CALLING,
-    PROVING,
     WAITED_OUT,
     Stands,
     VerificationEvidence,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefusesUs
-from mendq.aws.facts import FactsReader
+from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases.finding import Shared
 from mendq.cases.pins import with_pin

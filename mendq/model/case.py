@@ -39,14 +39,14 @@ class State(StrEnum):
 
 FINAL = frozenset(
     {
-        State.OBSERVED,
-        State.REFUSED,
-        State.DECLINED,
-        State.EXPIRED,
-        State.CLOSED,
-        State.ROLLED_BACK,
+        *(State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED),
+        *(State.CLOSED, State.ROLLED_BACK),
     }
 )
+# What is written into the queue and has to show that it helps.
+PROVING = (State.APPLIED, State.UNVERIFIED)
+# What is written there, and no person has to look at it yet.
+WROTE = (*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE)
 
 SCHEMA = 1
 SILENT_DAYS = 7

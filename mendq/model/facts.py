@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Literal
@@ -85,10 +85,7 @@ class Need(Enum):
 
     QUEUE = ("attributes",), QUEUE_READS
     DLQ = ("dlq",), QUEUE_READS
-    LAMBDA_CONSUMERS = (
-        ("lambda_consumers", "stopped_consumers"),
-        (_MAPPINGS, _FUNCTION, _METRICS),
-    )
+    LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
     MEASUREMENTS = ("measured",), (_METRICS,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
     DLQ_SOURCES = ("dlq_sources",), (_SOURCES, *QUEUE_READS)
@@ -145,11 +142,20 @@ class SourceQueue:
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """A queue as SQS describes it, in its spelling; both mappings are empty where it is gone."""
+    """A queue as SQS describes it, in its spelling; both mappings are empty where it is gone.
+
+    And what its failed calls said of themselves: who called, what, which policy refused.
+    `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
+    every failed call, None unless all of them did.
+    """
 
     queue_arn: str
     attributes: Mapping[str, str]
     tags: Mapping[str, str]
+    reader_visibility_seconds: int | None = None
+    principals: tuple[str, ...] = ()
+    event_names: tuple[str, ...] = ()
+    refused_by: frozenset[RefusedBy] = frozenset()
 
     @property
     def exists(self) -> bool:
@@ -234,21 +240,7 @@ class QueueFacts:
 
 
 @dataclass(frozen=True)
-class CalledQueue(QueueFacts):
-    """A queue and what its failed calls said of themselves: who called, what, which policy refused.
-
-    `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
-    every failed call, None unless all of them did.
-    """
-
-    reader_visibility_seconds: int | None = None
-    principals: tuple[str, ...] = ()
-    event_names: tuple[str, ...] = ()
-    refused_by: frozenset[RefusedBy] = frozenset()
-
-
-@dataclass(frozen=True)
-class Facts(CalledQueue):
+class Facts(QueueFacts):
     """A queue and what was gathered about it.
 
     `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
@@ -276,13 +268,6 @@ class Facts(CalledQueue):
     sole_source: SoleSource | None = None
     found: str = ""
     pin: Pinned | None = None
-
-    def asked_only(self, needs: Collection[Need]) -> Facts:
-        """The same where nobody asked for anything but `needs`; attributes are always there."""
-        unasked = {name for need in Need if need not in needs for name in need.answers}
-        unasked -= {"attributes", *(name for need in needs for name in need.answers)}
-        absent: dict[str, Any] = {e.name: e.default for e in fields(self) if e.name in unasked}
-        return replace(self, **absent)
 
     @property
     def source_arns(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,69 +19,44 @@ QUERY_PREFIX = "AWS.SimpleQueueService."
 EXCEPTION_SUFFIX = "Exception"
 
 
-@dataclass(frozen=True)
-class ErrorCode:
-    """A code of SQS; `other` is the JSON protocol's or KMS's name where it is another word.
-
-    `label` is what it means by itself; where the message, the call or the queue can make it
-    another symptom, that symptom's entry stands before this one in the catalogue.
-    """
-
-    canonical: str
-    label: str
-    other: str | None = None
-
-
-CODES: tuple[ErrorCode, ...] = (
-    ErrorCode("NonExistentQueue", "queue_missing", "QueueDoesNotExist"),
-    ErrorCode("QueueDeletedRecently", "invalid_request"),
-    ErrorCode("QueueAlreadyExists", "invalid_request", "QueueNameExists"),
-    ErrorCode("OverLimit", "invalid_request"),
-    ErrorCode("RequestThrottled", "empty_receives"),
-    ErrorCode("Throttling", "empty_receives"),
-    ErrorCode("KmsThrottled", "kms_throttled", "KMS.Throttling"),
-    ErrorCode("KmsAccessDenied", "kms_denied", "KMS.AccessDenied"),
-    ErrorCode("KmsDisabled", "kms_key_unusable", "KMS.Disabled"),
-    ErrorCode("KmsInvalidState", "kms_key_unusable", "KMS.InvalidState"),
-    ErrorCode("KmsNotFound", "kms_key_unusable", "KMS.NotFound"),
-    ErrorCode("KmsOptInRequired", "kms_key_unusable", "KMS.OptInRequired"),
-    ErrorCode("KmsInvalidKeyUsage", "kms_key_unusable", "KMS.InvalidKeyUsage"),
-    ErrorCode("MessageNotInflight", "visibility_timeout_too_short"),
-    ErrorCode("ReceiptHandleIsInvalid", "invalid_request"),
-    ErrorCode("InvalidParameterValue", "invalid_request"),
-    ErrorCode("MissingParameter", "invalid_request", "MissingRequiredParameter"),
-    ErrorCode("BatchRequestTooLong", "invalid_request"),
-    ErrorCode("TooManyEntriesInBatchRequest", "invalid_request"),
-    ErrorCode("EmptyBatchRequest", "invalid_request"),
-    ErrorCode("BatchEntryIdsNotDistinct", "invalid_request"),
-    ErrorCode("InvalidBatchEntryId", "invalid_request"),
-    ErrorCode("InvalidMessageContents", "invalid_request"),
-    ErrorCode("InvalidIdFormat", "invalid_request"),
-    ErrorCode("InvalidAttributeName", "invalid_request"),
-    ErrorCode("InvalidAttributeValue", "invalid_request"),
-    ErrorCode("InvalidAddress", "invalid_request"),
-    ErrorCode("InvalidSecurity", "invalid_request"),
-    ErrorCode("UnsupportedOperation", "invalid_request"),
-    ErrorCode("PurgeQueueInProgress", "invalid_request"),
-    ErrorCode("ResourceNotFound", "invalid_request"),
-    ErrorCode("AccessDenied", "access_denied"),
-    ErrorCode("VpceAccessDenied", "access_denied"),
-)
-
-KNOWN_CODES = frozenset(each.canonical for each in CODES)
-_BY_OTHER_NAME = {each.other: each.canonical for each in CODES if each.other}
-
-
-def codes_labelled(label: str) -> tuple[str, ...]:
-    """The canonical codes that mean this by themselves."""
-    return tuple(each.canonical for each in CODES if each.label == label)
+# What a code of SQS means by itself; where the message, the call or the queue can make it another
+# symptom, that symptom's entry stands before this one in the catalogue.
+CODES: Mapping[str, tuple[str, ...]] = {
+    "queue_missing": ("NonExistentQueue",),
+    "empty_receives": ("RequestThrottled", "Throttling"),
+    "kms_throttled": ("KmsThrottled",),
+    "kms_denied": ("KmsAccessDenied",),
+    "kms_key_unusable": (
+        *("KmsDisabled", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired"),
+        "KmsInvalidKeyUsage",
+    ),
+    "visibility_timeout_too_short": ("MessageNotInflight",),
+    "access_denied": ("AccessDenied", "VpceAccessDenied"),
+    "invalid_request": (
+        *("QueueDeletedRecently", "QueueAlreadyExists", "OverLimit", "ReceiptHandleIsInvalid"),
+        *("InvalidParameterValue", "MissingParameter", "BatchRequestTooLong"),
+        *("TooManyEntriesInBatchRequest", "EmptyBatchRequest", "BatchEntryIdsNotDistinct"),
+        *("InvalidBatchEntryId", "InvalidMessageContents", "InvalidIdFormat"),
+        *("InvalidAttributeName", "InvalidAttributeValue", "InvalidAddress", "InvalidSecurity"),
+        *("UnsupportedOperation", "PurgeQueueInProgress", "ResourceNotFound"),
+    ),
+}
+KNOWN_CODES = frozenset(code for codes in CODES.values() for code in codes)
+# The JSON protocol's or KMS's name where it is another word.
+_OTHER_NAMES = {
+    "QueueDoesNotExist": "NonExistentQueue",
+    "QueueNameExists": "QueueAlreadyExists",
+    "MissingRequiredParameter": "MissingParameter",
+    "KMS.Throttling": "KmsThrottled",
+    **{f"KMS.{code[3:]}": code for code in KNOWN_CODES if code.startswith("Kms")},
+}
 
 
 def canonical(raw_error_code: str) -> str:
     """The canonical code of any spelling; a code that nobody listed keeps its bare name."""
     bare = raw_error_code.rpartition("#")[2]
     bare = bare.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
-    return _BY_OTHER_NAME.get(bare, bare)
+    return _OTHER_NAMES.get(bare, bare)
 
 
 # CloudTrail cuts a message here, and what is left at the end may be the caller's text.
@@ -214,7 +190,6 @@ MAXIMUM_BYTES = 262_144
 MAXIMUM_TEXT = 2_048
 MAXIMUM_CODE = 128
 MAXIMUM_PRINCIPAL = 256
-_TIME_FORMS = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S.%f%z")
 Record = Mapping[str, Any]
 
 
@@ -383,12 +358,10 @@ def encodable(text: str) -> str:
 
 
 def _time(value: object) -> datetime | None:
-    """Both `Z` and `+0000` occur in records."""
+    """Both `Z` and `+0000` occur in records; a time of no zone is nobody's."""
     if not isinstance(value, str) or len(value) > 40:
         return None
-    for form in _TIME_FORMS:
-        try:
-            return datetime.strptime(value, form).astimezone(UTC)
-        except ValueError:
-            continue
+    with suppress(ValueError):
+        at = datetime.fromisoformat(value)
+        return None if at.tzinfo is None else at.astimezone(UTC)
     return None

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
-from mendq.model.case import FINAL, NOTIFIED_AGAIN_AFTER, SILENT_DAYS, Case, State, longest_in
+from mendq.model.case import (
+    FINAL,
+    NOTIFIED_AGAIN_AFTER,
+    PROVING,
+    SILENT_DAYS,
+    WROTE,
+    Case,
+    State,
+    longest_in,
+)
 from mendq.model.evidence import Evidence, EvidenceNeeded
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
@@ -18,8 +27,6 @@ CLOUDTRAIL_LAG = timedelta(minutes=15)
 # A scan looks back for six hours and comes round in one: what it has not found by then is gone.
 A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
-# What is written into the queue and has to show that it helps.
-PROVING = (State.APPLIED, State.UNVERIFIED)
 
 
 class Stands(Enum):
@@ -266,10 +273,7 @@ class ManualTransition:
 
 
 # The states of a case that has written, and that nobody else has overruled.
-HAS_WRITTEN = (
-    *(*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE),
-    *(State.ESCALATED, State.CLOSED),
-)
+HAS_WRITTEN = (*WROTE, State.ESCALATED, State.CLOSED)
 # Where the owner of the write looks anew and writes.
 TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
 _SETTLED = (State.ESCALATED, State.OVERRIDDEN)
@@ -337,12 +341,3 @@ MANUAL_TRANSITIONS = (
         "a run died at its write, and what stands there may be a person's",
     ),
 )
-
-
-def may_transition(out_of: State | None, into: State) -> bool:
-    """Whether anybody ever moves a case so; None: it opens."""
-    moves = (*TABLE, *MANUAL_TRANSITIONS)
-    return any(
-        each.into is into and (out_of in each.out_of or (not out_of and not each.out_of))
-        for each in moves
-    )

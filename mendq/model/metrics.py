@@ -156,7 +156,7 @@ _AN_HOUR = timedelta(hours=1)
 # No window begins earlier before now.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
-_METRICS = {
+_METRICS: Mapping[str, tuple[str, str]] = {
     "sent": ("NumberOfMessagesSent", "Sum"),
     "received": ("NumberOfMessagesReceived", "Sum"),
     "deleted": ("NumberOfMessagesDeleted", "Sum"),
@@ -169,15 +169,6 @@ _METRICS = {
 _OF_FIFO = {"groups": ("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")}
 _GAUGED = (*BACKLOG, "age", "groups")
 Series = Mapping[str, Points]
-
-
-@dataclass(frozen=True)
-class QueueMetric:
-    """One metric of `AWS/SQS`; `key` is what its series is called here."""
-
-    key: str
-    name: str
-    statistic: str
 
 
 @dataclass(frozen=True)
@@ -199,10 +190,12 @@ class Window:
         return cls(since, until) if until - since >= max(shortest, PERIOD) else None
 
 
-def metrics_of(*, fifo: bool) -> tuple[QueueMetric, ...]:
-    """What is asked about one queue; each is billed by itself."""
-    asked = {**_METRICS, **(_OF_FIFO if fifo else {})}
-    return tuple(QueueMetric(key, *named) for key, named in asked.items())
+def metrics_of(*, fifo: bool) -> Mapping[str, tuple[str, str]]:
+    """Name and statistic of what is asked about one queue, by what its series is called here.
+
+    Each is billed by itself.
+    """
+    return {**_METRICS, **(_OF_FIFO if fifo else {})}
 
 
 def measured(series: Series, window: Window) -> Measured | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mendq.model.case import State
+from mendq.model.case import WROTE, State
 from mendq.model.limits import Limits
 
 NAMESPACE = "Mendq"
@@ -47,50 +47,24 @@ HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 # they are billed for the hours in which they do, and are missing, not zero, in all others.
 _SENT_ANYWAY = frozenset(
     {
-        OwnMetric.AUTO_FIXES,
-        OwnMetric.ESCALATED_CASES_OPEN,
-        OwnMetric.PROPOSED_CASES_OPEN,
-        OwnMetric.OLDEST_OPEN_CASE_AGE,
-        OwnMetric.FIXES_BEING_VERIFIED,
-        OwnMetric.PROBES_LOST,
-        OwnMetric.REPORTS_DELIVERED,
-        OwnMetric.REPORTS_NOT_DELIVERED,
-        OwnMetric.WEEKS_FAILED,
+        *(OwnMetric.AUTO_FIXES, OwnMetric.FIXES_BEING_VERIFIED, OwnMetric.PROBES_LOST),
+        *(OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN, HEARTBEAT),
+        *(OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, OwnMetric.WEEKS_FAILED),
     }
 )
 WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY
 
-HEAL = "heal"
-ATTACH_DLQ = "attach-dlq"
-RESTORE_POLICY = "restore-policy"
 REDRIVE = "redrive"
-START_NIGHTLY = "start-nightly"
-WATCH_NIGHTLY = "watch-nightly"
 SCHEDULE = "schedule"
 NIGHTLY = "nightly"
-DELIVER_REPORT = "deliver-report"
-FOLLOW_UP = "follow-up"
-APPROVE = "approve"
-ROLLBACK = "rollback"
-SCAN = "scan"
 PROBE = "probe"
 
 # Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
 # the probe is not among them: its call is meant to be seen.
 LEFT_OUT = (
-    HEAL,
-    ATTACH_DLQ,
-    RESTORE_POLICY,
-    REDRIVE,
-    START_NIGHTLY,
-    WATCH_NIGHTLY,
-    SCHEDULE,
-    NIGHTLY,
-    DELIVER_REPORT,
-    FOLLOW_UP,
-    APPROVE,
-    ROLLBACK,
-    SCAN,
+    *("heal", "attach-dlq", "restore-policy", REDRIVE),
+    *("start-nightly", "watch-nightly", SCHEDULE, NIGHTLY, "deliver-report"),
+    *("follow-up", "approve", "rollback", "scan"),
 )
 
 EVERY = (*LEFT_OUT, PROBE)
@@ -113,16 +87,6 @@ STILL_COMING = PERIOD - _NOTICING
 # Those that come more rarely are fewer than LEAST_FIXES in a PERIOD.
 _APART = PERIOD / LEAST_FIXES
 
-_WROTE = frozenset(
-    {
-        State.APPLIED,
-        State.UNVERIFIED,
-        State.VERIFIED,
-        State.WATCHING,
-        State.INEFFECTIVE,
-    }
-)
-
 
 def ceiling(limits: Limits) -> int:
     """So many fixes in one PERIOD are too many, whatever is usual."""
@@ -138,7 +102,7 @@ def fixes_being_verified(
     when they were opened. A fix whose case is older, as one that a person approved, is not waited
     for; one that failed calls asked for proves good in no less than a PERIOD.
     """
-    fixes = [(state, now - opened_at) for state, opened_at in cases if state in _WROTE]
+    fixes = [(state, now - opened_at) for state, opened_at in cases if state in WROTE]
     ages = [age for _, age in fixes]
     young = [state for state, age in fixes if age < PERIOD]
     if not _may_ring(ages) or _go_on(ages) or len(young) >= ceiling(limits):
@@ -163,16 +127,9 @@ def _go_on(ages: Sequence[timedelta]) -> bool:
 # The SQS calls that CloudTrail counts as data events.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 DATA_EVENT_NAMES = (
-    "ChangeMessageVisibility",
-    "ChangeMessageVisibilityBatch",
-    "DeleteMessage",
-    "DeleteMessageBatch",
-    "GetQueueAttributes",
-    "GetQueueUrl",
-    "ListDeadLetterSourceQueues",
-    "ListQueues",
-    "ListQueueTags",
-    "ReceiveMessage",
-    "SendMessage",
-    "SendMessageBatch",
+    *("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"),
+    *("DeleteMessage", "DeleteMessageBatch"),
+    *("GetQueueAttributes", "GetQueueUrl"),
+    *("ListDeadLetterSourceQueues", "ListQueues", "ListQueueTags"),
+    *("ReceiveMessage", "SendMessage", "SendMessageBatch"),
 )

@@ -206,13 +206,15 @@ def _roles(given: object) -> tuple[str, ...]:
 class QueueChange:
     """A change of the queue that went through, as CloudTrail tells.
 
-    `of_policy` where it may have changed the policy too; `by_cloudformation` where AWS itself says
+    `attributes` are those that it set; `of_policy` where it may have changed the policy too;
+    `by_cloudformation` where AWS itself says
     so, and not the caller.
     """
 
     at: datetime
     event_name: str
     principal_arn: str
+    attributes: tuple[str, ...] = ()
     of_policy: bool = True
     by_cloudformation: bool = False
 

@@ -91,11 +91,8 @@ S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", _S3)
 
 # https://aws.amazon.com/emr/pricing/ fills in its figures by script: x86's as others quote them.
 EMR_X86_VCPU_HOUR, EMR_X86_GB_HOUR = 0.052624, 0.0057785
+# https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/
 EMR_ARM_SHARE = 0.80
-EMR_ARM_PAGE = (
-    "https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-"
-    "spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/"
-)
 EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", _EMR)
 EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", _EMR)
 

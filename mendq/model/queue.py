@@ -169,10 +169,7 @@ class Redrive:
     def text(self) -> str:
         """As Mendq writes it and compares it: sorted, without white space."""
         return spelled(
-            {
-                "deadLetterTargetArn": self.dlq_arn,
-                "maxReceiveCount": self.max_receive_count,
-            }
+            {"deadLetterTargetArn": self.dlq_arn, "maxReceiveCount": self.max_receive_count}
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
-from math import isfinite
+from math import inf
 from typing import Any, Self, get_type_hints
 
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
@@ -22,25 +22,6 @@ def written(value: object) -> str:
     return json.dumps(plain, default=asdict, separators=(",", ":"))
 
 
-def read(text: str, kind: Any) -> Any:
-    """The value of type `kind`; raise ValueError, TypeError or KeyError where it is none."""
-    if kind in (str, str | None):
-        if not text:
-            raise ValueError("it is empty")
-        return text
-    value = json.loads(text)
-    of_one_value = {Mode: _mode, int: _count, int | None: _count, tuple[str, ...]: _names}
-    if kind in of_one_value:
-        return of_one_value[kind](value)
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no JSON object")
-    if kind in (Limits, Timing, Bounds):
-        return kind(**{name: _positive(name, each) for name, each in value.items()})
-    if kind == Mapping[Owner, str]:
-        return {Owner(name): _name(each) for name, each in value.items()}
-    return {name: _mode(each) for name, each in value.items()}
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(f"{value!r} is no name")
@@ -53,23 +34,43 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(map(_name, value))
 
 
-def _positive(name: str, value: object) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is no number: {value!r}")
-    if not (isfinite(value) and value >= 0):
-        raise ValueError(f"{name} is no number from 0 on: {value!r}")
+def _number(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
+        raise TypeError(f"{value!r} is no number from 0 on")
     return value
 
 
-def _mode(text: object) -> Mode:
-    mode = Mode.read(text) if isinstance(text, str) else None
+def _mode(value: object) -> Mode:
+    mode = Mode.read(value) if isinstance(value, str) else None
     if mode is None:
-        raise ValueError(f"{text!r} is none of observe, propose, heal")
+        raise ValueError(f"{value!r} is none of observe, propose, heal")
     return mode
 
 
-def _count(value: object) -> int:
-    return int(_positive("it", value))
+def _by_name(value: object, of_value: Callable[[object], Any]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no JSON object")
+    return {name: of_value(each) for name, each in value.items()}
+
+
+_OF_JSON: Mapping[Any, Callable[[object], Any]] = {
+    Mode: _mode,
+    int: _number,
+    int | None: _number,
+    tuple[str, ...]: _names,
+    Mapping[str, Mode]: lambda value: _by_name(value, _mode),
+    Mapping[Owner, str]: lambda value: {
+        Owner(name): each for name, each in _by_name(value, _name).items()
+    },
+}
+
+
+def read(text: str, kind: Any) -> Any:
+    """The value of type `kind`; raise ValueError, TypeError or KeyError where it is none."""
+    if kind in (str, str | None):
+        return _name(text)
+    value = json.loads(text)
+    return _OF_JSON[kind](value) if kind in _OF_JSON else kind(**_by_name(value, _number))
 
 
 PREFIX = "MENDQ_"
@@ -165,16 +166,6 @@ class HealSettings(OwnerSettings):
 
     own_roles: tuple[str, ...]
     probe_role: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttachDlqSettings(OwnerSettings):
-    """What attach_dlq needs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestorePolicySettings(OwnerSettings):
-    """What restore_policy needs."""
 
 
 @dataclass(frozen=True, kw_only=True)

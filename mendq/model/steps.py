@@ -65,11 +65,7 @@ class AttributeStep:
 
     def document(self) -> dict[str, str]:
         """As transitions and the case store hold it."""
-        return {
-            "attribute": self.attribute,
-            "before": str(self.before),
-            "after": str(self.after),
-        }
+        return {"attribute": self.attribute, "before": str(self.before), "after": str(self.after)}
 
     def __str__(self) -> str:
         return f"{self.attribute} {self.before} -> {self.after}"
@@ -117,8 +113,7 @@ class SetVisibilityTimeout(NumberStep):
     """The visibility timeout, in seconds."""
 
     attribute = "VisibilityTimeout"
-    minimum = 0
-    maximum = 43_200
+    minimum, maximum = 0, 43_200
 
 
 class SetKmsDataKeyReusePeriod(NumberStep):
@@ -129,16 +124,14 @@ class SetKmsDataKeyReusePeriod(NumberStep):
 
     attribute = "KmsDataKeyReusePeriodSeconds"
     absent_means = "300"
-    minimum = 60
-    maximum = 3_600
+    minimum, maximum = 60, 3_600
 
 
 class SetMaximumMessageSize(NumberStep):
     """The longest message that the queue takes, in bytes."""
 
     attribute = "MaximumMessageSize"
-    minimum = 1_024
-    maximum = 1_048_576
+    minimum, maximum = 1_024, 1_048_576
 
 
 class SetMessageRetention(NumberStep):
@@ -148,16 +141,14 @@ class SetMessageRetention(NumberStep):
     """
 
     attribute = "MessageRetentionPeriod"
-    minimum = 60
-    maximum = 1_209_600
+    minimum, maximum = 60, 1_209_600
 
 
 class SetReceiveWaitTime(NumberStep):
     """How long a receive waits for a message, in seconds."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
-    minimum = 0
-    maximum = 20
+    minimum, maximum = 0, 20
 
 
 class DeduplicateByContent(WordStep):

@@ -33,16 +33,6 @@ CHANGED_LATELY = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Change:
-    """Who changed the queue last, as CloudTrail's LookupEvents tells; the attributes it set."""
-
-    at: datetime
-    event_name: str
-    principal_arn: str
-    attributes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Known:
     """The last known configuration of a queue."""
 

@@ -9,10 +9,11 @@ from datetime import datetime
 from shlex import quote
 
 from mendq.model.case import Case, State
+from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.commands import next_lines
-from mendq.notifications.configuration import Change, Known
+from mendq.notifications.configuration import Known
 from mendq.notifications.queue_lines import (
     changed_last_lines,
     evidence_lines,
@@ -60,7 +61,7 @@ class CaseDetails:
     tags: Mapping[str, str]
     event_names: Iterable[str]
     known: Known | None
-    last_change: Change | str | None
+    last_change: QueueChange | str | None
     next_command: str
     first: Iterable[str] = ()
     beyond: Iterable[str] = ()

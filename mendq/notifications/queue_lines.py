@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from mendq.model.policy import QueueChange
 from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, Change, Known, configured, differences
+from mendq.notifications.configuration import NOT_SET, Known, configured, differences
 from mendq.notifications.text import first_of, moment, plain, value
 
 _MOST_LINES = 20
@@ -82,7 +83,7 @@ def since_lines(known: Known | None, attributes: Mapping[str, str]) -> tuple[str
     return (f"what stood there at {at} -> what stands there now:", *lines)
 
 
-def changed_last_lines(last_change: Change | str | None) -> tuple[str, ...]:
+def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
     if last_change is None:
         return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
     if isinstance(last_change, str):

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of, looking
-from mendq.aws.metrics import messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
 from mendq.heal.apply import changed_meanwhile, write

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
-from mendq.aws.facts import FactsReader, function_names
+from mendq.aws.facts_reader import FactsReader, function_names
 from mendq.cases.context import StoreContext
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
@@ -177,10 +177,11 @@ class ScanReader(FactsReader):
                 self.retained.keep(("figures", name), figures)
         return {name: self.retained.about(("figures", name), Figures) for name in names}
 
-    def metrics_of_figures(self, suspects: Iterable[Facts]) -> int:
+    def metrics_of_figures(self, suspects: Iterable[Facts], *, anew: bool = False) -> int:
         """How many metrics their consumers' figures would cost."""
         names = {name for each in suspects for name in function_names(each)}
-        return len(FIGURES) * sum(not self.retained.knows(("figures", name)) for name in names)
+        unknown = (anew or not self.retained.knows(("figures", name)) for name in names)
+        return len(FIGURES) * sum(unknown)
 
     def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
         """Those that are known are not asked about again: each metric is billed."""
@@ -192,25 +193,25 @@ class ScanReader(FactsReader):
                 self.retained.keep(asked[arn], found)
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
-    def metrics_to_ask(self, facts: Facts, needs: Collection[Need]) -> int:
+    def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
         """How many metrics it takes to know what `needs` names, beyond what is kept.
 
-        `facts` have attributes; who consumes is asked here, which costs nothing.
+        `facts` have attributes; who consumes is asked here, which costs nothing. `anew`: as heal
+        asks, which keeps nothing of what a scan was answered.
         """
         window = self.window(facts) if Need.MEASUREMENTS in needs else None
-        known = window is None or self.retained.knows(("measured", facts.queue_arn, window))
+        asked = ("measured", facts.queue_arn, window)
+        known = window is None or (self.retained.knows(asked) and not anew)
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
         measured = 0 if known else len(metrics_of(fifo=facts.is_fifo))
         # One more: the deletes at its source.
-        return measured + self.metrics_of_figures(figured) + (Need.SOLE_SOURCE in needs)
+        figures = self.metrics_of_figures(figured, anew=anew)
+        return measured + figures + (Need.SOLE_SOURCE in needs)
 
     def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
-        """How many metrics heal asks for, which keeps nothing of what a scan was answered."""
+        """How many metrics heal asks for."""
         facts = Facts(queue_arn, self.attributes(queue_arn), {})
-        measures = Need.MEASUREMENTS in needs and self.window(facts) is not None
-        names = function_names(self.consumers(facts)) if Need.LAMBDA_CONSUMERS in needs else ()
-        own = len(metrics_of(fifo=facts.is_fifo)) * measures + len(FIGURES) * len(names)
-        return own + (Need.SOLE_SOURCE in needs)
+        return self.metrics_to_ask(facts, needs, anew=True)
 
 
 def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:

@@ -6,17 +6,17 @@ these make suspect, because every metric that is asked for is billed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 
+from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import QueueGone
-from mendq.aws.facts import function_names
-from mendq.aws.metrics import QUEUES_A_CALL
+from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import Finding, Scanned, turn_of
+from mendq.cases.finding import Finding, Scanned, together, turn_of
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
@@ -56,21 +56,6 @@ class _Suspect:
         return can_wait, turn_of(self.facts.queue_arn, now)
 
 
-@dataclass(frozen=True)
-class _Looked:
-    """One queue, looked at: what was found, what it is a suspect of, what went wrong."""
-
-    queue_arn: str
-    findings: tuple[Finding, ...] = ()
-    suspect: _Suspect | None = None
-    error: Exception | None = None
-    symptoms_failed: Mapping[str, Exception] = field(default_factory=dict)
-
-    @property
-    def is_unseen(self) -> bool:
-        return self.error is not None and not isinstance(self.error, QueueGone)
-
-
 def scan(
     queues: Sequence[ManagedQueue],
     reader: ScanReader,
@@ -90,34 +75,25 @@ def scan(
                 break
             stretch = queues[first : first + QUEUES_A_STRETCH]
             looked = list(pool.map(partial(_look_at, reader=reader, symptoms=detected), stretch))
-            suspected = [each.suspect for each in looked if each.suspect]
+            suspected = [suspect for _, suspect in looked if suspect]
             suspects += suspected
-            yield replace(_scanned(looked), suspects=len(suspected), after=stretch[-1].name)
+            seen = reduce(together, (each for each, _ in looked))
+            yield replace(seen, suspects=len(suspected), after=stretch[-1].name)
     suspects.sort(key=lambda each: each.turn(reader.now))
     yield from _measured(suspects, reader, allowance)
 
 
-def _scanned(looked: Sequence[_Looked]) -> Scanned:
-    failed = {
-        each.queue_arn: each.error or next(iter(each.symptoms_failed.values()))
-        for each in looked
-        if each.is_unseen or each.symptoms_failed
-    }
-    return Scanned(
-        queues=len(looked),
-        gone=sum(isinstance(each.error, QueueGone) for each in looked),
-        unseen=sum(each.is_unseen for each in looked),
-        findings=tuple(finding for each in looked for finding in each.findings),
-        failed=failed,
-    )
-
-
-def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
+def _look_at(
+    queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]
+) -> tuple[Scanned, _Suspect | None]:
+    """What was found of one queue, and what it is a suspect of."""
     try:
         facts = reader.consumers(reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE}))
         window = reader.window(facts)
+    except QueueGone:
+        return Scanned(queues=1, gone=1), None
     except Exception as error:  # noqa: BLE001 - told of with the scan
-        return _Looked(queue.queue_arn, error=error)
+        return Scanned(queues=1, unseen=1, failed={queue.queue_arn: error}), None
     findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
     for symptom in symptoms:
         try:
@@ -129,9 +105,9 @@ def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, .
             if suspect and measuring and not found:
                 suspected.append(symptom)
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
-            failed[symptom.name] = error
+            failed.setdefault(queue.queue_arn, error)
     to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
-    return _Looked(facts.queue_arn, tuple(findings), to_measure, symptoms_failed=failed)
+    return Scanned(queues=1, findings=tuple(findings), failed=failed), to_measure
 
 
 def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:

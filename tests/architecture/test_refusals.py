@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
@@ -31,6 +32,7 @@ def _codes(source: str) -> Iterator[str]:
                     yield str(each.value)
 
 
+@cache
 def _emitted() -> set[str]:
     sources = (each.read_text() for each in (ROOT / "mendq").rglob("*.py"))
     caught = (each.code for entry in CATALOGUE for each in entry.caught)

@@ -26,7 +26,7 @@ def _since(account: Account) -> Any:
 def test_every_other_change_may_be_one_of_the_policy(account: Account, event_name: str) -> None:
     account.history = [event(account, QUEUE, event_name)]
     (found,) = _since(account)
-    assert found == QueueChange(account.now, event_name, ALICE)
+    assert found == QueueChange(account.now, event_name, ALICE, ("Policy",))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from mendq.heal.assess import gather
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
 from mendq.scan.reader import Pace, ScanReader
+from tests.catalogue.asking import asked_only
 from tests.heal.operators import fail
 from tests.scan.scanning import Scanning, scanning
 
@@ -48,8 +49,8 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
     answered = set[Need]()
     for need in Need:
         gathered = [facts(seen, each, need) for each in both]
-        assert gathered == [each.asked_only({Need.QUEUE, need}) for each in gathered], need
-        if gathered != [each.asked_only({Need.QUEUE}) for each in gathered]:
+        assert gathered == [asked_only(each, {Need.QUEUE, need}) for each in gathered], need
+        if gathered != [asked_only(each, {Need.QUEUE}) for each in gathered]:
             answered.add(need)
     elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN, Need.SOURCE_CASES}
     assert answered == set(Need) - elsewhere
@@ -85,17 +86,6 @@ def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> N
     assert facts(seen, source, Need.OPEN_CASES).open_symptoms == {"visibility_timeout_too_short"}
     assert facts(seen, messages, *both).open_symptoms == {"visibility_timeout_too_short"}
     assert facts(seen, messages, Need.OPEN_CASES).open_symptoms == frozenset()
-
-
-def test_a_queue_is_not_measured_before_it_has_been_as_it_is_for_an_hour(seen: Scanning) -> None:
-    queue = seen.account.queue("orders")
-    for minutes, is_measured in ((30, False), (40, True)):
-        seen.account.later(minutes=minutes)
-        seen.count(queue, seen.account.now - timedelta(minutes=10), sent=1)
-        found = facts(seen, queue, Need.MEASUREMENTS).measured
-        assert (found is not None) is is_measured
-    seen.account.set_visibility(queue, 60)
-    assert facts(seen, queue, Need.MEASUREMENTS).measured is None, "it has been changed"
 
 
 def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> None:

@@ -16,7 +16,8 @@ from mendq.model.facts import DlqFacts, Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Plan
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup
-from tests.catalogue.asking import answer_to, assert_exists, planned, refused, step_of
+from tests.architecture.aws_commands import mistake_in
+from tests.catalogue.asking import answer_to, planned, refused, step_of
 
 FULL = "1048576"
 
@@ -64,7 +65,7 @@ def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, comman
     assert "rm -rf" not in answer.reason
     (first,) = answer.first
     assert f"{command}-queue-attributes" in first
-    assert_exists(first)
+    assert mistake_in(first) == ""
 
 
 @given(st.integers(1_024, 1_048_576), st.text(max_size=80))

@@ -38,7 +38,7 @@ from mendq.model.queue import (
     allow_of,
 )
 from mendq.model.steps import Owner
-from tests.catalogue.asking import answer_to, found_in, planned, refused, step_of
+from tests.catalogue.asking import answer_to, found_in, golden, planned, refused, step_of
 
 NONE = standard(KmsMasterKeyId="alias/orders", dlq_namesake=DlqFacts(DLQ_ARN, None))
 AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
@@ -62,17 +62,7 @@ def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
     assert make_and_attach(named_by(NONE), "because") == make_and_attach(NONE, "because")
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"KmsMasterKeyId": "alias/others"},
-        {"RedriveAllowPolicy": ""},
-        {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN, STANDARD_ARN)).text},
-        {"RedriveAllowPolicy": "{"},
-        {"Policy": '{"Statement":[]}'},
-        {"RedrivePolicy": Redrive(STANDARD_ARN, 5).text},
-    ],
-)
+@pytest.mark.parametrize("attributes", golden("tables")["others"])
 def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
     answer = make_and_attach(named_by(NONE, **attributes), "because")
     assert isinstance(answer, Escalate)
@@ -121,18 +111,7 @@ def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
     assert steps_of(make_and_attach(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
 
 
-@pytest.mark.parametrize(
-    ("dlq_arn", "attributes", "is_gone"),
-    [
-        (DLQ_ARN, None, True),
-        (DLQ_ARN, {}, False),
-        (STANDARD_ARN, None, False),
-        (QUEUE_ARN, None, False),
-        (DLQ_ARN.replace("us-east-1", "eu-west-1"), None, False),
-        (DLQ_ARN.replace("123456789012", "210987654321"), None, False),
-        ("orders-dlq", None, False),
-    ],
-)
+@pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), golden("tables")["gone"])
 def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str] | None, *, is_gone: bool
 ) -> None:
@@ -200,8 +179,7 @@ def retained(own_seconds: int, *sources_seconds: int) -> Facts:
 
 
 @pytest.mark.parametrize(
-    ("source_seconds", "said"),
-    [((DAYS_4, LONGEST_RETENTION_SECONDS), True), ((DAYS_4,), False)],
+    ("source_seconds", "said"), [((DAYS_4, LONGEST_RETENTION_SECONDS), True), ((DAYS_4,), False)]
 )
 def test_that_it_can_be_no_longer_is_said_where_it_does_not_suffice(
     source_seconds: tuple[int, ...], *, said: bool

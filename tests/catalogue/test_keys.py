@@ -18,38 +18,21 @@ from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Escalate, Plan
-from tests.catalogue.asking import answer_to, found_in, planned, refused, step_of
+from tests.catalogue.asking import answer_to, found_in, golden, planned, refused, step_of
 
 OURS = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
-THEIRS = "arn:aws:kms:us-east-1:210987654321:key/1234abcd"
 
 
 def called(key: str, *event_names: str) -> Facts:
     return queue(KmsMasterKeyId=key, event_names=event_names)
 
 
-@pytest.mark.parametrize(
-    ("key", "code"),
-    [
-        ("1234abcd", "key_not_granted"),
-        ("alias/aws/sqs-not", "key_not_granted"),
-        (THEIRS, "key_of_another_account"),
-        ("arn:aws:kms:us-east-1:123456789012:alias/aws/sqs", "aws_managed_key"),
-    ],
-)
+@pytest.mark.parametrize(("key", "code"), golden("tables")["keys"])
 def test_the_key_decides_whose_matter_it_is(key: str, code: str) -> None:
     assert refused(KMS_DENIED, called(key, "SendMessage")).code == code
 
 
-@pytest.mark.parametrize(
-    ("event_names", "sends", "receives"),
-    [
-        (("SendMessageBatch",), True, False),
-        (("ReceiveMessage",), False, True),
-        (("ReceiveMessage", "SendMessage"), True, True),
-        ((), True, True),
-    ],
-)
+@pytest.mark.parametrize(("event_names", "sends", "receives"), golden("tables")["calls"])
 def test_the_calls_decide_which_grants_are_missing(
     event_names: tuple[str, ...], *, sends: bool, receives: bool
 ) -> None:
@@ -77,10 +60,7 @@ def test_any_text_as_a_key_pages_and_stays_one_word_of_the_command(
         assert key in shlex.split(page.next_command)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "raised"),
-    [(299, 300), (None, 600), (301, 602), (1801, 3600)],
-)
+@pytest.mark.parametrize(("seconds", "raised"), [(299, 300), (None, 600), (301, 602), (1801, 3600)])
 def test_how_far_the_use_of_a_data_key_is_stretched(seconds: int | None, raised: int) -> None:
     period: dict[str, Any] = {} if seconds is None else {"KmsDataKeyReusePeriodSeconds": seconds}
     facts = queue(KmsMasterKeyId="alias/orders", **period)
@@ -95,30 +75,7 @@ def test_it_rises_and_ends_at_an_hour(seconds: int) -> None:
         assert seconds < int(step_of(planned(KMS_THROTTLED, facts)).after) <= 3600
 
 
-TOPIC = "arn:aws:sns:us-east-1:123456789012:orders"
-EVERYBODY: Any = {"Principal": {"AWS": "*"}}
-
-
-@pytest.mark.parametrize(
-    ("key", "statement", "finds"),
-    [
-        ("alias/aws/sqs", {"Action": ["SQS:Sendmessage", "sqs:GetQueueUrl"]}, True),
-        ("alias/aws/sqs", {"Action": "sqs:*"}, True),
-        (
-            "alias/aws/sqs",
-            {**EVERYBODY, "Condition": {"ArnLike": {"AWS:SourceArn": [TOPIC]}}},
-            True,
-        ),
-        ("alias/not-aws/sqs-key", {}, False),
-        ("alias/aws/sqs", {"Principal": "*"}, False),
-        ("alias/aws/sqs", {**EVERYBODY, "Condition": {"ArnLike": {"aws:SourceArn": "x"}}}, False),
-        (
-            "alias/aws/sqs",
-            {**EVERYBODY, "Condition": {"ArnLike": {"aws:PrincipalArn": TOPIC}}},
-            False,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("key", "statement", "finds"), golden("tables")["senders"])
 def test_which_statements_let_a_service_send(
     key: str, statement: dict[str, Any], *, finds: bool
 ) -> None:

@@ -43,13 +43,12 @@ from mendq.catalogue.examples import (
 )
 from mendq.model.case import FINAL, Case, State
 from mendq.model.facts import Facts, SourceQueue
-from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import LATELY, Window
 from mendq.model.metrics import measured as measured_in
 from mendq.model.plan import Ignore, Plan, Refuse
 from mendq.model.steps import RedriveMessages, SetMessageRetention
-from tests.catalogue.asking import answer_to, found_in, planned, refused
+from tests.catalogue.asking import answer_to, found_in, golden, planned, refused
 
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
@@ -63,23 +62,9 @@ def kind(*states: State, **over: Any) -> str:
     return name
 
 
-@pytest.mark.parametrize(
-    ("states", "over", "became"),
-    [
-        ((State.APPLIED, State.VERIFIED), {}, "proven"),
-        ((State.APPLIED, State.WATCHING), {}, "proven"),
-        ((State.WATCHING, State.CLOSED), {}, "proven"),
-        ((State.WATCHING, State.CLOSED), {"actor": ADA}, "said"),
-        ((State.ESCALATED, State.CLOSED), {}, "said"),
-        ((State.APPLIED, State.CLOSED), {}, "said"),
-        ((State.WATCHING, State.CLOSED), {"reason": GONE}, "unfixed"),
-        ((State.ESCALATED, State.CLOSED), {"reason": UNMANAGED}, "unfixed"),
-        *(((each,), {}, "unfixed") for each in set(State) - {*("verified", "watching", "closed")}),
-    ],
-)
-def test_what_has_become_of_a_cause(
-    states: tuple[State, ...], over: dict[str, Any], became: str
-) -> None:
+@pytest.mark.parametrize(("named", "over", "became"), golden("tables")["causes"])
+def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], became: str) -> None:
+    states = [State(each) for each in named]
     assert kind(*states, **over) == became
     open_states = set(State) - FINAL - {State.VERIFIED, State.WATCHING}
     assert still_shows(case(TOO_SHORT, *states)) == (states[-1] in open_states)
@@ -100,29 +85,14 @@ def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
     assert planned(ENTRY, messages(case(cause, State.WATCHING)))
 
 
-@pytest.mark.parametrize(
-    ("over", "is_explained"),
-    [
-        # To the minute: the age is measured within the last one.
-        ({"until": AT + timedelta(seconds=7_200, minutes=1)}, True),
-        ({"until": AT + timedelta(seconds=7_201, minutes=1)}, False),
-        # SQS leaves what was received often out of the age of the oldest.
-        ({"oldest_age_seconds_now": 60, "least_visible": 200, "fixed_hours_ago": 5}, True),
-        ({"oldest_age_seconds_now": 60, "least_visible": 0, "fixed_hours_ago": 5}, False),
-        (
-            {"oldest_age_seconds_now": 60, "least_visible": 9, "deleted": 1, "fixed_hours_ago": 5},
-            False,
-        ),
-        # Where it says no age, any cause of the time that messages are kept may explain them.
-        ({"oldest_age_seconds_now": 0, "fixed_hours_ago": 14 * 24}, True),
-        ({"oldest_age_seconds_now": 0, "fixed_hours_ago": 15 * 24}, False),
-        ({"measured": None, "fixed_hours_ago": 15 * 24}, True),
-    ],
-)
+@pytest.mark.parametrize(("over", "is_explained"), golden("tables")["since when"])
 def test_since_when_messages_wait_decides_what_explains_them(
     over: dict[str, Any], *, is_explained: bool
 ) -> None:
+    over = dict(over)
     fixed_at = AT - timedelta(hours=over.pop("fixed_hours_ago", 0))
+    if after := over.pop("until_after_seconds", 0):
+        over["until"] = AT + timedelta(seconds=after)
     facts = messages(replace(VISIBILITY, at=fixed_at), **over)
     assert bool(explained(facts).fixed) is is_explained
     if not age_is_known(facts):
@@ -259,28 +229,13 @@ def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
     assert redrive_is_off({REDRIVE_TAG: word}) is is_off
 
 
-BY_TAG = Consent(Mode.OBSERVE, Mode.HEAL)
-BY_NAME = Consent(Mode.HEAL, Mode.HEAL, ("orders*",))
-
-
-@pytest.mark.parametrize(
-    ("tags", "name", "consent", "said"),
-    [
-        ({}, "dlq", BY_TAG, "not managed"),
-        ({"mendq": "off"}, "dlq", BY_TAG, "not managed"),
-        ({"mendq": "what"}, "dlq", BY_TAG, "only observed"),
-        ({"mendq": "heal", REDRIVE_TAG: "off"}, "dlq", BY_TAG, REDRIVE_TAG),
-        ({"mendq": "heal"}, "dlq", Consent(Mode.OBSERVE, Mode.OBSERVE), "only observed"),
-        # The prefix of its source's name fits a quarantine, and so might a tag.
-        ({"mendq": "heal"}, "quarantine", BY_NAME, "not managed"),
-        ({"mendq": "propose"}, "dlq", BY_TAG, None),
-        ({}, "dlq", BY_NAME, None),
-    ],
-)
+@pytest.mark.parametrize(("tags", "name", "consent", "said"), golden("tables")["consents"])
 def test_where_messages_may_be_moved(
-    tags: dict[str, str], name: str, consent: Consent, said: str | None
+    tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
-    why = why_not_to_move(Facts(f"{STANDARD_ARN}-{name}", {}, tags), consent)
+    account, raised, queues = consent
+    given = Consent(Mode(account), Mode(raised), tuple(queues))
+    why = why_not_to_move(Facts(f"{STANDARD_ARN}-{name}", {}, tags), given)
     assert (said in why) if said and why else why is said
 
 
@@ -352,7 +307,7 @@ def anything(draw: st.DrawFn) -> Facts:
     return but(facts, **{name: value for name, value in odd.items() if draw(ODD)})
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=400)
 @given(anything())
 @example(messages(KMS, MessageRetentionPeriod=4 * A_DAY))
 def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:

@@ -19,6 +19,7 @@ from mendq.catalogue._time_left import (
 )
 from mendq.catalogue.examples import A_DAY, AT
 from mendq.model.limits import Bounds
+from tests.catalogue.asking import golden
 
 MINUTE = timedelta(minutes=1)
 BOUNDS = Bounds()
@@ -80,18 +81,7 @@ def test_it_takes_no_less_than_the_rate_lets_it_and_no_less_for_more(
     assert capped * 0.999 <= one.total_seconds() <= more.total_seconds()
 
 
-@pytest.mark.parametrize(
-    ("left_days", "lasts_days", "loses"),
-    [
-        (3, 0, False),
-        (2.9, 0, True),
-        (3, 1.5, False),
-        (3, 1.6, True),
-        (13, 6.4, False),
-        (0, None, True),
-        (4, None, False),
-    ],
-)
+@pytest.mark.parametrize(("left_days", "lasts_days", "loses"), golden("tables")["losing"])
 def test_which_redrive_could_lose(
     left_days: float, lasts_days: float | None, *, loses: bool
 ) -> None:
@@ -105,17 +95,7 @@ def test_the_most_urgent_comes_first_and_what_has_no_end_last() -> None:
     assert [name for name, _ in most_urgent_first(items, lambda item: item[1])] == list("dceba")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (59.9, "59 s"),
-        (60, "1 min"),
-        (3_599, "59 min"),
-        (3_660, "1 h 1 min"),
-        (2 * A_DAY, "2 d"),
-        (2 * A_DAY + 3_600 * 5 + 59 * 60, "2 d 5 h"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "words"), golden("tables")["spans"])
 def test_a_span_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert span(timedelta(seconds=seconds)) == words
 

@@ -15,13 +15,14 @@ from mendq.cli.cost.calls import NO_RECEIVES, hidden_by
 from mendq.cli.permissions import MESSAGES, RIGHTS, look, steer
 from mendq.model import lifecycle
 from mendq.model.case import FINAL, State
-from mendq.model.lifecycle import MANUAL_TRANSITIONS, may_transition
+from mendq.model.lifecycle import MANUAL_TRANSITIONS
 from mendq.model.limits import Bounds
 from mendq.model.prices import ALARM_METRIC_MONTH, COMPOSITE_MONTH, DASHBOARD_MONTH
 from mendq.redrive import machine
 from mendq.redrive.progress import Stage
 from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import template_of
+from tests.prove.endings import may_transition
 
 DOCS = ROOT / "docs"
 EVERY_PAGE = [ROOT / "README.md", *DOCS.rglob("*.md")]

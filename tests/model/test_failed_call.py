@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.failed_call import MAXIMUM_BYTES, FailedCall, Unreadable, read
+from tests.model.tables import table
 from tests.real_records import DETONATIONS, detonations
 
 ACCOUNT = "123456789012"
@@ -32,18 +33,7 @@ def call(**over: Any) -> FailedCall:
     return got
 
 
-@pytest.mark.parametrize(
-    ("over", "reason"),
-    [
-        ({"errorCode": None}, "not_failed"),
-        ({"errorCode": ""}, "not_failed"),
-        ({"errorCode": 7}, "error_code_type"),
-        ({"eventSource": "sns.amazonaws.com"}, "not_sqs"),
-        ({"eventID": None}, "without_id_name_or_time"),
-        ({"eventTime": "yesterday"}, "without_id_name_or_time"),
-        ({"eventName": 3}, "without_id_name_or_time"),
-    ],
-)
+@pytest.mark.parametrize(("over", "reason"), table("not failed"))
 def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
     assert read(record(**over)) == Unreadable(reason)
 
@@ -85,60 +75,11 @@ def test_the_fields_of_a_failed_call() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        f"https://evil.example/{ACCOUNT}/../orders",
-        f"https://user@sqs.eu-west-1.amazonaws.com/{ACCOUNT}/orders",
-        *(
-            f"https://sqs.eu-west-1.amazonaws.com/{ACCOUNT}/{name}"
-            for name in ("orders?x=1", "orders%2f", "q" * 81, "orders.fifo.fifo", "orders\n")
-        ),
-        "https://sqs.eu-west-1.amazonaws.com/12345/orders",
-        *("x" * 10_000, 88, {"a": 1}),
-    ],
-)
-def test_a_url_that_is_none_names_no_queue(url: object) -> None:
-    assert call(resources=None, requestParameters={"queueUrl": url}).queue_arn is None
-
-
-NOWHERE = {"resources": None, "requestParameters": None}
-
-
-@pytest.mark.parametrize(
-    ("over", "expected"),
-    [
-        ({"resources": []}, ARN),
-        ({"resources": [{"ARN": "arn:aws:sqs:*:*:*"}]}, ARN),
-        ({"resources": None, "requestParameters": {"queueName": "orders"}}, ARN),
-        (
-            {
-                **NOWHERE,
-                "errorMessage": f"User: x is not authorized to perform: y on resource: {ARN} a",
-            },
-            ARN,
-        ),
-        ({**NOWHERE, "errorMessage": f"Value {ARN} for parameter Label is invalid."}, None),
-        ({"resources": None, "requestParameters": 88, "errorMessage": None}, None),
-    ],
-)
+@pytest.mark.parametrize(("over", "expected"), table("queues"))
 def test_the_queue_comes_from_the_first_place_that_names_one(
     over: dict[str, Any], expected: str | None
 ) -> None:
-    assert call(**over).queue_arn == expected
-
-
-@pytest.mark.parametrize(
-    ("identity", "principal"),
-    [
-        ({"arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/<script>"}, "role/worker"),
-        ({"type": "IAMUser", "arn": f"arn:aws:iam::{ACCOUNT}:user/ann"}, "user/ann"),
-    ],
-)
-def test_a_session_without_an_issuer_gives_the_role_and_a_user_is_named(
-    identity: dict[str, str], principal: str
-) -> None:
-    assert call(userIdentity=identity).principal_arn == f"arn:aws:iam::{ACCOUNT}:{principal}"
+    assert call(**{"resources": None, **over}).queue_arn == expected
 
 
 OTHERS = "111111111111"
@@ -158,6 +99,8 @@ USER = f"arn:aws:iam::{OTHERS}:user/ann"
 
 
 def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
+    own_session = {"arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/<script>"}
+    assert call(userIdentity=own_session).principal_arn == f"arn:aws:iam::{ACCOUNT}:role/worker"
     session = f"arn:aws:sts::{OTHERS}:assumed-role/billing/<script>"
     assert _refused(session) == f"arn:aws:iam::{OTHERS}:role/billing"
     assert _refused(USER) == USER

@@ -1,15 +1,22 @@
-"""Names, ARNs and URLs of queues, their defaults, and the DLQs that go with them."""
+"""Names, ARNs and URLs of queues, their policies of redrive, and what is made beside them."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, queue
-from mendq.model.dlq import attributes_of_dlq
+from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
+from mendq.model.dlq import (
+    arn_of_quarantine,
+    attributes_of_dlq,
+    attributes_of_quarantine,
+    why_unfit_as_quarantine,
+)
 from mendq.model.queue import (
     DEFAULTS,
     Redrive,
@@ -18,17 +25,16 @@ from mendq.model.queue import (
     arn_of,
     arn_of_dlq,
     arn_of_url,
-    name_of_dlq,
-    not_on_fifo,
-    number_in,
-    on_fifo,
+    is_quarantine,
+    parts_of,
     public_url,
     redrive_of,
     why_unfit_as_dlq,
 )
 from tests.heal.conftest import moto_account
+from tests.model.tables import table
 
-DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
+PREFIX = STANDARD_ARN.removesuffix("orders")
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
     lambda inner: (
@@ -36,60 +42,88 @@ ANY_JSON = st.recursive(
     ),
     max_leaves=12,
 )
-NAMES = st.from_regex(r"\A[A-Za-z0-9_-]{1,75}(\.fifo)?\Z").filter(lambda name: len(name) <= 80)
-
-
-@given(NAMES)
-def test_the_name_is_one_of_the_same_type(name: str) -> None:
-    source = f"arn:aws:sqs:us-east-1:123456789012:{name}"
-    assert arn_of(arn_of_dlq(source)) == arn_of_dlq(source)
-    assert why_unfit_as_dlq(source, arn_of_dlq(source)) is None
+NAMES = st.builds(
+    lambda name, fifo: name + ".fifo" * fifo,
+    st.text("abcABC019_-", min_size=1, max_size=75),
+    st.booleans(),
+)
 
 
 @given(NAMES, NAMES)
-def test_no_two_queues_get_the_same(one: str, other: str) -> None:
-    assume(one != other)
-    assert name_of_dlq(one) != name_of_dlq(other)
-
-
-def test_a_name_that_fits_is_retained_whole_and_long_ones_stay_apart() -> None:
-    fitting = ("orders", "orders.fifo", "o" * 76)
-    assert [*map(name_of_dlq, fitting)] == ["orders-dlq", "orders-dlq.fifo", "o" * 76 + "-dlq"]
-    one, other = name_of_dlq("o" * 79 + "1"), name_of_dlq("o" * 79 + "2")
-    assert one != other
-    assert {len(each) for each in (one, other, name_of_dlq("o" * 75 + ".fifo"))} == {80}
+def test_what_is_made_beside_a_queue_is_legal_fits_and_is_its_own(one: str, other: str) -> None:
+    for made in (arn_of_dlq, arn_of_quarantine):
+        beside = made(PREFIX + one)
+        assert arn_of(beside) == beside
+        assert why_unfit_as_dlq(PREFIX + one, beside) is None
+        assert (beside == made(PREFIX + other)) == (one == other)
+    assert arn_of_dlq(PREFIX + one) != arn_of_quarantine(PREFIX + one)
+    assert is_quarantine(parts_of(arn_of_quarantine(PREFIX + one)).name)
 
 
 @pytest.mark.parametrize(
-    ("dlq_arn", "because"),
+    ("source", "dlq", "quarantine"),
     [
-        (STANDARD_ARN, "itself"),
-        (DEAD.replace("us-east-1", "us-east-2"), "account or region"),
-        (DEAD.replace("123456789012", "210987654321"), "account or region"),
-        (f"{DEAD}.fifo", "type"),
-        ("arn:aws:sns:us-east-1:123456789012:orders", "no queue"),
-        ("", "no queue"),
+        ("orders", "orders-dlq", "orders-quarantine"),
+        ("orders.fifo", "orders-dlq.fifo", "orders-quarantine.fifo"),
+        ("o" * 69, "o" * 69 + "-dlq", "o" * 69 + "-quarantine"),
+        ("o" * 76, "o" * 76 + "-dlq", None),
+        ("o" * 80, None, None),
     ],
 )
+def test_a_name_that_fits_is_retained_whole(
+    source: str, dlq: str | None, quarantine: str | None
+) -> None:
+    for made, name in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):
+        found = parts_of(made(PREFIX + source)).name
+        assert (found == name) if name else (len(found) == 80)
+    assert not is_quarantine(f"{source.removesuffix('.fifo')[:60]}-quarantine-2")
+
+
+@pytest.mark.parametrize(("dlq_arn", "because"), table("unfit"))
 def test_two_queues_that_do_not_fit_say_why(dlq_arn: str, because: str) -> None:
     assert because in (why_unfit_as_dlq(STANDARD_ARN, dlq_arn) or "")
 
 
-def test_a_new_queue_is_as_its_source() -> None:
+KEPT = {"MessageRetentionPeriod": "1209600"}
+GOOD = {**KEPT, "SqsManagedSseEnabled": "true"}
+
+
+def test_a_new_queue_keeps_messages_as_long_and_as_safe_as_can_be() -> None:
     source = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
-    assert attributes_of_dlq(source, arn_of_dlq(QUEUE_ARN)) == {
-        "FifoQueue": "true",
-        "ContentBasedDeduplication": "true",
-        "KmsMasterKeyId": "alias/orders",
-        "MessageRetentionPeriod": "1209600",
-        "RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text,
-    }
+    encrypted = {**KEPT, "KmsMasterKeyId": "alias/orders", "FifoQueue": "true"}
+    by_content = {"ContentBasedDeduplication": "true"}
+    allowed = {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text}
+    assert attributes_of_dlq(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
+    assert attributes_of_quarantine(source) == encrypted
+    again = queue(queue_arn=STANDARD_ARN, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    assert attributes_of_dlq(again, DLQ_ARN) == GOOD, "it stays open to others"
+    assert attributes_of_quarantine(again) == GOOD
 
 
-def test_one_made_anew_stays_open_to_others_and_is_encrypted_without_a_key_of_ours() -> None:
-    source = queue(queue_arn=STANDARD_ARN, RedrivePolicy=Redrive(DEAD, 5).text)
-    encrypted = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
-    assert attributes_of_dlq(source, DEAD) == encrypted
+QUARANTINES = json.loads(Path(__file__).with_name("quarantines.json").read_text())
+
+
+@pytest.mark.parametrize(("key", "attributes", "because"), QUARANTINES)
+def test_which_queue_of_a_quarantine_s_name_keeps_messages_safe(
+    key: str, attributes: dict[str, Any], because: str | None
+) -> None:
+    """By the source's key; `because` is part of why it is not used."""
+    policy = attributes.get("Policy")
+    if isinstance(policy, dict):
+        statement = {"Action": "sqs:*", "Resource": "*", **policy}
+        attributes = {**attributes, "Policy": json.dumps({"Statement": [statement]})}
+    source = queue(queue_arn=STANDARD_ARN, KmsMasterKeyId=key)
+    reason = why_unfit_as_quarantine(source, GOOD | attributes)
+    assert (because in str(reason)) if because else (reason is None)
+
+
+@pytest.mark.parametrize("source_arn", [STANDARD_ARN, QUEUE_ARN])
+@pytest.mark.parametrize("key", ["", "alias/orders"])
+def test_one_of_our_making_fits_until_a_function_consumes_it(source_arn: str, key: str) -> None:
+    source = queue(queue_arn=source_arn, KmsMasterKeyId=key)
+    assert why_unfit_as_quarantine(source, attributes_of_quarantine(source)) is None
+    reader = "arn:aws:lambda:us-east-1:123456789012:function:tidy"
+    assert "tidy consumes it" in str(why_unfit_as_quarantine(source, GOOD, [reader]))
 
 
 @given(st.text() | ANY_JSON.map(json.dumps))
@@ -100,51 +134,26 @@ def test_no_text_makes_a_reader_raise(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "read"),
     [
-        *("[" * 100_000, "null", "", '{"maxReceiveCount":5}'),
+        *((text, None) for text in ("[" * 100_000, "null", "", '{"maxReceiveCount":5}')),
+        ('{"deadLetterTargetArn":["a"],"maxReceiveCount":5}', None),
         *(
-            f'{{"deadLetterTargetArn":"a","maxReceiveCount":{count}}}'
-            for count in ("1e999", "true")
+            (f'{{"deadLetterTargetArn":"a","maxReceiveCount":{count}}}', read)
+            for count, read in (("1e999", None), ("true", None), ('"5"', 5), ("5", 5))
         ),
-        '{"deadLetterTargetArn":["a"],"maxReceiveCount":5}',
     ],
 )
-def test_what_is_no_redrive_policy_says_nothing(text: str) -> None:
-    assert redrive_of(text) is None
+def test_a_redrive_policy_s_count_is_a_number_or_its_text(text: str, read: int | None) -> None:
+    assert redrive_of(text) == (None if read is None else Redrive("a", read))
 
 
-@pytest.mark.parametrize("count", ['"5"', "5"])
-def test_a_count_may_be_a_number_or_its_text(count: str) -> None:
-    text = f'{{"maxReceiveCount": {count}, "deadLetterTargetArn": "a"}}'
-    assert redrive_of(text) == Redrive("a", 5)
-
-
-@pytest.mark.parametrize(
-    ("text", "allows"),
-    [
-        ("", True),
-        ('{"redrivePermission":"allowAll"}', True),
-        ('{"redrivePermission":"byQueue"}', False),
-        (RedriveAllow("byQueue", (STANDARD_ARN,)).text, True),
-        (RedriveAllow("byQueue", (QUEUE_ARN,)).text, False),
-        (RedriveAllow("denyAll", (STANDARD_ARN,)).text, False),
-        *(("{", None), ("[]", None), ('{"redrivePermission":1}', None)),
-        ('{"redrivePermission":"byQueue","sourceQueueArns":[1]}', None),
-        ('{"redrivePermission":"byQueue","sourceQueueArns":"a"}', None),
-    ],
-)
+@pytest.mark.parametrize(("text", "allows"), table("who may name it"))
 def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
     text: str, allows: bool | None
 ) -> None:
     allowed = allow_of(text)
     assert (allowed and allowed.allows(STANDARD_ARN)) is allows
-
-
-@pytest.mark.parametrize("arn", [None, "", STANDARD_ARN, f"{STANDARD_ARN}-fifo"])
-def test_a_fifo_queue_says_so_in_its_name_and_nothing_else_is_one(arn: str | None) -> None:
-    assert on_fifo(QUEUE_ARN)
-    assert not_on_fifo(arn)
 
 
 def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
@@ -153,16 +162,11 @@ def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
     announced = {name: int(made[name]) for name in DEFAULTS if name in made}
     assert announced == {name: DEFAULTS[name] for name in announced}
     assert len(announced) >= 5
-    assert number_in({}, "VisibilityTimeout") == 30
-    assert number_in({"VisibilityTimeout": "0"}, "VisibilityTimeout") == 0
 
 
 @pytest.mark.parametrize(
     ("partition", "region", "host"),
-    [
-        ("aws", "eu-west-1", "amazonaws.com"),
-        ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
-    ],
+    [("aws", "eu-west-1", "amazonaws.com"), ("aws-cn", "cn-north-1", "amazonaws.com.cn")],
 )
 def test_a_public_url_leads_back_to_its_queue(partition: str, region: str, host: str) -> None:
     arn = f"arn:{partition}:sqs:{region}:123456789012:orders"

@@ -1,6 +1,9 @@
+"""What infra writes into a Lambda's environment, and how the Lambda reads it."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,20 +13,27 @@ from mendq.model.settings import (
     ApproveSettings,
     DeliverReportSettings,
     HealSettings,
+    LambdaSettings,
     SettingsUnreadable,
     executors_within,
     workers_within,
 )
 from mendq.model.steps import Owner
 
-FULL = HealSettings(
-    account="123456789012",
-    case_table="case_store",
-    case_bucket="cases",
-    urgent_topic_arn="arn:aws:sns:us-east-1:123456789012:urgent",
-    info_topic_arn="arn:aws:sns:us-east-1:123456789012:info",
+REQUIRED: dict[str, Any] = {
+    "account": "123456789012",
+    "case_table": "case_store",
+    "case_bucket": "cases",
+    "urgent_topic_arn": "arn:aws:sns:us-east-1:123456789012:urgent",
+    "info_topic_arn": "arn:aws:sns:us-east-1:123456789012:info",
+}
+LEAST = HealSettings(
+    **REQUIRED,
     own_roles=("mendq-heal-us-east-1",),
     probe_role="arn:aws:iam::123456789012:role/mendq-probe-us-east-1",
+)
+FULL = replace(
+    LEAST,
     mode=Mode.PROPOSE,
     tag_may_raise_to=Mode.HEAL,
     queues=("orders", "bills-*"),
@@ -32,96 +42,70 @@ FULL = HealSettings(
     timing=Timing(cooldown_minutes=5),
     freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
 )
-
-REQUIRED = (
-    *("account", "case_table", "case_bucket", "urgent_topic_arn", "info_topic_arn"),
-    *("own_roles", "probe_role"),
-)
-
-
-def test_an_empty_environment_names_everything_that_is_missing() -> None:
-    with pytest.raises(SettingsUnreadable) as refused:
-        HealSettings.from_environment({})
-    for name in REQUIRED:
-        assert f"MENDQ_{name.upper()} is missing" in str(refused.value)
+OWNERS = {Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"}
+APPROVING = ApproveSettings(**REQUIRED, owners=OWNERS)
+SILENT = DeliverReportSettings("123456789012", "reports", "arn:topic")
 
 
 @pytest.mark.parametrize(
-    ("variable", "text"),
+    "written",
+    [FULL, LEAST, APPROVING, SILENT, replace(SILENT, sender="a@example.com", recipients=("b@x",))],
+)
+def test_what_infra_writes_the_lambda_reads_back(written: LambdaSettings) -> None:
+    assert type(written).from_environment(written.to_environment()) == written
+
+
+def test_what_is_not_set_has_no_variable_and_observes() -> None:
+    assert "MENDQ_SENDER" not in SILENT.to_environment()
+    least = {
+        name: LEAST.to_environment()[name]
+        for name in (
+            *(f"MENDQ_{each.upper()}" for each in REQUIRED),
+            "MENDQ_OWN_ROLES",
+            "MENDQ_PROBE_ROLE",
+        )
+    }
+    read = HealSettings.from_environment(least)
+    assert (read.mode, read.tag_may_raise_to, read.queues) == (Mode.OBSERVE, Mode.OBSERVE, ())
+    with pytest.raises(SettingsUnreadable) as refused:
+        HealSettings.from_environment({})
+    assert all(f"{name} is missing" in str(refused.value) for name in least)
+
+
+@pytest.mark.parametrize(
+    ("variable", "texts"),
     [
-        *(("MENDQ_MODE", text) for text in ("heal", '"HEAL"')),
-        *(("MENDQ_AUTONOMY", text) for text in ('{"visibility_timeout_too_short": 1}', "[]")),
-        *(("MENDQ_QUEUES", text) for text in ("3", '"orders*"', "[1, null]")),
-        *(
-            ("MENDQ_LIMITS", f'{{"{name}": {value}}}')
-            for name, value in (
-                *(("writesPerMinute", 1), ("writes_per_minute", '"x"')),
-                *(("writes_per_minute", "NaN"), ("writes_per_minute", -1)),
-            )
-        ),
-        *(("MENDQ_OWN_ROLES", '"arn"'), ("MENDQ_TIMING", "3")),
-        *((f"MENDQ_{name}", "") for name in ("ACCOUNT", "CASE_TABLE", "URGENT_TOPIC_ARN")),
+        ("MODE", ("heal", '"HEAL"')),
+        ("AUTONOMY", ('{"visibility_timeout_too_short": 1}', "[]")),
+        ("QUEUES", ("3", '"orders*"', "[1, null]")),
+        ("LIMITS", ('{"writesPerMinute": 1}', '{"writes_per_minute": "x"}', "3")),
+        ("LIMITS", ('{"writes_per_minute": NaN}', '{"writes_per_minute": -1}')),
+        ("OWN_ROLES", ('"arn"',)),
+        *((name, ("",)) for name in ("ACCOUNT", "CASE_TABLE", "URGENT_TOPIC_ARN")),
+        ("OWNERS", ('{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]')),
     ],
 )
-def test_a_variable_that_cannot_be_read_is_named(variable: str, text: str) -> None:
-    with pytest.raises(SettingsUnreadable, match=variable):
-        HealSettings.from_environment({**FULL.to_environment(), variable: text})
-
-
-def test_what_infra_writes_the_lambda_reads_back() -> None:
-    assert HealSettings.from_environment(FULL.to_environment()) == FULL
-
-
-def test_what_is_not_set_has_no_variable_and_is_read_back_as_none() -> None:
-    silent = DeliverReportSettings("123456789012", "reports", "arn:topic")
-    variables = silent.to_environment()
-    assert "MENDQ_SENDER" not in variables
-    assert DeliverReportSettings.from_environment(variables) == silent
-    mailing = replace(silent, sender="a@example.com", recipients=("b@example.com",))
-    assert DeliverReportSettings.from_environment(mailing.to_environment()) == mailing
-    with pytest.raises(SettingsUnreadable, match="MENDQ_SENDER is not readable: it is empty"):
-        DeliverReportSettings.from_environment({**variables, "MENDQ_SENDER": ""})
-
-
-def test_observe_is_what_an_account_gets_that_says_nothing() -> None:
-    full = FULL.to_environment()
-    read = HealSettings.from_environment({(v := f"MENDQ_{e.upper()}"): full[v] for e in REQUIRED})
-    assert (read.mode, read.tag_may_raise_to, read.queues) == (Mode.OBSERVE, Mode.OBSERVE, ())
-
-
-APPROVING = ApproveSettings(
-    **{name: getattr(FULL, name) for name in REQUIRED[:5]},
-    owners={Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"},
-)
-
-
-def test_whom_to_call_for_a_write_is_read_back() -> None:
-    assert ApproveSettings.from_environment(APPROVING.to_environment()) == APPROVING
-
-
-@pytest.mark.parametrize("text", ['{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]'])
-def test_an_owner_that_is_none_or_has_no_name_is_refused(text: str) -> None:
-    with pytest.raises(SettingsUnreadable, match="MENDQ_OWNERS"):
-        ApproveSettings.from_environment({**APPROVING.to_environment(), "MENDQ_OWNERS": text})
+def test_a_variable_that_cannot_be_read_is_named(variable: str, texts: tuple[str, ...]) -> None:
+    whole = APPROVING if variable == "OWNERS" else FULL
+    for text in texts:
+        with pytest.raises(SettingsUnreadable, match=f"MENDQ_{variable} is not readable"):
+            type(whole).from_environment({**whole.to_environment(), f"MENDQ_{variable}": text})
 
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
 MEMORY_OF_TWO_VCPU = range(4, 17)
 
 
-def test_a_worker_is_one_of_emrs_sizes() -> None:
-    assert WORKER.vcpu == 2
-    assert WORKER.memory_gb in MEMORY_OF_TWO_VCPU
-    assert WORKER.heap_gb * (1 + WORKER.overhead_factor) == pytest.approx(WORKER.memory_gb)
-    assert 20 <= WORKER.disk_gb <= 200
-
-
 @pytest.mark.parametrize(
     ("vcpu", "memory_gb", "workers"),
     [(16, 64, 8), (4, 3_000, 2), (400, 16, 2), (5, 21, 2), (16, 48, 6), (400, 3_000, 200)],
 )
-def test_what_ends_first_bounds_them(vcpu: int, memory_gb: int, workers: int) -> None:
+def test_what_ends_first_bounds_workers_of_one_of_emrs_sizes(
+    vcpu: int, memory_gb: int, workers: int
+) -> None:
     assert workers_within(vcpu, memory_gb) == workers
     assert executors_within(vcpu, memory_gb) == workers - 1
-    assert workers * WORKER.vcpu <= vcpu
-    assert workers * WORKER.memory_gb <= memory_gb
+    assert WORKER.vcpu == 2
+    assert WORKER.memory_gb in MEMORY_OF_TWO_VCPU
+    assert WORKER.heap_gb * (1 + WORKER.overhead_factor) == pytest.approx(WORKER.memory_gb)
+    assert 20 <= WORKER.disk_gb <= 200

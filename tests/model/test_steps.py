@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mendq.model.plan import owner_of_case, owner_of_plan
@@ -13,17 +15,17 @@ from mendq.model.steps import (
     AttachDlq,
     AttributeStep,
     CreateDlq,
-    DeduplicateByContent,
-    DeduplicateByGroup,
-    LimitThroughputByGroup,
     NumberStep,
     Owner,
     RedriveMessages,
     RestorePolicy,
-    SetKmsDataKeyReusePeriod,
     SetVisibilityTimeout,
     WordStep,
+    kind_of,
+    leaves_a_value,
+    stays,
 )
+from tests.model.tables import table
 
 DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 SOURCES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders-{n:02}" for n in range(11))
@@ -70,40 +72,12 @@ def test_the_least_of_a_kind_is_within_its_bounds(step: AttributeStep) -> None:
     assert step.out_of_bounds() is None
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        DeduplicateByContent("true", "false"),
-        DeduplicateByGroup("queue", "queue"),
-        DeduplicateByGroup("tenant", "messageGroup"),
-        LimitThroughputByGroup("perQueue", "perQueueId"),
-        SetKmsDataKeyReusePeriod(300, 3_601),
-        SetVisibilityTimeout(30, 30),
-        SetVisibilityTimeout(30, 29),
-        SetVisibilityTimeout(30, 43_201),
-        SetVisibilityTimeout(-2, -1),
-        CreateDlq(DEAD, DEAD),
-        CreateDlq("", "orders-dlq"),
-        CreateDlq("", "arn:aws:sqs:us-east-1:123456789012:orders dlq"),
-        AttachDlq("", ""),
-        AttachDlq("", Redrive(DEAD, 2).text),
-        AttachDlq("", Redrive(DEAD, 101).text),
-        AttachDlq("", Redrive("orders-dlq", 5).text),
-        AttachDlq(Redrive(DEAD, 5).text, Redrive(f"{DEAD}-2", 5).text),
-        AttachDlq("", Redrive(DEAD, 5).text.replace("5}", '5,"more":1}')),
-        AttachDlq("", Redrive(DEAD, 5).text.replace(":5", ': "5"')),
-        AllowRedriveFrom(by_queue(SOURCES[0]), '{"redrivePermission":"allowAll"}'),
-        AllowRedriveFrom('{"redrivePermission":"denyAll"}', by_queue(SOURCES[0])),
-        AllowRedriveFrom("", by_queue(SOURCES[0])),
-        AllowRedriveFrom("{", by_queue(SOURCES[0])),
-        AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[1])),
-        AllowRedriveFrom(by_queue(SOURCES[0]), by_queue(SOURCES[0])),
-        AllowRedriveFrom(by_queue(), by_queue("*")),
-        AllowRedriveFrom(by_queue(*SOURCES[:10]), by_queue(*SOURCES)),
-    ],
-)
-def test_beyond_its_bounds_a_step_says_so(step: AttributeStep) -> None:
-    assert step.out_of_bounds()
+BY_NAME = {each.__name__: each for each in STEPS}
+
+
+@pytest.mark.parametrize(("kind", "before", "after"), table("out of bounds"))
+def test_beyond_its_bounds_a_step_says_so(kind: str, before: Any, after: Any) -> None:
+    assert BY_NAME[kind](before, after).out_of_bounds()
 
 
 def test_spelling_makes_no_difference_to_what_stands_there() -> None:
@@ -116,6 +90,17 @@ def test_spelling_makes_no_difference_to_what_stands_there() -> None:
         f'{{"sourceQueueArns": ["{SOURCES[1]}", "{SOURCES[0]}"], "redrivePermission":"byQueue"}}'
     )
     assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": swapped}) == by_queue(*SOURCES[:2])
+
+
+def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_taken_back() -> None:
+    assert [each for each in STEPS if not each.leaves_a_value] == [kind_of("Dlq")]
+    assert (stays("Dlq"), leaves_a_value("Dlq"), leaves_a_value("OfAnOlderMendq")) == (
+        True,
+        False,
+        True,
+    )
+    for attributes in ({}, {"Dlq": DEAD}, {"RedrivePolicy": "{}"}):
+        assert RedriveMessages.standing_in(attributes) == HELD
 
 
 def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import Case, State
+from mendq.model.policy import QueueChange
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
-from mendq.notifications.configuration import Change, Known
+from mendq.notifications.configuration import Known
 from mendq.notifications.notification import Again, MassSymptom
 from mendq.notifications.sent import NotificationText
 
@@ -27,7 +28,9 @@ BESIDE: dict[str, Any] = {
     **_SAMPLES["beside"],
     "attributes": ATTRIBUTES,
     "known": Known(NOW - timedelta(days=1), {**ATTRIBUTES, "VisibilityTimeout": "60"}),
-    "last_change": Change(NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"),
+    "last_change": QueueChange(
+        NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"
+    ),
     "next_command": f"aws sqs list-queue-tags --queue-url {QUEUE_ARN}",
 }
 
@@ -70,7 +73,7 @@ def every_page() -> dict[str, NotificationText]:
     """By what is told; their exact texts stand in pages.txt."""
     policy = {**ATTRIBUTES, "Policy": LONG_POLICY}
     shown = {"attributes": policy, "shown": ["Policy", "KmsMasterKeyId"], "last_change": None}
-    last = Change(NOW, "SetQueueAttributes", "arn:x", ("Policy", "DelaySeconds"))
+    last = QueueChange(NOW, "SetQueueAttributes", "arn:x", ("Policy", "DelaySeconds"))
     unknown = {"attributes": {}, "tags": {}, "last_change": "throttled"}
     theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mendq.model.case import State
+from mendq.model.policy import QueueChange
 from mendq.notifications import notification, sent
-from mendq.notifications.configuration import Change, Known
+from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
 
@@ -47,7 +48,7 @@ CASES = st.fixed_dictionaries(
         "steps": st.lists(STEPS, max_size=6).map(tuple),
     }
 )
-CHANGES = st.builds(Change, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+CHANGES = st.builds(QueueChange, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
 NAMES = st.lists(TEXT, max_size=9)
 BESIDE = st.fixed_dictionaries(
     {
@@ -134,13 +135,14 @@ def test_any_text_in_the_other_pages(
 @given(text=TEXT)
 def test_nobody_elses_text_makes_a_link(text: str) -> None:
     attributes = dict.fromkeys(("Policy", "RedrivePolicy", "VisibilityTimeout"), text)
+    hostile = QueueChange(NOW, text, text, (text,))
     one = notified(
         {
             "tags": {"mendq": text, "aws:cloudformation:stack-name": text},
             "attributes": attributes,
             "event_names": [text],
             "known": Known(NOW, {"Policy": text + "x"}),
-            "last_change": Change(NOW, text, text, (text,)),
+            "last_change": hostile,
             "next_command": "aws sqs list-queues\nrm -rf x",
         },
         reason=text,

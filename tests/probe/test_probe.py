@@ -8,40 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.model.failed_call import FailedCall, read
+from mendq.catalogue.examples import failed_call
 from mendq.notifications.sent import MOST_SUBJECT
-from mendq.probe.probe import (
-    SEEN_WITHIN,
-    SKEW,
-    Probe,
-    ProbeSource,
-    notification_of_lost,
-)
+from mendq.probe.probe import SEEN_WITHIN, SKEW, Probe, ProbeSource, notification_of_lost
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
 SOURCE = ProbeSource.at("123456789012", "us-east-1", ROLE)
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
-AN_HOUR = timedelta(hours=1)
+AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 SENT = Probe(scheduled_at=AT, sent_at=AT + timedelta(seconds=3))
 
 
-def _call(role: str = ROLE, queue_arn: str = SOURCE.queue_arn, **over: Any) -> FailedCall:
-    session = "arn:aws:sts::123456789012:assumed-role/mendq-probe-us-east-1/session"
-    issuer = {"sessionIssuer": {"arn": role}}
-    record = {
-        "eventSource": "sqs.amazonaws.com",
-        "eventName": "SendMessage",
-        "eventTime": "2026-11-21T08:00:03Z",
-        "eventID": "1",
-        "errorCode": "InvalidParameterValueException",
-        "awsRegion": "us-east-1",
-        "recipientAccountId": "123456789012",
-        "userIdentity": {"type": "AssumedRole", "arn": session, "sessionContext": issuer},
-        "resources": [{"ARN": queue_arn}],
-    }
-    call = read({**record, **over})
-    assert isinstance(call, FailedCall)
-    return call
+CALL = replace(
+    failed_call("SendMessage", "InvalidParameterValueException", "", SOURCE.queue_arn),
+    principal_arn=ROLE,
+)
 
 
 def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -> Probe:
@@ -52,62 +33,56 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
 @pytest.mark.parametrize(
     "over",
     [
-        {"role": "arn:aws:iam::123456789012:role/attacker"},
-        {"role": "arn:aws:iam::444455556666:role/mendq-probe-us-east-1"},
-        {"role": f"{ROLE}-of-others"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders.fifo"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:mendq-probe"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:444455556666:mendq-probe.fifo"},
-        {"queue_arn": "arn:aws:sqs:eu-west-1:123456789012:mendq-probe.fifo"},
-        {"eventName": "DeleteMessage"},
-        {
-            "userIdentity": {
-                "type": "IAMUser",
-                "arn": "arn:aws:iam::123456789012:user/mendq-probe-us-east-1",
-            }
-        },
+        *(
+            {"principal_arn": f"arn:aws:iam::{who}"}
+            for who in (
+                "123456789012:role/attacker",
+                "444455556666:role/mendq-probe-us-east-1",
+                "123456789012:role/mendq-probe-us-east-1-of-others",
+                "123456789012:user/mendq-probe-us-east-1",
+            )
+        ),
+        *(
+            {"queue_arn": f"arn:aws:sqs:{where}"}
+            for where in (
+                "us-east-1:123456789012:orders.fifo",
+                "us-east-1:123456789012:mendq-probe",
+                "us-east-1:444455556666:mendq-probe.fifo",
+                "eu-west-1:123456789012:mendq-probe.fifo",
+            )
+        ),
+        {"event_name": "DeleteMessage"},
     ],
 )
-def test_a_call_of_another_on_another_queue_or_of_another_kind_is_no_probe(
-    over: dict[str, Any],
-) -> None:
-    assert not SOURCE.made(_call(**over))
+def test_the_roles_own_call_on_its_queue_is_a_probe_and_no_other(over: dict[str, Any]) -> None:
+    assert not SOURCE.made(replace(CALL, **over))
+    assert SOURCE.made(replace(CALL, error_code="Whatever")), "however the error is spelled"
 
 
-@pytest.mark.parametrize("code", ["InvalidParameterValueException", "Whatever", "AccessDenied"])
-def test_the_roles_own_call_on_its_queue_is_one_however_the_error_is_spelled(code: str) -> None:
-    assert SOURCE.made(_call(errorCode=code))
+@pytest.mark.parametrize(
+    ("probe", "was_seen"),
+    [
+        (SENT, False),
+        (_seen(SENT, SEEN_WITHIN), True),
+        (_seen(SENT, SEEN_WITHIN + MOMENT), False),
+        # Clocks differ a little, and CloudTrail cuts the second; an earlier one's call is none.
+        (_seen(SENT, MINUTE, made_after=-SKEW), True),
+        (_seen(replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
+        (_seen(SENT, MINUTE, made_after=-SKEW - MOMENT), False),
+    ],
+)
+def test_what_came_in_time_was_seen(probe: Probe, *, was_seen: bool) -> None:
+    assert probe.was_seen is was_seen
 
 
-def test_what_came_too_late_or_belongs_to_an_earlier_one_was_not_seen() -> None:
-    moment = timedelta(seconds=1)
-    assert not SENT.was_seen
-    assert not _seen(SENT, SEEN_WITHIN + moment).was_seen
-    assert not _seen(SENT, moment, made_after=-SKEW - moment).was_seen
-
-
-def test_what_came_in_time_was_seen_though_clocks_differ_a_little() -> None:
-    assert _seen(SENT, SEEN_WITHIN).was_seen
-    assert _seen(SENT, timedelta(minutes=5), made_after=-SKEW).was_seen
-    half = replace(SENT, sent_at=SENT.sent_at + timedelta(microseconds=900_000))
-    assert _seen(half, timedelta(minutes=5)).was_seen, "CloudTrail cuts the second"
-
-
-def test_a_second_delivery_of_the_same_time_judges_nothing() -> None:
+def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> None:
     lost = SENT.next_one(AT + AN_HOUR, AT + AN_HOUR)
-    again = lost.next_one(AT + AN_HOUR, AT + AN_HOUR + timedelta(minutes=1))
-    assert again == lost
+    assert lost.next_one(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
     assert lost.next_one(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
-
-
-def test_one_that_may_still_be_seen_is_waited_for() -> None:
-    soon = AT + SEEN_WITHIN - timedelta(minutes=1)
+    soon = AT + SEEN_WITHIN - MINUTE
     assert SENT.next_one(soon, soon) == SENT
-
-
-def test_every_twenty_minutes_is_judged_though_the_schedule_is_some_seconds_off() -> None:
-    at = AT + SEEN_WITHIN
-    assert SENT.next_one(at, SENT.sent_at + SEEN_WITHIN - timedelta(seconds=2)).lost_in_a_row == 1
+    late = SENT.next_one(AT + SEEN_WITHIN, SENT.sent_at + SEEN_WITHIN - 2 * MOMENT)
+    assert late.lost_in_a_row == 1, "though the schedule is some seconds off"
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.booleans()), max_size=30))

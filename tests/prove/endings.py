@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mendq.model.case import Severity, State
-from mendq.model.lifecycle import may_transition
+from mendq.model.lifecycle import MANUAL_TRANSITIONS, TABLE
 from tests.heal.conftest import Account
 
 # What differs between two runs that end the same: times, and which invocation it was.
@@ -21,6 +21,12 @@ _TIMES = re.compile(
 _NOT_SAID_BY_CLOUDTRAIL = re.compile(r"not known: CloudTrail did not say \(ReadTimeoutError\)")
 _NOBODY = "nobody in the 90 days that CloudTrail keeps; it may lag by minutes"
 _INVOCATIONS = re.compile(r"invocation-\d+")
+
+
+def may_transition(out_of: State | None, into: State) -> bool:
+    """Whether anybody ever moves a case so; None: it opens."""
+    moves = ((each.out_of or (None,), each.into) for each in (*TABLE, *MANUAL_TRANSITIONS))
+    return any(into is to and out_of in states for states, to in moves)
 
 
 @dataclass(frozen=True)

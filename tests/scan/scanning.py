@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -77,7 +77,7 @@ class Scanning:
 
     def count(self, queue_arn: str, at: datetime, **values: float) -> None:
         """What SQS would have sent CloudWatch of one minute, by the key of `metrics_of`."""
-        names = {each.key: each.name for each in metrics_of(fifo=True)}
+        names = {key: name for key, (name, _) in metrics_of(fifo=True).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
             MetricData=[
@@ -141,25 +141,35 @@ def consumed(scanned: Scanning, queue_arn: str) -> None:
     events.register_first("before-call", cast("Callable[..., None]", answer))
 
 
-def denied(
-    scanned: Scanning, *queue_arns: str, words: str = "a service control policy"
+def refusing(
+    client: Any,
+    operation: str,
+    urls: Collection[str] = (),
+    words: str = "a service control policy",
+    unreachable: Exception | None = None,
 ) -> Callable[[], None]:
-    """Until the answer is called nobody may read the attributes of these queues, or of any."""
-    urls = {scanned.account.url(each) for each in queue_arns}
+    """Until the answer is called nobody may do that, at these queues or at any, or can."""
 
     def refuse(params: Any, **_: Any) -> None:
         if not urls or json.loads(params["body"])["QueueUrl"] in urls:
             message = (
                 "User: arn:aws:sts::123456789012:assumed-role/mendq-scan/scan is not authorized "
-                f"to perform: sqs:getqueueattributes with an explicit deny in {words}"
+                f"to perform: sqs:{operation.lower()} with an explicit deny in {words}"
             )
-            error = {"Code": "AccessDenied", "Message": message}
-            raise ClientError({"Error": {**error}}, "GetQueueAttributes")  # type: ignore[typeddict-item]
+            denial: Any = {"Error": {"Code": "AccessDenied", "Message": message}}
+            raise unreachable or ClientError(denial, operation)
 
-    events, name = scanned.account.clients.sqs.meta.events, "before-call.sqs.GetQueueAttributes"
-    handler = cast("Callable[..., None]", refuse)
-    events.register(name, handler)
-    return lambda: events.unregister(name, handler)
+    events, name = client.meta.events, f"before-call.*.{operation}"
+    events.register_first(name, refuse)
+    return lambda: events.unregister(name, refuse)
+
+
+def denied(
+    scanned: Scanning, *queue_arns: str, words: str = "a service control policy"
+) -> Callable[[], None]:
+    """Until the answer is called nobody may read the attributes of these queues, or of any."""
+    urls = [scanned.account.url(each) for each in queue_arns]
+    return refusing(scanned.account.clients.sqs, "GetQueueAttributes", urls, words)
 
 
 @contextmanager

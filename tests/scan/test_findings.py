@@ -18,7 +18,6 @@ from mendq.cases.finding import (
     request_about,
     round_of,
     share_of_the_day,
-    together,
     turn_of,
     waiting,
 )
@@ -32,7 +31,8 @@ _FINDINGS = st.builds(
 )
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -91,16 +91,6 @@ def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     assert document["at"].startswith("2026-11-16T09:40")
     named = [(each["queue_arn"], each["symptom"]) for each in document["findings"]]
     assert named == sorted({(each.queue_arn, each.symptom) for each in (*one, *other)})
-
-
-def test_stretches_add_up() -> None:
-    failed = {"q": ValueError()}
-    first = Scanned(queues=2, gone=1, suspects=1, after="b", failed=failed)
-    second = Scanned(measured=1, skipped=3, metrics=8, findings=(Finding("q", "slow", "x"),))
-    whole = together(first, second)
-    assert (whole.queues, whole.gone, whole.suspects, whole.after) == (2, 1, 1, "b")
-    assert (whole.measured, whole.skipped, whole.metrics) == (1, 3, 8)
-    assert (whole.by_symptom(), whole.failed) == ({"slow": 1}, failed)
 
 
 def test_a_days_metrics_last_the_day() -> None:

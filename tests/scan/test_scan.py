@@ -19,6 +19,7 @@ from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
+from mendq.model.queue import Redrive
 from tests.scan.scanning import Scanning, an_hour_on, consumed
 
 A_DAY = 86_400
@@ -61,10 +62,27 @@ def measured_queues(scanned: Scanning, how_many: int) -> list[str]:
     return queues
 
 
+def test_a_message_that_comes_back_asks_for_a_dlq(scanned: Scanning) -> None:
+    queue = scanned.account.queue("orders", tag="heal")
+    scanned.account.clients.sqs.send_message(
+        QueueUrl=scanned.account.url(queue), MessageBody="poison"
+    )
+    scanned.account.later(days=1)
+    scanned.count_one_coming_back(queue)
+    scanned.scan()
+    assert [healed.errors for healed in scanned.heal()] == [{}]
+    (case,) = scanned.account.transitions()
+    assert (case["to"], case["symptom"]) == ("proposed", "dlq_missing")
+    assert [each["attribute"] for each in case["steps"]] == ["DeadLetterQueue", "RedrivePolicy"]
+
+
 def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None:
     queue = dlq(scanned)
+    before = scanned.account.attributes(queue)
     done = scanned.done([DLQ_RETENTION_TOO_SHORT])
     assert (done.queues, done.failed) == (1, {}), "its source is not managed"
+    assert scanned.account.attributes(queue) == before, "a scan itself changes nothing"
+    assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
     assert scanned.named() == [(queue, "dlq_retention_too_short")]
     (healed,) = scanned.heal()
     assert healed.errors == {}
@@ -73,19 +91,11 @@ def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None
     assert (transition["to"], transition["evidence"]["failed_calls"]) == ("applied", 0)
 
 
-def test_a_scan_itself_changes_nothing_and_opens_no_case(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    before = scanned.account.attributes(queue)
-    scanned.scan()
-    assert scanned.account.attributes(queue) == before
-    assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
-
-
 def test_a_round_is_made_once_an_hour(scanned: Scanning) -> None:
     dlq(scanned)
-    first = scanned.scan()
+    an_hour_on(scanned.account)
+    assert scanned.scan() is not None
     scanned.account.later(seconds=1)
-    assert first is not None
     assert scanned.scan() is None
     assert len(
         {announced["symptom"] for one in scanned.announced for announced in one["found"]}
@@ -248,8 +258,7 @@ def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
     consumed(scanned, queue)
     asked: list[int] = []
     count = cast(
-        "Callable[..., None]",
-        lambda params, **_: asked.append(len(params["MetricDataQueries"])),
+        "Callable[..., None]", lambda params, **_: asked.append(len(params["MetricDataQueries"]))
     )
     events = scanned.account.clients.cloudwatch.meta.events
     events.register("provide-client-params.cloudwatch.GetMetricData", count)
@@ -279,3 +288,35 @@ def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scann
     an_hour_on(scanned.account)
     scanned.scan([measures])
     assert scanned.announced == []
+
+
+def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Scanning) -> None:
+    dead = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
+    queue = scanned.account.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    for each in (queue, dead):
+        scanned.account.clients.sqs.send_message(
+            QueueUrl=scanned.account.url(each), MessageBody="one"
+        )
+    scanned.account.later(days=1)
+    for minutes in (30, 60, 90):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(queue, at, received=1_000, visible=200, sent=200)
+        scanned.count(dead, at, visible=100 - minutes)
+    scanned.scan()
+    found = {(each["queue_arn"], each["symptom"]) for each in scanned.findings()["findings"]}
+    assert {(queue, "consumer_failing"), (dead, "dlq_messages_arriving")} <= found
+    assert scanned.named() == [(queue, "consumer_failing")]
+
+
+def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
+    queue = scanned.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
+    policy = Redrive(queue, 5).text
+    scanned.account.clients.sqs.set_queue_attributes(
+        QueueUrl=scanned.account.url(queue), Attributes={"RedrivePolicy": policy}
+    )
+    scanned.scan()
+    assert scanned.announced == []
+    found = scanned.findings()["findings"]
+    names = {each["symptom"] for each in found if each["queue_arn"] == queue}
+    assert names == {"not_encrypted", "redrive_cycle", "tls_not_enforced"}
+    assert scanned.account.transitions() == []

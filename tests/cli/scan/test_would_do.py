@@ -39,7 +39,7 @@ def _failing(operator: Operator, *names: str) -> list[str]:
     aws.later(hours=-8)
     arns = [aws.queue(name, "heal", ReceiveMessageWaitTimeSeconds="20") for name in names]
     aws.later(hours=8)
-    named = {each.key: each.name for each in metrics_of(fifo=False)}
+    named = {key: name for key, (name, _) in metrics_of(fifo=False).items()}
     counted = {"sent": 200.0, "received": 2_000.0, "deleted": 200.0, "visible": 5.0}
     for arn in arns:
         aws.clients.sqs.send_message(QueueUrl=aws.url(arn), MessageBody="x")

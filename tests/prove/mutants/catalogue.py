@@ -138,7 +138,7 @@ CATALOGUE = (
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("a revoked key goes on working for more than an hour", _STEPS,
-            "SetKmsDataKeyReusePeriod", "maximum = 3_600", "maximum = 86_400"),
+            "SetKmsDataKeyReusePeriod", "60, 3_600", "60, 86_400"),
         Mutant("data keys are changed of a queue that has none",
             "mendq.catalogue.kms_throttled", "plan",
             "if facts.kms_key is None:", "if facts.kms_key is None and not facts.exists:"),

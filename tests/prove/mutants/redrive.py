@@ -108,7 +108,7 @@ REDRIVE = (
         Mutant("a forged mark is read as ours", _ATTRIBUTES, "quarantine_reason",
             "None if count < 0 else", "None if count is None else"),
     )),
-    Selection(("tests.model.test_quarantines",), (
+    Selection(("tests.model.test_queue",), (
         Mutant("quarantined messages leave by being read", _QUARANTINES,
             "why_unfit_as_quarantine",
             'if attributes.get("RedrivePolicy"):',

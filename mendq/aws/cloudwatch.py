@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
 from mendq.model.metrics import LONGEST, PERIOD, Measured, Points, Window, measured, metrics_of
-from mendq.model.queue import parts_of
+from mendq.model.queue import on_fifo, parts_of
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
+# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
+_A_MINUTE, _AN_HOUR = 60, 3_600
 _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
@@ -30,25 +32,24 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
 
     Raises FactsUnavailable.
     """
-    asked = {
-        f"{metric.key}{n}": (queue_arn, metric.key)
-        for n, queue_arn in enumerate(windows)
-        for metric in metrics_of(fifo=queue_arn.endswith(".fifo"))
-    }
     with looking(f"metrics of {', '.join(windows)}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=min(each.since for each in windows.values()),
             EndTime=max(each.until for each in windows.values()),
-            MetricDataQueries=list(_queries(list(windows))),
+            MetricDataQueries=[
+                query(f"{key}{n}", ("AWS/SQS", "QueueName", parts_of(arn).name), *asked, _A_MINUTE)
+                for n, arn in enumerate(windows)
+                for key, asked in metrics_of(fifo=on_fifo(arn)).items()
+            ],
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
     series = _whole_series(answers)
-    by_queue: dict[str, dict[str, Points | None]] = defaultdict(dict)
-    for asked_id, (queue_arn, key) in asked.items():
-        by_queue[queue_arn][key] = series.get(asked_id)
     return {
-        queue_arn: _measured(by_queue[queue_arn], window) for queue_arn, window in windows.items()
+        arn: _measured(
+            {key: series.get(f"{key}{n}") for key in metrics_of(fifo=on_fifo(arn))}, window
+        )
+        for n, (arn, window) in enumerate(windows.items())
     }
 
 
@@ -76,15 +77,6 @@ def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Point
     }
 
 
-def _queries(queue_arns: Sequence[str]) -> Iterator[MetricDataQueryTypeDef]:
-    for n, queue_arn in enumerate(queue_arns):
-        queue = parts_of(queue_arn)
-        for metric in metrics_of(fifo=queue.name.endswith(".fifo")):
-            of_queue = ("AWS/SQS", "QueueName", queue.name)
-            asked = (metric.name, metric.statistic, int(PERIOD.total_seconds()))
-            yield query(f"{metric.key}{n}", of_queue, *asked)
-
-
 def query(
     asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
 ) -> MetricDataQueryTypeDef:
@@ -96,8 +88,6 @@ def query(
     return {"Id": asked_id, "MetricStat": stat}
 
 
-A_MINUTE = 60
-AN_HOUR = 3_600
 # CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
 LONG = timedelta(hours=6)
 
@@ -107,7 +97,7 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
     if until <= since:
         return 0
     of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    period_seconds = A_MINUTE if until - since <= LONG else AN_HOUR
+    period_seconds = _A_MINUTE if until - since <= LONG else _AN_HOUR
     asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", period_seconds)
     with looking(f"messages deleted from {queue_arn}"):
         answer = clients.cloudwatch.get_metric_data(

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import measure, messages_deleted
 from mendq.aws.consumers import (
     Figures,
     consumers_behind,
@@ -23,7 +24,6 @@ from mendq.aws.consumers import (
 )
 from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
-from mendq.aws.metrics import measure, messages_deleted
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.model.case import Case
 from mendq.model.facts import DlqFacts, Facts, Need, SoleSource, SourceQueue
@@ -110,8 +110,8 @@ class FactsReader:
         """Who consumes, without figures: those are billed."""
         mappings = self.mappings(facts.queue_arn)
         timeouts_seconds = {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
-        behind = consumers_behind(mappings, timeouts_seconds)
-        return replace(facts, lambda_consumers=behind.enabled, stopped_consumers=behind.stopped)
+        enabled, stopped = consumers_behind(mappings, timeouts_seconds)
+        return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)
 
     def with_figures(self, facts: Facts) -> Facts:
         """How the consumers did in the last hour."""

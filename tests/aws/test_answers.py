@@ -1,0 +1,216 @@
+"""What is made of the answers of Lambda, CloudWatch and CloudTrail, in AWS's shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import measure
+from mendq.aws.errors import FactsUnavailable
+from mendq.aws.facts_reader import FactsReader
+from mendq.aws.recent_changes import last_change
+from mendq.model.facts import Facts, LambdaConsumer
+from mendq.model.limits import Timing
+from mendq.model.metrics import Window, metrics_of
+from mendq.model.policy import QueueChange
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
+FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:bill"
+CLIENTS = Clients(boto3.Session("x", "x", region_name="us-east-1"))
+READER = FactsReader(CLIENTS, NOW, Timing(), lambda _queues: frozenset())
+
+
+def mapping(**over: Any) -> dict[str, Any]:
+    return {
+        "FunctionArn": FUNCTION,
+        "State": "Enabled",
+        "MaximumBatchingWindowInSeconds": 5,
+        **over,
+    }
+
+
+def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
+    """What comes out of the mappings, and of the metrics where any is enabled."""
+    with Stubber(CLIENTS.functions) as functions, Stubber(CLIENTS.cloudwatch) as cloudwatch:
+        listed = {"EventSourceMappings": list(mappings)}
+        functions.add_response("list_event_source_mappings", listed, {"EventSourceArn": QUEUE})
+        asked = {"FunctionName": FUNCTION}
+        functions.add_response("get_function_configuration", {"Timeout": 30}, asked)
+        results = [{"Id": f"{name}0", "Values": each} for name, each in values.items()]
+        window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY}
+        cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
+        return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
+
+
+def test_a_disabled_mapping_consumes_nothing_and_is_named() -> None:
+    got = consumed(mapping(State="Disabled"), mapping(State="Disabling"))
+    assert (got.lambda_consumers, got.stopped_consumers) == ((), (FUNCTION, FUNCTION))
+
+
+RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
+
+
+@pytest.mark.parametrize(
+    ("values", "figures"),
+    [
+        ({"duration": [], "errors": [], "invocations": []}, (None, None, None)),
+        ({**RAN, "throttles": [4.0]}, (27.5, 0.25, 0.25)),
+        ({"invocations": [], "throttles": [9.0]}, (None, None, 1.0)),
+    ],
+)
+def test_figures_come_in_seconds_and_shares(
+    values: dict[str, list[float]], figures: tuple[float | None, ...]
+) -> None:
+    assert consumed(mapping(), **values).lambda_consumers == (
+        LambdaConsumer(FUNCTION, 30, 5, *figures),
+    )
+
+
+def test_mappings_on_further_pages_count_too_and_a_function_that_is_gone_does_not() -> None:
+    first = {"EventSourceMappings": [mapping(State="Disabled")], "NextMarker": "second"}
+    asked = {"EventSourceArn": QUEUE}
+    with Stubber(CLIENTS.functions) as functions:
+        functions.add_response("list_event_source_mappings", first, asked)
+        last, marked = {"EventSourceMappings": [mapping()]}, {**asked, "Marker": "second"}
+        functions.add_response("list_event_source_mappings", last, marked)
+        functions.add_client_error("get_function_configuration", "ResourceNotFoundException")
+        found = READER.consumers(Facts(QUEUE, {}, {}))
+    assert (found.stopped_consumers, found.lambda_consumers) == ((FUNCTION,), ())
+
+
+def test_what_cannot_be_looked_at_is_reported_and_nothing_guessed() -> None:
+    with Stubber(CLIENTS.functions) as functions:
+        functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
+        with pytest.raises(FactsUnavailable, match="Lambda consumers of"):
+            READER.consumers(Facts(QUEUE, {}, {}))
+
+
+TWO = [QUEUE, f"{QUEUE}-2"]
+MINUTES = [NOW - timedelta(minutes=n) for n in range(40, 30, -1)]
+Answers = list[dict[str, Any]]
+
+
+def answers(**over: Any) -> Answers:
+    """Ten minutes of one each, of every metric of both queues."""
+    whole = {"StatusCode": "Complete", "Timestamps": MINUTES, "Values": [1.0] * 10, **over}
+    return [{"Id": f"{key}{n}", **whole} for n in range(2) for key in metrics_of(fifo=False)]
+
+
+def one_wrong(answers: Answers, over: Mapping[str, Any]) -> Answers:
+    return [{**each, **over} if each["Id"] == "deleted0" else each for each in answers]
+
+
+WRONG: list[dict[str, Any]] = [
+    *({"StatusCode": code} for code in ("PartialData", "InternalError", "Forbidden")),
+    *({"Values": [value, *[1.0] * 9]} for value in (float("nan"), float("inf"), -1.0)),
+    {"Id": "nobody_asked"},
+]
+
+
+@pytest.mark.parametrize(
+    ("pages", "known"),
+    [
+        ([answers()], [True, True]),
+        ([answers(StatusCode="PartialData"), answers(Timestamps=[], Values=[])], [True, True]),
+        *(([one_wrong(answers(), over)], [False, True]) for over in WRONG),
+        *(
+            (
+                [one_wrong(answers(StatusCode="PartialData"), {"StatusCode": code}), answers()],
+                [False, True],
+            )
+            for code in ("InternalError", "Forbidden")
+        ),
+    ],
+)
+def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
+    pages: list[Answers], known: list[bool]
+) -> None:
+    window = Window.ending(NOW, None, timedelta(hours=1))
+    assert window is not None
+    with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+        for n, page in enumerate(pages):
+            more = {"NextToken": "more"} if n + 1 < len(pages) else {}
+            cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
+        found = measure(CLIENTS, dict.fromkeys(TWO, window))
+    assert [found[each] is not None for each in TWO] == known
+    second = found[TWO[1]]
+    assert second is not None
+    assert second.sent in (10, 20)
+
+
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
+PERSON = "arn:aws:iam::123456789012:user/ada"
+
+
+def event(**over: Any) -> dict[str, Any]:
+    record = {
+        "eventName": "SetQueueAttributes",
+        "awsRegion": "us-east-1",
+        "userIdentity": {"type": "IAMUser", "arn": PERSON},
+        "requestParameters": {"queueUrl": URL, "attributes": {"Policy": "", "DelaySeconds": "1"}},
+        **over,
+    }
+    return {"EventTime": NOW, "CloudTrailEvent": json.dumps(record)}
+
+
+def changed_last(*events: dict[str, Any], more: int = 0) -> QueueChange | str | None:
+    with Stubber(CLIENTS.cloudtrail) as cloudtrail:
+        for n in range(more, -1, -1):
+            token = {"NextToken": f"t{n}"} if n else {}
+            cloudtrail.add_response("lookup_events", {"Events": list(events), **token})
+        return last_change(CLIENTS, QUEUE)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"errorCode": "AccessDenied"},
+        {"eventName": "PurgeQueue"},
+        {"awsRegion": "eu-west-1"},
+        *({"requestParameters": given} for given in (None, [URL], {"queueUrl": URL + "-other"})),
+    ],
+)
+def test_what_changed_nothing_here_is_passed_over(over: dict[str, Any]) -> None:
+    assert changed_last(event(**over)) is None
+
+
+CREATED = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
+BOTH = ("DelaySeconds", "Policy")
+
+
+@pytest.mark.parametrize(
+    ("over", "said"),
+    [
+        ({}, ("SetQueueAttributes", PERSON, BOTH)),
+        ({**CREATED, "responseElements": {"queueUrl": URL}}, ("CreateQueue", PERSON)),
+        *(
+            ({"userIdentity": each}, ("SetQueueAttributes", "unknown", BOTH))
+            for each in (None, "ada", {}, {"sessionContext": "x"})
+        ),
+    ],
+)
+def test_the_newest_change_is_named_with_what_it_set_behind_what_cannot_be_read(
+    over: dict[str, Any], said: tuple[Any, ...]
+) -> None:
+    texts = ("", "[]", "null", "{", '"text"')
+    unreadable = [{"EventTime": NOW, "CloudTrailEvent": text} for text in texts]
+    found = changed_last(*unreadable, {}, event(**over), event(userIdentity={"arn": "older"}))
+    assert found == QueueChange(NOW, *said)
+
+
+def test_what_cloudtrail_does_not_say_is_said() -> None:
+    created = [{"EventName": "CreateQueue"}] * 50
+    assert changed_last(*created, more=2) == (
+        "not among the newest 100 changes of this account's queues"
+    )
+    with Stubber(CLIENTS.cloudtrail) as cloudtrail:
+        cloudtrail.add_response("lookup_events", {})
+        assert last_change(CLIENTS, QUEUE) == "CloudTrail did not say (no events in its answer)"

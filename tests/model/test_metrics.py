@@ -1,0 +1,307 @@
+"""What a window's datapoints amount to, and what the counters of a queue mean, played through."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue import examples
+from mendq.catalogue.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.model.facts import LambdaConsumer
+from mendq.model.metrics import (
+    CLOUDWATCH_LAG,
+    LONGEST,
+    SURPLUS_MESSAGES,
+    Gauges,
+    Measured,
+    Window,
+    measured,
+    metrics_of,
+)
+
+SINCE = datetime(2026, 11, 16, 3, tzinfo=UTC)
+NOW = datetime(2026, 11, 16, 9, 30, 17, tzinfo=UTC)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+Happening = tuple[str, int]
+# Of each message: how often it is received, deleted, and gone from the backlog. Handled twice, its
+# visibility timeout ends and another consumer receives and deletes it too; deleted twice, one
+# consumer retries with one handle; what vanishes is purged, expired, or moved to a DLQ.
+HAPPENINGS = {
+    "handle": (1, 1, 1),
+    "handle_twice": (2, 2, 1),
+    "delete_twice": (1, 2, 1),
+    "fail": (1, 0, 0),
+    "vanish": (0, 0, 1),
+}
+
+
+def in_window(hours: float, **series: Sequence[tuple[int, float]]) -> Measured | None:
+    """What the datapoints, by the minute since SINCE, amount to."""
+    points = {key: [(SINCE + n * MINUTE, v) for n, v in each] for key, each in series.items()}
+    return measured(points, Window(SINCE, SINCE + hours * HOUR))
+
+
+def known(hours: float, **series: Sequence[tuple[int, float]]) -> Measured:
+    found = in_window(hours, **series)
+    assert found is not None
+    return found
+
+
+def played(minutes: Sequence[Sequence[Happening]], gauged_after: int, begins: int = 0) -> Measured:
+    """A queue played through; each minute's backlog is what it is after so many happenings."""
+    backlog, series = 0, defaultdict[str, list[tuple[int, float]]](list)
+    for n, happenings in enumerate(minutes, begins):
+        counts, gauge = Counter[str](), backlog
+        for done, (what, wanted) in enumerate(happenings, 1):
+            times = wanted if what == "send" else min(wanted, backlog)
+            received, deleted, gone = HAPPENINGS.get(what, (0, 0, -1))
+            counts.update(received=received * times, deleted=deleted * times)
+            counts["sent"] += times * (what == "send")
+            backlog -= gone * times
+            gauge = backlog if done <= gauged_after else gauge
+        series["visible"].append((n, gauge))
+        for key in ("sent", "received", "deleted"):
+            series[key].append((n, counts[key]))
+    return known(6, **series)
+
+
+def minutes_of(*what: str) -> st.SearchStrategy[list[list[Happening]]]:
+    happening = st.tuples(st.sampled_from(what), st.integers(0, 500))
+    return st.lists(st.lists(happening, max_size=4), min_size=1, max_size=20)
+
+
+@given(minutes_of("send", "handle", "fail", "vanish"), st.integers(0, 4))
+def test_messages_that_were_handled_once_are_no_race_in_whatever_order(
+    minutes: list[list[Happening]], gauged_after: int
+) -> None:
+    found = played(minutes, gauged_after)
+    assert found.surplus_deletes <= 0
+    assert not found.shows_a_race
+
+
+@given(minutes_of("send", "handle", "delete_twice", "vanish"))
+def test_one_handle_that_is_deleted_twice_is_no_race(minutes: list[list[Happening]]) -> None:
+    assert not played([[], *minutes, []], 4).shows_a_race
+
+
+@given(minutes_of("send", "handle_twice"), st.integers(0, 4))
+def test_between_two_quiet_minutes_every_second_delete_is_seen(
+    minutes: list[list[Happening]], gauged_after: int
+) -> None:
+    found = played([[], *minutes, []], gauged_after)
+    assert found.surplus_deletes == found.deleted // 2
+    assert found.shows_a_race == (found.surplus_deletes > max(20, 0.05 * found.sent))
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.integers(0, 29)] * 3, st.integers(1, 3_000)).map(
+            lambda each: (*sorted(each[:3]), each[3])
+        ),
+        max_size=8,
+    ),
+    st.lists(st.booleans(), min_size=30, max_size=30),
+)
+def test_a_batch_that_is_sent_received_and_deleted_once_is_no_race(
+    batches: list[tuple[int, int, int, int]], at_the_end: list[bool]
+) -> None:
+    """Whenever that is, and whether SQS looks at the beginning of a minute or at its end."""
+    series = defaultdict[str, list[tuple[int, float]]](list)
+    for n, ends in enumerate(at_the_end):
+        visible = sum(e[3] for e in batches if e[0] < n + ends <= e[1])
+        in_flight = sum(e[3] for e in batches if e[1] < n + ends <= e[2])
+        series["visible"].append((n, visible))
+        series["in_flight"].append((n, in_flight))
+        for key, which in (("sent", 0), ("received", 1), ("deleted", 2)):
+            series[key].append((n, sum(each[3] for each in batches if each[which] == n)))
+    found = known(0.5, **series)
+    assert found.surplus_deletes <= 0
+    assert not found.shows_a_race
+
+
+def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
+    """It is in that minute's backlog as well."""
+    found = played([[("send", 120)], *[[("handle_twice", 12)]] * 10, []], gauged_after=1)
+    assert found.sent + found.before.backlog == 120 - 12, "since a minute without sends"
+    assert found.surplus_deletes == 9 * 12
+    assert found.shows_a_race
+
+
+@pytest.mark.parametrize(
+    "minutes",
+    [
+        # One minute's deletes are more than counters are inexact by.
+        [[("send", 30_000)], *[[("handle", 80)]] * 359],
+        [*[[]] * 357, [("send", 1_000)], [("handle", 1_000)]],
+        [[("send", 500), ("handle", 500)]],
+    ],
+    ids=["emptied", "a burst at the end", "a single minute"],
+)
+def test_what_is_handled_beside_a_gauge_is_no_race(minutes: list[list[Happening]]) -> None:
+    for gauged_after in (0, 1):
+        assert not played(minutes, gauged_after).shows_a_race
+
+
+def test_a_queue_whose_first_minutes_are_missing_began_silent_and_was_empty() -> None:
+    for begins, silent in ((0, False), (15, False), (16, True)):
+        found = played([[("send", 3)], []], 1, begins)
+        assert found.began_silent is silent
+    assert (found.messages_risen, found.messages_arrived) == (3, 0), "somebody sent them"
+    assert found.surplus_deletes == -3, "a race is not found by guessing"
+
+
+RACE = examples.measured(sent=100, received=200, deleted=200)
+LATE = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=4)
+
+
+@pytest.mark.parametrize(
+    ("counted", "races"),
+    [
+        (examples.measured(sent=100, received=120, deleted=120), False),
+        (examples.measured(sent=100, received=121, deleted=121), True),
+        (examples.measured(sent=1_000, received=1_050, deleted=1_050), False),
+        (examples.measured(sent=1_000, received=1_051, deleted=1_051), True),
+        # Deletes that may have come after the last backlog, or beyond inexact receives.
+        (replace(RACE, deleted_unsure=79), True),
+        (replace(RACE, deleted_unsure=80), False),
+        (examples.measured(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES), True),
+        (examples.measured(sent=100, received=180, deleted=181 + SURPLUS_MESSAGES), False),
+        # Nobody sent them: DLQ messages arrive so, and some may be handled meanwhile.
+        (examples.measured(received=300, deleted=300, backlog_now=700), False),
+        # Every delete came too late: no message is gone yet; but one came without being sent.
+        (LATE, True),
+        (examples.recounted(LATE, backlog_now=5), False),
+    ],
+)
+def test_a_race_is_a_surplus_that_nothing_else_explains(counted: Measured, *, races: bool) -> None:
+    assert counted.shows_a_race is races
+
+
+COUNTED = (
+    *("sent", "received", "deleted", "backlog_before", "backlog_now"),
+    *("in_flight_now", "oldest_age_seconds_now", "groups_in_flight_now"),
+)
+ANY = st.builds(examples.measured, **dict.fromkeys(COUNTED, st.integers(0, 100_000)))
+
+
+@given(ANY, st.booleans(), st.booleans())
+def test_a_race_is_never_a_consumer_that_fails(counted: Measured, fails: bool, fifo: bool) -> None:
+    function = LambdaConsumer("arn:f", 30, 0, 0.1, error_share=float(fails))
+    arn = examples.QUEUE_ARN if fifo else examples.STANDARD_ARN
+    facts = examples.standard(measured=counted, lambda_consumers=(function,))
+    entries = (VISIBILITY_TIMEOUT_TOO_SHORT, CONSUMER_FAILING)
+    at = replace(facts, queue_arn=arn)
+    assert None in [each.detection.detect(at) for each in entries if each.detection]
+
+
+def test_what_is_still_in_flight_is_not_in_vain_yet() -> None:
+    for held, fruitless in ((50, 10), (90, 0)):
+        counted = examples.measured(received=100, deleted=40, in_flight_now=held)
+        assert counted.fruitless_receives == fruitless
+
+
+BLOCKED = {
+    "received": 50,
+    "deleted": 2,
+    "in_flight_now": 10,
+    "groups_in_flight_now": 1,
+    "oldest_age_seconds_now": 21_600,
+}
+
+
+@pytest.mark.parametrize(
+    ("over", "blocks"),
+    [
+        ({}, True),
+        ({"oldest_age_seconds_now": 19_440}, True),
+        ({"oldest_age_seconds_now": 19_439}, False),
+        ({"received": 49}, False),
+        ({"deleted": 3}, False),
+        ({"in_flight_now": 11}, False),
+        *(({"groups_in_flight_now": groups}, False) for groups in (2, None)),
+    ],
+)
+def test_a_group_that_is_tried_five_times_and_never_done_blocks(
+    over: dict[str, Any], *, blocks: bool
+) -> None:
+    assert examples.measured(**{**BLOCKED, **over}).one_group_blocks is blocks
+
+
+def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
+    window, later = (Window.ending(NOW, at, HOUR) for at in (None, NOW - 2 * HOUR))
+    assert window is not None
+    assert (window.until - window.since, NOW - window.until >= CLOUDWATCH_LAG) == (LONGEST, True)
+    assert later is not None
+    assert later.since == (NOW - 2 * HOUR).replace(second=0) + MINUTE
+    for minutes in (-30, 0, 62):
+        assert Window.ending(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
+
+
+@given(
+    st.none() | st.timedeltas(timedelta(days=-9), timedelta(days=1)),
+    st.timedeltas(timedelta(0), LONGEST),
+)
+def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
+    changed: timedelta | None, shortest: timedelta
+) -> None:
+    settled_at = None if changed is None else NOW + changed
+    window = Window.ending(NOW, settled_at, shortest)
+    if window is not None:
+        assert window.until <= NOW - CLOUDWATCH_LAG
+        assert settled_at is None or window.since >= settled_at
+        assert shortest <= window.until - window.since <= LONGEST
+        assert (window.since.second, window.until.second) == (0, 0)
+
+
+def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:
+    assert in_window(2) is None
+    assert in_window(2, sent=[], visible=[]) is None
+    assert in_window(2, sent=[(-1, 5), (120, 7)]) is None, "outside of the window"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -1.0])
+@pytest.mark.parametrize("key", ["deleted", "visible"])
+def test_a_value_that_no_queue_can_have_measures_nothing(key: str, value: float) -> None:
+    known: dict[str, list[tuple[int, float]]] = {"sent": [(0, 500)], "deleted": [(9, 500)]}
+    assert in_window(2, **{**known, key: [(5, value)]}) is None
+    assert in_window(2, **{**known, key: [*known.get(key, []), (130, value)]}), "outside"
+
+
+def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> None:
+    found = known(2, sent=[(0, 3), (119, 4), (120, 100)], deleted=[(5, 2)], empty=[(6, 9)])
+    assert (found.sent, found.received, found.deleted, found.empty_receives) == (7, 0, 2, 9)
+    found = known(
+        2,
+        visible=[(60, 1), (0, 4), (119, 6)],
+        in_flight=[(0, 10), (119, 20)],
+        delayed=[(0, 100), (119, 200)],
+        age=[(0, 30), (119, 7_000)],
+        groups=[(0, 3), (5, 1)],
+    )
+    assert found.before == Gauges(114, 4, 10, 30, 3)
+    assert found.now == Gauges(226, 6, 20, 7_000, 1)
+    assert found.least_visible == 1
+    assert metrics_of(fifo=True).keys() - metrics_of(fifo=False) == {"groups"}
+
+
+POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(metrics_of(fifo=True))), POINTS))
+def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
+    points: dict[str, list[tuple[int, float]]],
+) -> None:
+    once = {key: [*dict(each).items()] for key, each in points.items()}
+    found = in_window(2, **once)
+    assert found == in_window(2, **{key: each[::-1] for key, each in once.items()})
+    if found is not None:
+        assert found.least_visible <= min(found.before.visible, found.now.visible)
+        assert found.now.visible + found.now.in_flight <= found.now.backlog

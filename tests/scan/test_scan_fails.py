@@ -1,0 +1,165 @@
+"""Scans that AWS does not let look: at some queue, at any, or at the list of queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from functions.telemetry import emit_scan
+from mendq.aws.errors import FactsUnavailable
+from mendq.aws.queue import managed_queues
+from mendq.cases.finding import Scanned
+from mendq.catalogue.symptom import Detection, Found
+from mendq.model.facts import Facts, Need
+from tests.functions.conftest import metrics
+from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
+from tests.scan.test_scan import dlq, slow
+
+SYMPTOMS = [slow(of_configuration=True)]
+
+
+def counts(scanned: Scanning) -> tuple[int, int, int]:
+    document = scanned.findings()
+    return document["queues_scanned"], document["unseen"], document["failed"]
+
+
+@pytest.fixture
+def errors_sent(capsys: pytest.CaptureFixture[str]) -> Callable[[Scanned], float]:
+    def sent(scanned: Scanned) -> float:
+        capsys.readouterr()
+        emit_scan(scanned)
+        return metrics(capsys.readouterr().out).get("ScanErrors", 0.0)
+
+    return sent
+
+
+def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alarm(
+    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+) -> None:
+    """Whoever may write a policy would have it ring for ever."""
+    good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
+    let_in = denied(scanned, bad, words="a resource-based policy")
+    done = scanned.done(SYMPTOMS)
+    assert (set(done.failed), done.is_blind, errors_sent(done)) == ({bad}, False, 0)
+    assert [each.queue_arn for each in done.findings] == [good]
+    assert counts(scanned) == (2, 1, 1), "doctor knows"
+    assert scanned.scan(SYMPTOMS) is None
+    let_in()
+    denied(scanned, bad)
+    an_hour_on(scanned.account)
+    assert errors_sent(scanned.done(SYMPTOMS)) == 1
+
+
+def test_of_none_the_round_is_begun_again_until_one_is_seen(
+    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+) -> None:
+    queues = {scanned.account.queue("one"), scanned.account.queue("other")}
+    an_hour_on(scanned.account)
+    let_in = denied(scanned)
+    for _ in range(2):
+        done = scanned.done(SYMPTOMS)
+        assert (set(done.failed), done.is_blind, errors_sent(done)) == (queues, True, 2)
+        assert counts(scanned) == (2, 2, 2), "each try is the round's first"
+        assert scanned.announced == []
+        scanned.account.later(minutes=10)
+    let_in()
+    assert {each.queue_arn for each in scanned.done(SYMPTOMS).findings} == queues
+    assert counts(scanned) == (2, 0, 0)
+    assert scanned.scan(SYMPTOMS) is None
+
+
+def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
+    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 1)
+    queues = [scanned.account.queue(f"q-{n}") for n in range(3)]
+    an_hour_on(scanned.account)
+    denied(scanned, *queues[1:])
+    times = iter([900.0])
+    scanned.remaining_seconds = lambda: next(times, 100.0)
+    assert scanned.done(SYMPTOMS).after == "q-0"
+    scanned.remaining_seconds = lambda: 900.0
+    scanned.account.later(minutes=10)
+    assert scanned.done(SYMPTOMS).unseen == 2
+    assert counts(scanned) == (3, 2, 2)
+    assert scanned.scan(SYMPTOMS) is None
+
+
+def test_a_fault_of_one_entry_at_every_queue_does_not_make_it_blind(scanned: Scanning) -> None:
+    """Asked again each ten minutes, measuring would cost six times as much."""
+    dlq(scanned)
+
+    def detect(_facts: Facts) -> Found:
+        raise FactsUnavailable("its redrives")
+
+    detection = Detection(detect, frozenset({Need.QUEUE}), of_configuration=True)
+    failing = replace(SYMPTOMS[0], name="failing", detection=detection)
+    done = scanned.done([failing, *SYMPTOMS])
+    assert (len(done.failed), done.unseen, done.is_blind) == (1, 0, False)
+    assert scanned.scan(SYMPTOMS) is None
+
+
+@pytest.fixture
+def named(scanned: Scanning) -> Scanning:
+    """One whose queues settings name."""
+    scanned.account.settings = replace(scanned.account.settings, queues=("orders*",))
+    an_hour_on(scanned.account)
+    return scanned
+
+
+def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanning) -> None:
+    queue, settings = dlq(named, "tagged"), named.settings()
+    assert managed_queues(named.account.clients, settings.account, settings.consent)
+    refusing(named.account.clients.sqs, "ListQueues")
+    done = named.done(SYMPTOMS)
+    assert {each: type(error) for each, error in done.failed.items()} == {
+        "orders*": FactsUnavailable
+    }
+    assert queue in {arn for arn, _ in named.named()}
+    document = named.findings()
+    assert (document["managed"], document["managed_whole"]) == ([queue], False)
+    with pytest.raises(FactsUnavailable, match="orders"):
+        managed_queues(named.account.clients, settings.account, settings.consent)
+
+
+@pytest.mark.parametrize("tag", [None, "heal"])
+def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
+    named: Scanning, tag: str | None
+) -> None:
+    """Else it would get a DLQ, and heal and redrive might write to it."""
+    source = named.account.queue("orders", tag=tag)
+    named.account.queue("orders-quarantine", tag=tag)
+    named.account.queue("orders-quarantine.fifo", tag=tag, FifoQueue="true")
+    assert named.done().queues == 1
+    assert {arn for arn, _ in named.named()} <= {source}
+
+
+@pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
+def test_a_round_that_fails_is_begun_again_by_the_next_scan(
+    named: Scanning, service: str, call: str
+) -> None:
+    dlq(named, tag=None)
+    let_in = refusing(getattr(named.account.clients, service), call)
+    with pytest.raises(FactsUnavailable):
+        named.scan(SYMPTOMS)
+    let_in()
+    named.account.later(minutes=10)
+    assert named.done(SYMPTOMS).queues
+    named.account.later(minutes=10)
+    assert named.scan(SYMPTOMS) is None, "the hour's round is done"
+
+
+def test_a_case_store_that_fails_as_well_does_not_hide_why_the_round_failed(
+    named: Scanning,
+) -> None:
+    def then_the_case_store_too(**_: object) -> None:
+        refusing(named.account.clients.dynamodb, "UpdateItem")
+
+    refusing(named.account.clients.sqs, "ListQueues")
+    too = cast("Callable[..., None]", then_the_case_store_too)
+    named.account.clients.sqs.meta.events.register_first("before-call.*.ListQueues", too)
+    with pytest.raises(FactsUnavailable, match="ListQueues"):
+        named.scan(SYMPTOMS)
