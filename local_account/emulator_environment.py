@@ -15,8 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_account.cannot_start import CannotStart
-from local_account.where import ACCOUNT, HOST, REGION
+from local_account.where import ACCOUNT, HOST, REGION, CannotStart
 
 HIGHEST_PORT = 65_535
 REMOVED_WITHIN_SECONDS = 3.0

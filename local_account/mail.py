@@ -1,6 +1,6 @@
 """SES v2's SendEmail: the mails that it took, whole, and who may send from which address.
 
-GET /_mendq/mails gives them, oldest first; DELETE forgets them. `raw` is one to be saved as `.eml`.
+GET /_mendq/mails gives them, oldest first. `raw` is one to be saved as `.eml`.
 A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's identity is judged, not
 those of recipients, nor configuration sets.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
@@ -28,7 +28,7 @@ SEND = ("POST", "/v2/email/outbound-emails")
 
 
 class Mails:
-    """Everything since the start, or since they were forgotten: nobody gets them."""
+    """Everything since the start: nobody gets them."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []
@@ -74,15 +74,10 @@ class Mails:
             }
         )
 
-    def replace(self, asked: object) -> None:
-        """None can be put there; raises SwitchRefused."""
-        raise SwitchRefused(f"mails are sent by SES, not put here: {asked!r:.40}")
-
-    def end(self) -> None:
-        """Forget them."""
-        self._mails.clear()
-
-    def as_json(self) -> dict[str, Any]:
+    def page(self, asked: Any) -> dict[str, Any]:
+        """All of them; none can be put there."""
+        if asked is not None:
+            raise SwitchRefused("mails are sent by SES, not put here")
         return {"mails": self._mails}
 
 

@@ -27,7 +27,7 @@ CHECKS = {
     "/policy/check-no-public-access": "CheckNoPublicAccess",
     "/policy/check-no-new-access": "CheckNoNewAccess",
 }
-RESULTS = ("PASS", "FAIL")
+RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 Parameters = Mapping[str, Any]
 
@@ -59,6 +59,14 @@ def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
     if iam_evaluator.evaluate(context, policies).decision == "Allow":
         return None
     return f"{session} is not authorized to perform: {action} on resource: {resource_arn}"
+
+
+def no_identity_allows(caller: str, action: str, resource_arn: str) -> str:
+    """AWS's sentence where a caller's own policies are silent."""
+    return (
+        f"User: {caller} is not authorized to perform: {action} on resource: {resource_arn} "
+        f"because no identity-based policy allows the {action} action"
+    )
 
 
 def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
@@ -116,13 +124,8 @@ def _refusal_of_key(key: str) -> str | None:
         return None
     arn = key if ":" in key else f"arn:aws:kms:{get_region()}:{get_account_id()}:key/{key}"
     role = f"arn:aws:iam::{get_account_id()}:role/{caller.split('/')[1]}"
-    for action in OF_KEYS:
-        if refusal_to_act(role, action, arn):
-            return (
-                f"User: {caller} is not authorized to perform: {action} on resource: {arn} "
-                f"because no identity-based policy allows the {action} action"
-            )
-    return None
+    refused = (each for each in OF_KEYS if refusal_to_act(role, each, arn))
+    return next((no_identity_allows(caller, each, arn) for each in refused), None)
 
 
 class AccessAnalyzer:
@@ -144,18 +147,12 @@ class AccessAnalyzer:
         iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
         iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
 
-    def replace(self, asked: object) -> None:
-        """Have both checks answer so from now on; raises SwitchRefused."""
-        result = asked.get("result") if isinstance(asked, Mapping) else None
-        if result not in RESULTS:
-            raise SwitchRefused(f'send {{"result": one of {", ".join(RESULTS)}}}')
-        self.result = result
-
-    def end(self) -> None:
-        """Have both refused again."""
-        self.result = None
-
-    def as_json(self) -> dict[str, Any]:
+    def page(self, asked: Any) -> dict[str, Any]:
+        """Have both checks answer so from now on, null: refuse them; raises SwitchRefused."""
+        if asked is not None:
+            if asked not in [{"result": each} for each in RESULTS]:
+                raise SwitchRefused('send {"result": "PASS"}, "FAIL" or null')
+            self.result = asked["result"]
         return {"result": self.result}
 
     async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:

@@ -18,7 +18,7 @@ from ministack.core.arn import parse_arn
 from ministack.core.responses import get_account_id, get_region, new_uuid, request_scope
 from ministack.services import eventbridge, scheduler
 
-from local_account.account_page import NotFired
+from local_account.account_page import NotFired, SwitchRefused
 from local_account.permissions import refusal_to_act, refusal_to_assume
 from local_account.where import ACCOUNT, REGION
 
@@ -89,15 +89,19 @@ def _moment(value: Any) -> datetime | None:
     return None if value is None else datetime.fromtimestamp(float(value), UTC)
 
 
-def fire_named(name: str, scheduled_at: datetime) -> str:
-    """Fire a schedule of any group as if `scheduled_at` were now; its execution's id.
-
-    Raises NotFired.
-    """
+def fire_named(asked: Any) -> Mapping[str, Any]:
+    """Fire a schedule of any group as if a time were now; raise NotFired or SwitchRefused."""
+    try:
+        name, scheduled_at = str(asked["schedule"]), datetime.fromisoformat(asked["time"])
+    except (ValueError, TypeError, KeyError):
+        example = '{"schedule": name, "time": "2026-11-10T02:00:00Z"}'
+        raise SwitchRefused(f"send {example}") from None
+    if scheduled_at.tzinfo is None:
+        raise SwitchRefused("time: say which zone, as in 2026-11-10T02:00:00Z")
     with request_scope(ACCOUNT, REGION):
         for schedule in scheduler._schedules.values():
             if schedule["Name"] == name:
-                return fire(schedule, scheduled_at)
+                return {"execution_id": fire(schedule, scheduled_at)}
     raise NotFired(f"there is no schedule {name}")
 
 

@@ -16,6 +16,17 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / "build" / "account"  # synthesized assemblies
 
 
+WRONG_USE, FAILED = 2, 1
+
+
+class CannotStart(Exception):
+    """The account cannot start; the text is one line that names the cause and the remedy."""
+
+    def __init__(self, line: str, exit_code: int = WRONG_USE) -> None:
+        super().__init__(" ".join(line.split()))
+        self.exit_code = exit_code
+
+
 def endpoint_url(port: int) -> str:
     """The address that clients use."""
     return f"http://{HOST}:{port}"

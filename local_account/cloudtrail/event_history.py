@@ -74,14 +74,6 @@ class EventHistory:
         if record["managementEvent"]:
             self._events.append((next(self._numbers), record))
 
-    def changed_at(self, queue_arn: str) -> list[float]:
-        """The times of a queue's changes, of calls that went through; in seconds."""
-        return [
-            _seconds(record)
-            for _, record in self._events
-            if _is_about(record, queue_arn) and not record["readOnly"] and "errorCode" not in record
-        ]
-
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
         """Have what happened to a queue from then on be so much earlier, in its place among all."""
         moved = []

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console, Group
 
-from local_account.cannot_start import CannotStart
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import Stage
 from local_account.demo.story import Story, stories_of
 from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
+from local_account.where import CannotStart
 
 RESULT = Path("build/demo/result.json")
 LEFT = (

@@ -43,7 +43,7 @@ def holds(count: int) -> bool:
 
 
 def of(function: str, old: str, new: str = "0") -> str:
-    return mutated_source(SOURCE, Mutant("it hurts", "a.module", function, old, new))
+    return mutated_source(SOURCE, Mutant("it hurts", "a.module", function, f"«{old}»{new}»"))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_fragment_that_is_not_there_once_is_refused(function: str, old: str) -
 
 def test_a_module_that_is_not_there_or_does_not_compile_is_refused() -> None:
     with pytest.raises(NotApplicableError):
-        mutated(Mutant("it hurts", "functions.gone", "f", "a", "b"))
+        mutated(Mutant("it hurts", "functions.gone", "f", "«a»b»"))
     with pytest.raises(NotApplicableError):
-        mutated(Mutant("it hurts", "tests.prove.proof", "Proof", "name: str", "name: ("))
+        mutated(Mutant("it hurts", "tests.prove.proof", "Proof", "name: «str»(»"))
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=lambda each: each.tests[0])
@@ -90,9 +90,7 @@ def test_every_mutant_can_be_applied_and_its_tests_are_there(selection: Selectio
 
 def test_no_mutant_stands_twice() -> None:
     mutants = [each for selection in SELECTIONS for each in selection.mutants]
-    assert len({(each.module, each.function, each.old, each.new) for each in mutants}) == len(
-        mutants
-    )
+    assert len({(each.module, each.function, each.fault) for each in mutants}) == len(mutants)
 
 
 def test_a_mutant_that_survives_fails_the_proof() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from local_account.cloudtrail.trails import is_logged
 from local_account.process import LocalAccount
-from tests.local_account.callers import user
+from tests.local_account.callers import new_role, session_of, user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import Listener, TrailFiles
 
@@ -83,19 +83,9 @@ def test_a_success_is_recorded_too_and_what_a_message_says_stays_hidden(
 
 @pytest.mark.account
 def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFiles) -> None:
-    queue, iam = new_queue(account), account.client("iam")
-    arn, keys = user(account)
-    trust = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
-    role = iam.create_role(
-        RoleName="worker",
-        AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
-    )["Role"]
-    session = account.client("sts").assume_role(RoleArn=role["Arn"], RoleSessionName="one")
-    worker = {
-        "aws_access_key_id": session["Credentials"]["AccessKeyId"],
-        "aws_secret_access_key": session["Credentials"]["SecretAccessKey"],
-        "aws_session_token": session["Credentials"]["SessionToken"],
-    }
+    queue, (arn, keys) = new_queue(account), user(account)
+    role = new_role(account, {"AWS": "*"})
+    worker = session_of(account, role)
     for caller in (keys, worker):
         client = account.client("sqs", **caller)
         denied = error_of(partial(client.purge_queue, QueueUrl=queue.url))
@@ -104,8 +94,9 @@ def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFil
     records = files.records(queue, "PurgeQueue")
     by_user, by_role = (each["userIdentity"] for each in records)
     assert (by_user["type"], by_user["arn"], "sessionContext" in by_user) == ("IAMUser", arn, False)
-    assert by_role["arn"] == "arn:aws:sts::000000000000:assumed-role/worker/one"
-    assert by_role["sessionContext"]["sessionIssuer"]["arn"] == role["Arn"]
+    name = role.rpartition("/")[2]
+    assert by_role["arn"] == f"arn:aws:sts::000000000000:assumed-role/{name}/one"
+    assert by_role["sessionContext"]["sessionIssuer"]["arn"] == role
     assert by_role["sessionContext"]["attributes"]["creationDate"].endswith("Z")
     assert {each["requestParameters"] for each in records} == {None}
 

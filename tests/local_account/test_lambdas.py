@@ -1,0 +1,140 @@
+"""Whatever an assembly holds is deployed, and its Lambda runs as AWS would run it."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from tests.local_account.callers import Function, allow, new_function, policy
+from tests.local_account.queues import Queue, eventually, new_queue
+from tests.local_account.trail import TrailFiles
+
+pytestmark = pytest.mark.account
+
+
+def _queue(tiny: LocalAccount) -> Queue:
+    """That of the mapping; no window that an earlier message opened is open any more."""
+    queue = Queue(tiny.client("sqs"), tiny.outputs["Queue"], is_fifo=False)
+    counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+    eventually(lambda: all(queue.count(name) == 0 for name in counts))
+    return queue
+
+
+def _handled(account: LocalAccount, *who: str) -> float:
+    now = time.time()
+    answer = account.client("cloudwatch").get_metric_statistics(
+        Namespace="Test",
+        MetricName="Handled",
+        Dimensions=[{"Name": "who", "Value": each} for each in who],
+        StartTime=now - 3600,
+        EndTime=now + 60,
+        Period=3600,
+        Statistics=["Sum"],
+    )
+    return float(sum(each["Sum"] for each in answer["Datapoints"]))
+
+
+def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
+    assert "AWS::CloudWatch::AnomalyDetector: accepted, not emulated" in tiny.not_emulated
+    assert "AWS::CloudWatch::Alarm with metric math: accepted, not emulated" in tiny.not_emulated
+    for deployed in ("AWS::SQS::Queue", "AWS::EMRServerless::Application"):
+        assert not any(deployed in line for line in tiny.not_emulated)
+    said = [line for line in tiny.log_lines if line.startswith("not emulated: ")]
+    assert said == [f"not emulated: {line}" for line in tiny.not_emulated]
+    assert tiny.outputs["Detector"]
+
+
+def test_the_trail_is_deployed_and_honoured(tiny: LocalAccount) -> None:
+    assert tiny.client("cloudtrail").get_trail_status(Name="tiny")["IsLogging"]
+    queue, files = _queue(tiny), TrailFiles(tiny)
+    queue.send()
+    eventually(lambda: files.records(queue, "SendMessage"))
+    assert files.records(queue, "GetQueueAttributes") == []
+
+
+def test_a_lambda_sees_its_own_variables_and_its_zip(tiny: LocalAccount) -> None:
+    error, seen = Function(tiny.client("lambda"), tiny.outputs["Function"]).invoke({})
+    assert (error, seen["variables"]["OWN"]) == (None, "yes")
+    assert not {"AUTH", "GATEWAY_PORT", "HOME", "VIRTUAL_ENV"} & seen["variables"].keys()
+    assert not seen["aws_lambda_powertools"]
+
+
+def test_a_batch_waits_for_its_window_and_its_metrics_arrive(tiny: LocalAccount) -> None:
+    queue = _queue(tiny)
+    before, sent = _handled(tiny, "test"), time.monotonic()
+    for _ in range(3):
+        queue.send()
+    eventually(lambda: _handled(tiny, "test") >= before + 3)
+    assert time.monotonic() - sent > 1.5
+    assert (_handled(tiny), _handled(tiny, "nobody")) == (_handled(tiny, "test"), 0)
+
+
+def test_a_mapping_polls_nothing_that_its_role_may_not(tiny: LocalAccount) -> None:
+    iam, queue = tiny.client("iam"), _queue(tiny)
+    named = {"RoleName": "tiny", "PolicyName": "polling"}
+    before = iam.get_role_policy(**named)["PolicyDocument"]
+    fewer = json.loads(json.dumps(before))
+    fewer["Statement"][0]["Action"] = ["sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+    iam.put_role_policy(**named, PolicyDocument=json.dumps(fewer))
+    try:
+        queue.send()
+        eventually(lambda: any("perform: sqs:ReceiveMessage" in line for line in tiny.log_lines))
+        assert queue.count() == 1
+    finally:
+        iam.put_role_policy(**named, PolicyDocument=json.dumps(before))
+    eventually(lambda: queue.count() == 0)
+
+
+def test_an_exception_and_a_timeout_are_answers(tiny: LocalAccount) -> None:
+    function = new_function(tiny, Timeout=2)
+    error, payload = function.invoke({"raise": "it broke"})
+    assert (error, payload["errorType"]) == ("Unhandled", "Odd")
+    assert payload["errorMessage"] == "it broke"
+    error, payload = function.invoke({"sleep_seconds": 30})
+    assert (error, payload["errorType"]) == ("Unhandled", "Sandbox.Timedout")
+    assert function.invoke({})[0] is None
+
+
+def test_an_event_that_fails_reaches_its_destination_if_the_role_may_send(
+    tiny: LocalAccount,
+) -> None:
+    queue, closed = new_queue(tiny), new_queue(tiny)
+    function = new_function(tiny, allow("sqs:SendMessage", queue.arn))
+    for destination in (closed, queue):
+        function.client.put_function_event_invoke_config(
+            FunctionName=function.name,
+            MaximumRetryAttempts=0,
+            DestinationConfig={"OnFailure": {"Destination": destination.arn}},
+        )
+        function.invoke({"raise": "it broke"}, InvocationType="Event")
+        eventually(lambda: queue.count() == 1 or any(closed.arn in e for e in tiny.log_lines))
+    eventually(lambda: queue.count() == 1)
+    (message,) = queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
+    record = json.loads(message["Body"])
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert record["requestPayload"] == {"raise": "it broke"}
+    assert closed.count() == 0
+
+
+def test_a_role_publishes_to_an_encrypted_topic_with_both_rights_on_its_key_alone(
+    tiny: LocalAccount,
+) -> None:
+    key = tiny.client("kms").create_key()["KeyMetadata"]["Arn"]
+    sns, queue = tiny.client("sns"), new_queue(tiny)
+    named = {"Name": f"test-{uuid.uuid4()}", "Attributes": {"KmsMasterKeyId": key}}
+    topic = sns.create_topic(**named)["TopicArn"]
+    sender: dict[str, Any] = allow("sqs:SendMessage", queue.arn)
+    queue.set(Policy=policy({**sender, "Principal": {"Service": "sns.amazonaws.com"}}))
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
+    both = ["kms:GenerateDataKey*", "kms:Decrypt"]
+    for granted in (both[:1], both):
+        publisher = new_function(tiny, allow("sns:Publish", topic), allow(granted, key))
+        error, payload = publisher.invoke({"publish": topic})
+        refused = error == "Unhandled" and "(KMSAccessDenied)" in payload["errorMessage"]
+        assert refused == (granted != both)
+    eventually(lambda: queue.count() == 1)
