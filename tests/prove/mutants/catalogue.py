@@ -5,10 +5,7 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _CALL = "mendq.model.failed_call"
-_MESSAGES = "mendq.model.failed_call"
 _REFUSALS = "mendq.catalogue._visibility"
-_NEEDS = "mendq.catalogue._visibility"
-_RACE = "mendq.catalogue._visibility"
 _STEPS = "mendq.model.steps"
 _TAGS = "mendq.model.limits"
 _GRANTS = "mendq.catalogue._restore_policy"
@@ -36,14 +33,14 @@ CATALOGUE = (
             'text«.encode("utf-8", "replace").decode()»»'),
     )),
     Selection(("tests.model.test_error_messages",), (
-        Mutant("a caller who writes SQS's sentence into a value decides", _MESSAGES, "reason_given",
+        Mutant("a caller who writes SQS's sentence into a value decides", _CALL, "reason_given",
             'error_message.«rfind»find»(" for parameter ")'),
-        Mutant("the end of a message that CloudTrail cut decides", _MESSAGES, "reason_given",
+        Mutant("the end of a message that CloudTrail cut decides", _CALL, "reason_given",
             'not error_message.startswith("Value ")« or may_be_cut(error_message)»»'),
-        Mutant("SQS's reason for another parameter decides", _MESSAGES, "reason_given",
+        Mutant("SQS's reason for another parameter decides", _CALL, "reason_given",
             "not found« or found.group(1) != parameter»»"),
-        Mutant("SQS's sentence in the middle of a caller's text decides", _MESSAGES,
-            "size_limit_bytes", "_SHORTER_THAN.«fullmatch»search»(error_message)"),
+        Mutant("SQS's sentence in the middle of a caller's text decides", _CALL, "size_limit_bytes",
+            "_SHORTER_THAN.«fullmatch»search»(error_message)"),
     )),
     Selection((f"{_EXAMPLES}::test_a_near_miss_is_not_touched",), (
         Mutant("people are paged for a queue whose messages in flight are few again",
@@ -58,7 +55,7 @@ CATALOGUE = (
     Selection(("tests.catalogue.test_visibility",), (
         Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "over_ceiling",
             "need.seconds <= ceiling_seconds«» + 1»"),
-        Mutant("a tag cannot lower the ceiling of its queue", _NEEDS, "ceiling_seconds",
+        Mutant("a tag cannot lower the ceiling of its queue", _REFUSALS, "ceiling_seconds",
             "«seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or »»limits.visibility_ceiling_seconds"),
         Mutant("guess after guess raises a visibility timeout without a bound", _REFUSALS,
             "over_guess", "facts.visibility_seconds« if person is None else person»»"),
@@ -74,20 +71,20 @@ CATALOGUE = (
             "readers_decide", "reader >= «facts.visibility_seconds»0»"),
         Mutant("a timeout is raised that covers what is asked for", _REFUSALS, "already_met",
             "if current <«»=» need.enough_seconds:"),
-        Mutant("a guess takes the place of a need that a tag names", _NEEDS, "named",
+        Mutant("a guess takes the place of a need that a tag names", _REFUSALS, "named",
             "[*_lambda_needs(facts)«, *_tagged_need(facts)»»]"),
-        Mutant("of two consumers the quicker one decides", _NEEDS, "largest_unmet",
+        Mutant("of two consumers the quicker one decides", _REFUSALS, "largest_unmet",
             "«max»min»(unmet(facts, needs) or needs"),
     )),
     Selection((
         "tests.catalogue.test_visibility",
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
-        Mutant("messages that are moved back are taken for messages handled twice", _RACE,
+        Mutant("messages that are moved back are taken for messages handled twice", _REFUSALS,
             "race_in", "facts.«move_task_running or facts.»»takes_dlq_messages"),
-        Mutant("retries are taken for messages handled twice", _RACE, "race_or_retries",
+        Mutant("retries are taken for messages handled twice", _REFUSALS, "race_or_retries",
             "«not »»measured.may_be_retries"),
-        Mutant("a visibility timeout is guessed for a race that nobody can time", _RACE,
+        Mutant("a visibility timeout is guessed for a race that nobody can time", _REFUSALS,
             "without_named_need", "if not facts.found or «»not needs or »unmet(facts, needs):"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (

@@ -5,9 +5,7 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _CLAIMS = "mendq.cases.transactions"
-_RECORDS = "mendq.cases.transactions"
 _STEPS = "mendq.heal.apply"
-_APPLYING = "mendq.heal.apply"
 _FREEZE = "mendq.aws.clients"
 _ROLLBACK = "mendq.heal.undo"
 _ROLLING_BACK = "mendq.heal.rollback"
@@ -74,11 +72,11 @@ WRITES = (
             "owner «is situation.whose»in type(owner)»"),
     )),
     Selection(("tests.cases.test_claimed_cases",), (
-        Mutant("a case is moved between its write and the record of it", _RECORDS, "case_unmoved",
+        Mutant("a case is moved between its write and the record of it", _CLAIMS, "case_unmoved",
             "claim_owner «»<> :owner OR claim_owner »= :owner"),
-        Mutant("who looked before a claim records behind it", _RECORDS, "case_unmoved",
+        Mutant("who looked before a claim records behind it", _CLAIMS, "case_unmoved",
             "AND n «=»<= :at_n OR n >» :at_n"),
-        Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
+        Mutant("a clock put forward ends a claim that still runs", _CLAIMS, "record_parts",
             "«entry.claims_now or »»case.at"),
     )),
     Selection(("tests.heal.test_freeze",), (
@@ -100,9 +98,9 @@ WRITES = (
     ), (
         Mutant("a freeze or a budget keeps people from taking back a fix", _CLAIMS, "claim_parts",
             "if «»not »claim.intent.undoes:"),
-        Mutant("a run that slept on its claim wakes up and writes", _APPLYING, "_too_late",
+        Mutant("a run that slept on its claim wakes up and writes", _STEPS, "_too_late",
             ">= «»-»guardrails.SECONDS_TO_RECORD"),
-        Mutant("a refused write leaves its claim behind, and nobody else may write", _APPLYING,
+        Mutant("a refused write leaves its claim behind, and nobody else may write", _STEPS,
             "apply", "«context.case_store.release(case, context.owner, seen)»pass»"),
         Mutant("a dry run of a rollback writes", _ROLLING_BACK, "_Asked.answer",
             "if «dry_run or »»not ("),
