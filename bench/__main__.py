@@ -22,7 +22,7 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--peers", action="store_true", help="DuckDB and Polars beside the nightly job"
     )
-    parser.add_argument("--keep", action="store_true", help="write the pages in docs/ anew")
+    parser.add_argument("--keep", action="store_true", help="write docs/performance.md anew")
     given = parser.parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 120)
     parts = pages.read()
@@ -34,13 +34,14 @@ def main(words: list[str]) -> int:
         )
         parts[name] = pages.part(_shown(found, console), _command(given))
         pages.keep(parts)
-    every = {name: each for part in parts.values() for name, each in part.measures.items()}
+    every = pages.measures_of(parts)
     rows = [each.row(every) for each in pages.GOALS if each.found(every) is not None]
     title = "Goals: a machine that misses one is told so, and nothing fails"
     console.print(_table(title, ("goal", "asked", "measured", ""), rows))
     console.print(f"measures: {pages.MEASURES}")
-    for path in pages.write(parts) if given.keep else ():
-        console.print(f"wrote {path}")
+    if given.keep:
+        pages.PAGE.write_text(pages.performance(parts))
+        console.print(f"wrote {pages.PAGE}")
     return 0
 
 

@@ -59,7 +59,7 @@ class Size(NamedTuple):
 
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
-SMALL, TINY = Size(2_000, 100), Size(100_000, 10)
+SMALL = Size(2_000, 100)
 SESSIONS = (1_000_000, 10_000_000)
 ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
 
@@ -103,9 +103,6 @@ class Nightly:
             ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
             ways.append(read("native", size, f"native reader, {size.records:,}"))
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
-        name = "standard library"
-        ways = [read(name, size, f"{name} reader, {size.records:,}") for size in both]
-        yield "fallback growth", "The same by the fallback, once", 1, ways
         ways = [
             read(name, size, f"{name} reader, {size.words}")
             for size in (ONCE, SMALL)
@@ -134,7 +131,6 @@ class Nightly:
         yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
         yield "nightly_runs", title, FEW_ROUNDS, [*map(self._whole, both)]
-        yield "tiny files", "The same, once, of very small files", 1, [self._whole(TINY)]
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""

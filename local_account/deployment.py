@@ -36,11 +36,7 @@ RETAINED = 4
 # What goes into the stack and its zips; a change in any of it makes a new assembly.
 SOURCES = ("analytics", "functions", "infra", "mendq", "app.py", "cdk.json", "requirements.txt")
 SYNTHESIZE = "local_account.deployment"
-_PLACEHOLDERS = {
-    "${AWS::AccountId}": ACCOUNT,
-    "${AWS::Region}": REGION,
-    "${AWS::Partition}": "aws",
-}
+_PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
 
 
 class Synthesis:

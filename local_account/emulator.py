@@ -15,7 +15,7 @@ from ministack.core import lambda_runtime
 from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
-from local_account import account_page, cloudformation, cloudwatch, permissions, scheduler
+from local_account import account_page, cloudformation, cloudwatch, scheduler
 from local_account.account_page import AccountPage, SwitchRefused
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
@@ -65,7 +65,6 @@ class Emulator:
         cloudwatch.install(self._counting)
         events.install()
         cloudformation.install(accepted.append)
-        permissions.install()
         scheduler.install()
         trails.install(self.delivery.latest)
         self._history.install()

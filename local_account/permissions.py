@@ -1,8 +1,7 @@
-"""Permissions of services on roles, and of roles beside the calls that MiniStack judges.
+"""Permissions of services on roles, and of roles in calls that are made inside MiniStack.
 
-Those calls are made inside it, on a service's behalf, or it does not ask for their keys and
-identities. With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer
-answers as it is told.
+With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer answers as
+it is told.
 """
 
 from __future__ import annotations
@@ -14,14 +13,10 @@ from typing import Any
 import ministack.app
 from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import iam, sns
-from ministack.services.cloudformation import provisioners
+from ministack.services import iam
 
 from local_account.account_page import SwitchRefused
-from local_account.hooks import around
 
-KEY = "KmsMasterKeyId"
-OF_KEYS = ("kms:GenerateDataKey", "kms:Decrypt")
 ANALYZER = "access-analyzer"
 CHECKS = {
     "/policy/check-no-public-access": "CheckNoPublicAccess",
@@ -29,7 +24,6 @@ CHECKS = {
 }
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
-Parameters = Mapping[str, Any]
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
@@ -61,14 +55,6 @@ def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
     return f"{session} is not authorized to perform: {action} on resource: {resource_arn}"
 
 
-def no_identity_allows(caller: str, action: str, resource_arn: str) -> str:
-    """AWS's sentence where a caller's own policies are silent."""
-    return (
-        f"User: {caller} is not authorized to perform: {action} on resource: {resource_arn} "
-        f"because no identity-based policy allows the {action} action"
-    )
-
-
 def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
     """What MiniStack's evaluator is told of a call that a service makes."""
     return iam_evaluator.EvalContext(
@@ -88,44 +74,6 @@ def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
     statements = document["Statement"]
     listed = [statements] if isinstance(statements, dict) else statements
     return {**document, "Statement": [{"Resource": "*", **each} for each in listed]}
-
-
-def install() -> None:
-    """Have roles that publish to an encrypted topic need its key; once per process.
-
-    Of what SNS asks for, the identity-based policies of roles are judged; key policies are not, nor
-    are users, and nothing is encrypted. CloudFormation here forgets the key of a topic.
-    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-    """
-
-    @around(provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"], "create", "update")
-    def provision(inner: Any, *given: Any) -> Any:
-        """The properties are the last mapping: an update brings the old ones before them."""
-        provisioned = inner(*given)
-        properties = [each for each in given if isinstance(each, Mapping)][-1]
-        attributes = sns._topics[provisioned[0]]["attributes"]
-        attributes.pop(KEY, None)
-        attributes.update({KEY: properties[KEY]} if properties.get(KEY) else {})
-        return provisioned
-
-    @around(sns, "_publish", "_publish_batch")
-    def publish(inner: Any, parameters: Parameters) -> Any:
-        arn = sns._p(parameters, "TopicArn") or sns._p(parameters, "TargetArn")
-        topic = sns._topic_by_arn_any_scope(sns._normalize_arn(arn))
-        if topic and (refusal := _refusal_of_key(topic["attributes"].get(KEY) or "")):
-            return sns._error("KMSAccessDenied", refusal, 400)
-        return inner(parameters)
-
-
-def _refusal_of_key(key: str) -> str | None:
-    """None for an alias: SNS's own key lets everybody of the account use it."""
-    caller = iam_evaluator.caller_arn()
-    if not key or "alias/" in key or ":assumed-role/" not in caller:
-        return None
-    arn = key if ":" in key else f"arn:aws:kms:{get_region()}:{get_account_id()}:key/{key}"
-    role = f"arn:aws:iam::{get_account_id()}:role/{caller.split('/')[1]}"
-    refused = (each for each in OF_KEYS if refusal_to_act(role, each, arn))
-    return next((no_identity_allows(caller, each, arn) for each in refused), None)
 
 
 class AccessAnalyzer:

@@ -23,7 +23,7 @@ RESULT = Path("build/demo/result.json")
 LEFT = (
     (nightly.REPORT, "the week's page: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
-    (mailbox.FILE, "what people were paged about"),
+    (mailbox.FILE, "what people were notified of"),
 )
 STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
@@ -113,7 +113,7 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     claims = [(each, False) for each in stage.faults]
     claims += verdict.claims(stage.story, watch, messages, box.notices, incidents)
     said = {
-        "pages": len(messages),
+        "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
         "report": str(folder / nightly.REPORT) if ending else None,
         "not_emulated": stage.account.not_emulated,

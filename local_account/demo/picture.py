@@ -197,7 +197,9 @@ def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
 
     And which alarms rang: what CloudWatch sends is the same text for every cause.
     """
-    yield Text.assemble(("the pages, as people get them", "bold"), (f"  all: {path}", "dim"))
+    yield Text.assemble(
+        ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
+    )
     others = [each for each in mailbox.messages if each.severity is not Severity.URGENT]
     yield from (_beginning(each) for each in mailbox.messages if each not in others)
     said = [(each.severity, each.subject) for each in others]

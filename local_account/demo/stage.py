@@ -177,7 +177,7 @@ class Stage:
         for case in self.watch.look():
             self.say(picture.queue_of(case), *picture.decided(case))
         for each in new:
-            self.say("page", f"{each.severity}: {each.subject}", "magenta")
+            self.say("notified", f"{each.severity}: {each.subject}", "magenta")
 
     def until(self, happened: Callable[[], bool], what: str, patience: float | None = None) -> None:
         """Look until it has happened; raise ScriptFailed."""

@@ -3,8 +3,7 @@
 PUT /_mendq/sqs-errors `{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches on
 what cannot arise here by itself: `queues` are names or prefixes ending in `*`. An error arises
 until the attribute is right that it is about. A call that fails is recorded like any other.
-Statuses and calls: SQS's service model. No text was recorded from SQS; KmsThrottled's is the one
-that KMS documents, KmsAccessDenied's the form in SQS's troubleshooting page, the rest guesses.
+No text was recorded from SQS; KmsThrottled's is the one that KMS documents.
 Denials: SQS writes the action in lower case and names the queue; what stands behind them says which
 kind of policy refused. The forms are documented, SQS's spelling of them is seen in public reports.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
@@ -13,7 +12,6 @@ https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, NamedTuple
 
@@ -24,12 +22,9 @@ from msgspec import Meta, Struct
 
 from local_account.account_page import SwitchRefused
 from local_account.hooks import around
-from local_account.permissions import context_of, no_identity_allows
+from local_account.permissions import context_of
 
 Queue = dict[str, Any]
-RECEIVE = "ReceiveMessage"
-DELETING = ("DeleteMessage", "DeleteMessageBatch")
-CALLS = ("SendMessage", "SendMessageBatch", RECEIVE, *DELETING)
 # A shorter reuse of the data key earns KMS's throttling.
 ENOUGH_SECONDS = 300
 # The stack's queues come with its name, the probe's with this one; what they do is nobody's test.
@@ -109,84 +104,37 @@ def denial(caller_arn: str, action: str, resource_arn: str, by_queue: bool, expl
     return f"{who} on resource: {resource_arn} {reason}"
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A call and the queue as it is when the call comes."""
-
-    action: str
-    queue: Queue
-    data: Mapping[str, Any]
-
-    def attribute(self, name: str, default: str = "") -> str:
-        return str(self.queue["attributes"].get(name, default))
-
-    @property
-    def is_short_poll(self) -> bool:
-        """Tell whether it is a receive that waits for nothing."""
-        wait = self.data.get("WaitTimeSeconds")
-        own = self.attribute("ReceiveMessageWaitTimeSeconds", "0")
-        return self.action == RECEIVE and not int(own if wait is None else wait)
-
-    @property
-    def key_arn(self) -> str:
-        """The queue's KMS key, or empty text."""
-        key, scope = self.attribute("KmsMasterKeyId"), self.attribute("QueueArn").rpartition(":")[0]
-        if not key or key.startswith("arn:"):
-            return key
-        name = key if key.startswith("alias/") else f"key/{key}"
-        return f"{scope.replace(':sqs:', ':kms:')}:{name}"
-
-    @property
-    def kms_refusal(self) -> str:
-        action = "kms:Decrypt" if self.action == RECEIVE else "kms:GenerateDataKey"
-        return no_identity_allows(iam_evaluator.caller_arn(), action, self.key_arn)
+def _asks_key_often(queue: Queue) -> bool:
+    attributes = queue["attributes"]
+    reused_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+    return bool(attributes.get("KmsMasterKeyId")) and reused_seconds < ENOUGH_SECONDS
 
 
-def _uses_key(moment: Moment) -> bool:
-    return moment.action not in DELETING and bool(moment.key_arn)
-
-
-def _asks_key_often(moment: Moment) -> bool:
-    reused_seconds = int(moment.attribute("KmsDataKeyReusePeriodSeconds", "300"))
-    return _uses_key(moment) and reused_seconds < ENOUGH_SECONDS
-
-
-def _calls_often(moment: Moment) -> bool:
-    """FIFO: any call without high throughput. Standard: receives that poll short."""
-    if not moment.queue["is_fifo"]:
-        return moment.is_short_poll
-    pair = (moment.attribute("FifoThroughputLimit"), moment.attribute("DeduplicationScope"))
-    return pair != ("perMessageGroupId", "messageGroup")
-
-
-def _holds_too_many(moment: Moment) -> bool:
-    """Long polls are answered without messages instead; FIFO queues give no error at all."""
-    return moment.is_short_poll and not moment.queue["is_fifo"]
+def _calls_often(queue: Queue) -> bool:
+    """Any call of a FIFO queue without high throughput."""
+    names = ("FifoThroughputLimit", "DeduplicationScope")
+    pair = tuple(queue["attributes"].get(name) for name in names)
+    return queue["is_fifo"] and pair != ("perMessageGroupId", "messageGroup")
 
 
 class Kind(NamedTuple):
-    """One error: its code in the query protocol, its HTTP status, when it arises, what it says."""
+    """One error: its code in the query protocol, what earns it, at which calls, what it says."""
 
     query_code: str
-    status: int
-    arises: Callable[[Moment], bool]
+    earned: Callable[[Queue], bool]
+    calls: tuple[str, ...]
     text: str
 
 
-_THROTTLED = (
-    "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls."
-)
-_PENDING, _GONE = "{0.key_arn} is pending deletion.", "Key '{0.key_arn}' does not exist"
-# By the name in the JSON protocol.
+SENDING, RECEIVING = ("SendMessage", "SendMessageBatch"), ("ReceiveMessage",)
+DELETING = ("DeleteMessage", "DeleteMessageBatch")
+CALLS = (*SENDING, *RECEIVING, *DELETING)
+_OFTEN = "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls."
+_KMS_CODE = "KMS.ThrottlingException"
+# By the name in the JSON protocol; both are answered 400.
 KINDS: Mapping[str, Kind] = {
-    "KmsThrottled": Kind("KMS.ThrottlingException", 400, _asks_key_often, _THROTTLED),
-    "KmsAccessDenied": Kind("KMS.AccessDeniedException", 400, _uses_key, "{0.kms_refusal}"),
-    "KmsDisabled": Kind("KMS.DisabledException", 400, _uses_key, "{0.key_arn} is disabled."),
-    "KmsInvalidState": Kind("KMS.InvalidStateException", 400, _uses_key, _PENDING),
-    "KmsNotFound": Kind("KMS.NotFoundException", 400, _uses_key, _GONE),
-    "RequestThrottled": Kind("RequestThrottled", 403, _calls_often, "Request is throttled."),
-    "ThrottlingException": Kind("ThrottlingException", 400, _calls_often, "Rate exceeded"),
-    "OverLimit": Kind("OverLimit", 403, _holds_too_many, "Too many messages are in flight."),
+    "KmsThrottled": Kind(_KMS_CODE, _asks_key_often, (*SENDING, *RECEIVING), _OFTEN),
+    "ThrottlingException": Kind("ThrottlingException", _calls_often, CALLS, "Rate exceeded"),
 }
 Pattern = Annotated[str, Meta(min_length=1, pattern=rf"^(?!(?i:{OWN_PREFIX}))[^*]*\*?$")]
 
@@ -197,12 +145,12 @@ class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True):
     error: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]
     queues: Annotated[list[Pattern], Meta(min_length=1)]
 
-    def applies(self, moment: Moment) -> bool:
+    def applies(self, action: str, queue: Queue) -> bool:
         """Tell whether a call fails: while the configuration of a chosen queue earns it."""
-        name = moment.attribute("QueueArn").rpartition(":")[2]
+        name, kind = queue["attributes"]["QueueArn"].rpartition(":")[2], KINDS[self.error]
         is_theirs = not name.lower().startswith(OWN_PREFIX)
         chosen = is_theirs and any(fnmatchcase(name, each) for each in self.queues)
-        return chosen and KINDS[self.error].arises(moment)
+        return chosen and action in kind.calls and kind.earned(queue)
 
 
 class SwitchedErrors(Struct, frozen=True, forbid_unknown_fields=True):
@@ -239,9 +187,8 @@ class ErrorSwitch:
             """Fail first as the call itself does where there is no queue or its policy refuses."""
             if self._on.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"
-                moment = Moment(action, sqs._get_q(data.get("QueueUrl") or url, permission), data)
+                queue = sqs._get_q(data.get("QueueUrl") or url, permission)
                 for each in self._on.errors:
-                    if each.applies(moment):
-                        kind = KINDS[each.error]
-                        raise sqs._Err(each.error, kind.text.format(moment), kind.status)
+                    if each.applies(action, queue):
+                        raise sqs._Err(each.error, KINDS[each.error].text)
             return inner(data, url)

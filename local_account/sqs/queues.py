@@ -38,7 +38,7 @@ SETTABLE = {
 STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
 REUSE_AFTER_SECONDS = 60.0
-MOST_ALLOWED_SOURCES, MOST_LISTED_SOURCES = 10, 1_000
+MOST_ALLOWED_SOURCES = 10
 
 
 def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
@@ -218,21 +218,11 @@ def _contradiction(policy: str) -> str:
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
-    """ListDeadLetterSourceQueues; pages only where MaxResults is given, as on AWS.
-
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
-    """
+    """ListDeadLetterSourceQueues, on one page."""
     queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    begin, most = int(data.get("NextToken") or 0), data.get("MaxResults")
-    arn = queue["attributes"]["QueueArn"]
-    sources = sorted(
-        url
-        for url, each in list(sqs._queues.items())
-        if dlq_arn(each["attributes"].get("RedrivePolicy")) == arn
-    )
-    end = begin + int(most or MOST_LISTED_SOURCES)
-    more = {"NextToken": str(end)} if most and end < len(sources) else {}
-    return {"queueUrls": [sqs._externalize_url(each) for each in sources[begin:end]], **more}
+    arn, queues = queue["attributes"]["QueueArn"], list(sqs._queues.items())
+    sources = [u for u, q in queues if dlq_arn(q["attributes"].get("RedrivePolicy")) == arn]
+    return {"queueUrls": [sqs._externalize_url(each) for each in sorted(sources)]}
 
 
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:

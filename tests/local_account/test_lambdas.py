@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
-from typing import Any
 
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import Function, allow, new_function, policy
+from tests.local_account.callers import Function, allow, new_function
 from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 
@@ -119,22 +117,3 @@ def test_an_event_that_fails_reaches_its_destination_if_the_role_may_send(
     assert record["requestContext"]["condition"] == "RetriesExhausted"
     assert record["requestPayload"] == {"raise": "it broke"}
     assert closed.count() == 0
-
-
-def test_a_role_publishes_to_an_encrypted_topic_with_both_rights_on_its_key_alone(
-    tiny: LocalAccount,
-) -> None:
-    key = tiny.client("kms").create_key()["KeyMetadata"]["Arn"]
-    sns, queue = tiny.client("sns"), new_queue(tiny)
-    named = {"Name": f"test-{uuid.uuid4()}", "Attributes": {"KmsMasterKeyId": key}}
-    topic = sns.create_topic(**named)["TopicArn"]
-    sender: dict[str, Any] = allow("sqs:SendMessage", queue.arn)
-    queue.set(Policy=policy({**sender, "Principal": {"Service": "sns.amazonaws.com"}}))
-    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue.arn)
-    both = ["kms:GenerateDataKey*", "kms:Decrypt"]
-    for granted in (both[:1], both):
-        publisher = new_function(tiny, allow("sns:Publish", topic), allow(granted, key))
-        error, payload = publisher.invoke({"publish": topic})
-        refused = error == "Unhandled" and "(KMSAccessDenied)" in payload["errorMessage"]
-        assert refused == (granted != both)
-    eventually(lambda: queue.count() == 1)

@@ -118,9 +118,7 @@ def observed(proving: Proving, calls: int = CALLS) -> None:
 
 STORMS = (
     Proof(
-        "storm",
-        "A million failed calls about one queue in a day are one write, told once.",
-        fixed,
+        "storm", "A million failed calls about one queue in a day are one write, told once.", fixed
     ),
     Proof(
         "storm_observed",

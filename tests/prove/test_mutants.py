@@ -99,10 +99,7 @@ def test_a_mutant_that_survives_fails_the_proof() -> None:
     judge(proving, [{**killed, "hurts": str(n)} for n in range(90)])
     assert proving.failures == []
     judge(proving, [{**killed, "verdict": "survived"}])
-    assert proving.failures == [
-        "there are at least 80 mutants",
-        "a: is killed (survived; m.f t)",
-    ]
+    assert proving.failures == ["there are at least 80 mutants", "a: is killed (survived; m.f t)"]
 
 
 def test_mutants_are_chosen_by_a_word() -> None:

@@ -11,13 +11,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 from local_account.demo.mailbox import Mailbox, Message, Notice, write
-from local_account.demo.picture import (
-    cast,
-    decisions,
-    notified,
-    standing,
-    undo_commands,
-)
+from local_account.demo.picture import cast, decisions, notified, standing, undo_commands
 from local_account.demo.story import Story, stories_of
 from local_account.demo.watching import Observation, configuration
 from local_account.process import LocalAccount

@@ -12,15 +12,7 @@ from local_account.demo.mailbox import Message, Notice
 from local_account.demo.story import BadQueue, Story, stories_of
 from local_account.demo.verdict import claims, joined, result_of
 from mendq.model.case import Severity
-from tests.local_account.demo.ended import (
-    AT,
-    NOTHING,
-    SCOPE,
-    case_of,
-    ended,
-    incidents,
-    messages,
-)
+from tests.local_account.demo.ended import AT, NOTHING, SCOPE, case_of, ended, incidents, messages
 
 STORIES = stories_of("all")
 BAD: Mapping[str, BadQueue] = {
@@ -89,10 +81,10 @@ WITHOUT = [each for each in SENT if each is not OF_ORDERS]
 @pytest.mark.parametrize(
     ("sent", "about"),
     [
-        (WITHOUT, "orders.fifo: paged nobody, expected ['info']"),
-        ([*SENT, OF_ORDERS], "orders.fifo: paged ['info', 'info'], expected ['info']"),
-        ([*SENT, OF_NOBODY], "pages about anything else: ['Mendq stopped']"),
-        ([*WITHOUT, TO_OTHERS], "orders.fifo: paged ['urgent'], expected ['info']"),
+        (WITHOUT, "orders.fifo: notified none, expected info"),
+        ([*SENT, OF_ORDERS], "orders.fifo: notified info, info, expected info"),
+        ([*SENT, OF_NOBODY], "notifications about anything else: Mendq stopped, expected none"),
+        ([*WITHOUT, TO_OTHERS], "orders.fifo: notified urgent, expected info"),
     ],
 )
 def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str) -> None:
@@ -103,7 +95,7 @@ def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_
     invented = incidents(VISIBILITY, exports={"queue_arn": f"{SCOPE}other.fifo"})
     assert re.search("nobody saw: .*other.fifo", _faults(VISIBILITY, found=invented)[-1])
     (fault,) = _faults(VISIBILITY, found=incidents(VISIBILITY)[1:])
-    assert "invoices.fifo: the nightly job found []" in fault
+    assert "invoices.fifo: the nightly job found none, expected" in fault
     (fault,) = _faults(VISIBILITY, fixes=2)
     assert "AutoFixes" in fault
 
@@ -120,7 +112,7 @@ def test_an_alarm_that_no_case_of_the_story_explains_is_a_fault() -> None:
 
 
 SAID = {
-    "pages": 2,
+    "notifications": 2,
     "incidents": 3,
     "report": "report.html",
     "not_emulated": ["KMS"],
@@ -136,7 +128,7 @@ def test_stories_are_joined_in_their_order_and_what_is_the_same_is_said_once() -
     both = joined([first, second])
     assert [len(both[name]) for name in ("queues", "not_emulated", "floors_lowered")] == [8, 1, 1]
     assert both["cases"] == [*first["cases"], *second["cases"]]
-    assert (both["pages"], both["incidents"], both["report"]) == (4, 6, "report.html")
+    assert (both["notifications"], both["incidents"], both["report"]) == (4, 6, "report.html")
     assert both["messages"] == {"messages": 200}
     assert joined([{**first, "incidents": None}, second])["incidents"] is None
     assert joined([first]) == first

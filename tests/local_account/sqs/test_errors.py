@@ -10,7 +10,6 @@ from botocore.config import Config
 
 from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
-from local_account.sqs.errors import KINDS
 from tests.local_account.callers import policy
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
@@ -33,18 +32,20 @@ def _on(account: LocalAccount, error: str, queue: Queue) -> None:
 
 
 def test_a_mistake_is_one_line_and_changes_nothing(switched: LocalAccount) -> None:
-    queue = new_queue(switched)
-    _on(switched, "OverLimit", queue)
+    queue = new_queue(switched, fifo=True)
+    _on(switched, "ThrottlingException", queue)
     for asked in (
         {"error": "Nonsense", "queues": ["a"]},
-        {"error": "OverLimit", "queues": []},
-        {"error": "OverLimit", "queues": ["a*b"]},
-        {"error": "OverLimit", "queues": ["Mendq-*"]},
-        {"error": "OverLimit", "queues": ["a"], "x": 1},
+        {"error": "KmsThrottled", "queues": []},
+        {"error": "KmsThrottled", "queues": ["a*b"]},
+        {"error": "KmsThrottled", "queues": ["Mendq-*"]},
+        {"error": "KmsThrottled", "queues": ["a"], "x": 1},
     ):
         with pytest.raises(SwitchRefused, match=r"^[^\n]+; send [^\n]+$"):
             switched.switch_sqs_errors([asked])
-    assert error_of(lambda: queue.sqs.receive_message(QueueUrl=queue.url))[0] == "OverLimit"
+    assert error_of(queue.send) == ("ThrottlingException", "Rate exceeded")
+    queue.set(DeduplicationScope="messageGroup", FifoThroughputLimit="perMessageGroupId")
+    queue.send()
 
 
 def test_kms_throttles_until_the_key_is_used_for_longer(switched: LocalAccount) -> None:
@@ -64,46 +65,9 @@ def test_kms_throttles_until_the_key_is_used_for_longer(switched: LocalAccount) 
     queue.send()
 
 
-@pytest.mark.parametrize("error", ["RequestThrottled", "OverLimit"])
-def test_a_standard_queue_refuses_short_polls_alone(switched: LocalAccount, error: str) -> None:
-    queue = new_queue(switched)
-    _on(switched, error, queue)
-    queue.send()
-    assert error_of(lambda: queue.sqs.receive_message(QueueUrl=queue.url))[0] == error
-    queue.set(ReceiveMessageWaitTimeSeconds="1")
-    assert queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
-
-
-def test_a_fifo_queue_is_throttled_until_each_group_has_its_own(switched: LocalAccount) -> None:
+def test_who_may_not_call_is_said_that_instead(switched: LocalAccount) -> None:
     queue = new_queue(switched, fifo=True)
-    _on(switched, "ThrottlingException", queue)
-    assert error_of(queue.send) == ("ThrottlingException", "Rate exceeded")
-    queue.set(DeduplicationScope="messageGroup", FifoThroughputLimit="perMessageGroupId")
-    queue.send()
-    _on(switched, "OverLimit", queue)  # which FIFO queues never give
-    assert queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
-
-
-def test_a_key_that_cannot_be_used(switched: LocalAccount) -> None:
-    queue = new_queue(switched, KmsMasterKeyId="1234")
-    for error in ("KmsAccessDenied", "KmsDisabled", "KmsInvalidState", "KmsNotFound"):
-        _on(switched, error, queue)
-        code, message = error_of(queue.send)
-        assert code == KINDS[error].query_code
-        assert "arn:aws:kms:us-east-1:000000000000:key/1234" in message
-        assert ("perform: kms:GenerateDataKey" in message) == (error == "KmsAccessDenied")
-
-
-def test_our_own_queues_are_not_hit_and_who_may_not_call_is_said_that_instead(
-    switched: LocalAccount,
-) -> None:
-    queue, denied = new_queue(switched), new_queue(switched)
     deny = {"Effect": "Deny", "Principal": "*", "Action": "sqs:ReceiveMessage"}
-    denied.set(Policy=policy({**deny, "Resource": denied.arn}))
-    switched.switch_sqs_errors([{"error": "OverLimit", "queues": ["*"]}])
-    sqs = switched.client("sqs", config=ONCE)
-    own = sqs.list_queues(QueueNamePrefix="Mendq-")["QueueUrls"]
-    for url in own:
-        sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
-    codes = [error_of(lambda q=q: sqs.receive_message(QueueUrl=q.url))[0] for q in (queue, denied)]  # type: ignore[misc]
-    assert (bool(own), codes) == (True, ["OverLimit", "AccessDenied"])
+    queue.set(Policy=policy({**deny, "Resource": queue.arn}))
+    _on(switched, "ThrottlingException", queue)
+    assert error_of(lambda: queue.sqs.receive_message(QueueUrl=queue.url))[0] == "AccessDenied"
