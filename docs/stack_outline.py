@@ -18,7 +18,8 @@ FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::
 JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
 YOUR_QUEUES = "your queues"
 STARTS, SENDS, PARKS, FEEDS = "starts", "sends", "parks", "feeds"
-WRITES, TELLS = "writes", "tells"
+WRITES, TELLS, WATCHES, JOINS, NOTICES = "writes", "tells", "watches", "joins", "notices"
+ACTIONS = ("AlarmActions", "OKActions", "InsufficientDataActions")
 # By how the names of actions begin.
 _VERBS = {
     "Publish": TELLS,
@@ -106,8 +107,10 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
     """What a resource says: (from, to, what it does there), as values that refer to both."""
     own = {"Ref": name}
     target = given.get("Target", {})
+    announced = [given.get(each) for each in ACTIONS]
     said: dict[str, list[tuple[object, object, str]]] = {
         "AWS::Events::Rule": [
+            (given.get("EventPattern"), own, NOTICES),
             *((own, each["Arn"], SENDS) for each in given.get("Targets", ())),
             *((own, each.get("DeadLetterConfig"), PARKS) for each in given.get("Targets", ())),
         ],
@@ -122,6 +125,15 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
             (given.get("FunctionName"), given.get("DestinationConfig"), PARKS)
         ],
         QUEUE: [(own, given.get("RedrivePolicy"), PARKS)],
+        "AWS::CloudTrail::Trail": [(own, given.get("S3BucketName"), WRITES)],
+        "AWS::CloudWatch::Alarm": [
+            ([given.get("Dimensions"), given.get("Metrics")], own, WATCHES),
+            (own, announced, TELLS),
+        ],
+        "AWS::CloudWatch::CompositeAlarm": [
+            ([given.get("AlarmRule"), given.get("ActionsSuppressor")], own, JOINS),
+            (own, announced, TELLS),
+        ],
     }
     yield from said.get(kind, ())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,10 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def raw_settings(path: Path | None) -> dict[str, Any]:
-    """The object of context key `mendq`; raise CannotStart when the file cannot be used."""
+def raw_settings(said: str) -> dict[str, Any]:
+    """The object of context key `mendq`, from JSON or the path of a file with it, on the defaults.
+
+    Raises CannotStart when it cannot be used.
+    """
     try:
-        given = {} if path is None else object_in(path)
+        given = json.loads(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
     except FileRefused as refused:
         raise CannotStart(str(refused)) from refused
     defaults, trail = dict(DEFAULTS), given.get("trail")
@@ -84,7 +88,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m local_account", description=ABOUT)
     parser.add_argument("--port", type=port_of, default=0, help="0 (the default): a free one")
-    parser.add_argument("--settings", type=Path, help="JSON: the inner object of context mendq")
+    parser.add_argument("--settings", default="", help="JSON or its file: context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
     return parser

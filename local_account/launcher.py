@@ -31,13 +31,12 @@ from local_account.deployment import (
     read_assembly,
 )
 from local_account.where import (
-    ACCESS_KEY,
     ACCOUNT,
     REGION,
-    SECRET_KEY,
     CannotStart,
     client,
     endpoint_url,
+    operator,
 )
 
 T = TypeVar("T")
@@ -72,13 +71,7 @@ def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
 
 def first_steps(url: str, settings: DeploymentSettings | None) -> str:
     """A few lines for people; without settings it is somebody else's stack that was deployed."""
-    exports = {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_REGION": REGION,
-        "AWS_DEFAULT_REGION": REGION,
-    }
+    exports = operator(url) | {"AWS_DEFAULT_REGION": REGION}
     lines = ["", "In another shell:"]
     lines += [f"  export {name}={text}" for name, text in exports.items()]
     if settings is not None:
@@ -161,13 +154,11 @@ class Launcher:
         start = asyncio.ensure_future(starting)
         stop = asyncio.create_task(self._asked_to_stop.wait())
         await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
-        if start.done():
-            start.result()
-            await stop
-        else:
+        if not start.done():
             start.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await start
+        with contextlib.suppress(asyncio.CancelledError):
+            await start
+            await stop
 
     async def _start(self, assembly: asyncio.Future[StackArtifact]) -> None:
         stack = await assembly
@@ -179,11 +170,9 @@ class Launcher:
         if self._settings and (sender := self._settings.report.sender):
             ses = self._client("sesv2")
             await _in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
-        said = self._describe()
-        for line in said["not_emulated"]:
-            say(f"not emulated: {line}")
-        for line in said["floors_lowered"]:
-            say(f"floor lowered: {line}")
+        for name, lines in self._describe().items():
+            for line in lines:
+                say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
         if not self._stop_with_parent:  # a program reads `ready` and knows the rest
             # Whoever waited for `ready` may have stopped reading: that is no fault of the account.

@@ -1,17 +1,24 @@
-"""The mails that SES v2 took, whole: nobody gets them.
+"""SES v2's SendEmail: the mails that it took, whole, and who may send from which address.
 
 GET /_mendq/mails gives them, oldest first. `raw` is one to be saved as `.eml`.
+A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's identity is judged, not
+those of recipients, nor configuration sets.
+https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email import message_from_string
 from email.policy import default
+from email.utils import parseaddr
 from typing import Any
 
+import ministack.app
+from ministack.core.responses import get_account_id, get_region
 from ministack.services import ses_v2
 
 from local_account.account_page import SwitchRefused
@@ -21,7 +28,7 @@ SEND = ("POST", "/v2/email/outbound-emails")
 
 
 class Mails:
-    """Everything since the start."""
+    """Everything since the start: nobody gets them."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []
@@ -29,20 +36,36 @@ class Mails:
     def install(self) -> None:
         """Hook MiniStack, once per process."""
 
-        @around(ses_v2, "handle_request")
+        @around(ministack.app, "_handle_ses_v2_request")
         async def handle(inner: Any, method: str, path: str, *rest: Any) -> Any:
-            answer = await inner(method, path, *rest)
-            if (method, path.rstrip("/"), answer[0]) == (*SEND, 200):
-                self._keep(json.loads(rest[1]))
+            headers, body, query_params, request_id = rest
+            if (method, path.rstrip("/")) != SEND:
+                return await inner(method, path, *rest)
+            call = json.loads(body)
+            address = parseaddr(call.get("FromEmailAddress", ""))[1]
+            raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
+            arn, context = _identity_arn(address), {"ses:FromAddress": address}
+            for action in ("ses:SendEmail", *raw):
+                denied = ministack.app._enforce_data_plane(
+                    *("sesv2", action, headers, query_params, request_id),
+                    resource_arn=arn,
+                    service_context=context,
+                    named_resource=arn,
+                )
+                if denied:
+                    return denied
+            answer = await ses_v2.handle_request(method, path, headers, body, query_params)
+            if answer[0] == 200:
+                self._keep(call)
             return answer
 
-    def _keep(self, call: dict[str, Any]) -> None:
+    def _keep(self, call: Mapping[str, Any]) -> None:
         """One SendEmail that SES took; only what was sent raw is kept whole."""
         raw = b64decode(call["Content"].get("Raw", {}).get("Data", "")).decode("utf-8", "replace")
         self._mails.append(
             {
                 "from": call.get("FromEmailAddress", ""),
-                "to": call.get("Destination", {}).get("ToAddresses", []),
+                "to": list(call.get("Destination", {}).get("ToAddresses", [])),
                 "subject": str(message_from_string(raw, policy=default)["Subject"]),
                 "sent_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
                 "raw": raw,
@@ -54,3 +77,11 @@ class Mails:
         if asked is not None:
             raise SwitchRefused("mails are sent by SES, not put here")
         return {"mails": self._mails}
+
+
+def _identity_arn(address: str) -> str:
+    """What the address is verified by: itself, its domain or one above; itself where nothing is."""
+    labels = address.rpartition("@")[2].split(".")
+    domains = (".".join(labels[n:]) for n in range(len(labels) - 1))
+    known = (each for each in (address, *domains) if each in ses_v2._identities)
+    return f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{next(known, address)}"

@@ -7,14 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -69,12 +67,9 @@ class LocalAccount:
 
     def __enter__(self) -> Self:
         try:
-            with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
-                path = Path(folder) / "settings.json"
-                path.write_text(json.dumps(self._settings or {}), "utf-8")
-                given = () if self._settings is None else ("--settings", str(path))
-                self._start([*self._arguments, *given])
-                self._answered.wait(START_SECONDS)
+            given = () if self._settings is None else ("--settings", json.dumps(self._settings))
+            self._start([*self._arguments, *given])
+            self._answered.wait(START_SECONDS)
         except BaseException:  # an interrupt among them: nobody else will end it
             self._stop()
             raise

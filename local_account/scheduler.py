@@ -52,8 +52,12 @@ def install() -> None:
                 continue
             fired[where] = due
             with request_scope(*where[:2]):
-                if _is_on(schedule, now):
-                    _fire_due(schedule, due)
+                try:
+                    if _is_on(schedule, now):
+                        fire(schedule, due)
+                except NotFired as refused:
+                    said = "schedule %s did not fire: %s"
+                    logger.error(said, schedule["Name"], refused)  # noqa: TRY400
 
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
     scheduler._tick_schedules = tick
@@ -105,13 +109,6 @@ def fire_named(asked: Any) -> Mapping[str, Any]:
     raise NotFired(f"there is no schedule {name}")
 
 
-def _fire_due(schedule: Schedule, due: datetime) -> None:
-    try:
-        fire(schedule, due)
-    except NotFired as refused:
-        logger.error("schedule %s did not fire: %s", schedule["Name"], refused)  # noqa: TRY400
-
-
 def fire(schedule: Schedule, scheduled_at: datetime) -> str:
     """Invoke the target under the schedule's role; raise NotFired where AWS could not."""
     execution_id, target = str(new_uuid()), dict(schedule["Target"])
@@ -123,7 +120,10 @@ def fire(schedule: Schedule, scheduled_at: datetime) -> str:
     }
     for name, value in context.items() if "Input" in target else ():
         target["Input"] = target["Input"].replace(f"<aws.scheduler.{name}>", value)
-    if refusal := _refusal(target):
+    arn, role = target["Arn"], target["RoleArn"]
+    if (action := ACTIONS.get(parse_arn(arn).service)) is None:
+        raise NotFired(f"targets such as {arn} are not emulated")
+    if refusal := refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn):
         raise NotFired(refusal)
     event = {  # what a target without an input gets
         "EventId": execution_id,
@@ -137,11 +137,3 @@ def fire(schedule: Schedule, scheduled_at: datetime) -> str:
     }
     eventbridge._invoke_target(target, event, schedule)
     return execution_id
-
-
-def _refusal(target: Mapping[str, Any]) -> str | None:
-    arn, role = target["Arn"], target["RoleArn"]
-    action = ACTIONS.get(parse_arn(arn).service)
-    if action is None:
-        return f"targets such as {arn} are not emulated"
-    return refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn)

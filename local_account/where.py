@@ -32,6 +32,16 @@ def endpoint_url(port: int) -> str:
     return f"http://{HOST}:{port}"
 
 
+def operator(url: str) -> dict[str, str]:
+    """The variables of a shell in which somebody works with the account at `url`."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_REGION": REGION,
+    }
+
+
 def client(service_name: str, url: str, **more: Any) -> Any:
     """A boto3 client of the account at `url`; test/test unless `more` says who calls."""
     given = {

@@ -35,7 +35,6 @@ STYLES: Mapping[str, str] = {
 }
 FIRST_LINES = 12
 UNDO_WORKS = "(it works while `make account` stands; this account ends with the demo)"
-COUNTED = ("FailedCallsSeen", "AutoFixes", "Refusals", "UnknownErrorCodes", "UnreadableEvents")
 INDENT = (0, 0, 0, 2)
 NEXT = (
     ("make account", "keeps such an account standing, for tries of your own"),
@@ -149,8 +148,6 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
         yield _field("seen", calls if evidence["failed_calls"] else "by a scan; no call failed")
         yield from (_field(name, text) for name, text in _change(bad, seen))
         yield Text("")
-    yield _field("metrics", ", ".join(f"{name} {watch.metric(name):.0f}" for name in COUNTED))
-    yield Text("")
 
 
 def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:

@@ -13,10 +13,6 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Any
 
-from rich.console import Group
-from rich.text import Text
-
-from local_account.demo import picture
 from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
 from local_account.demo.consumers.careless import Careless
@@ -277,7 +273,7 @@ class RedriveStage(Stage):
         # A poison order fails by design, each time with a trace.
         logging.getLogger(careful.__name__).setLevel(logging.CRITICAL + 1)
         consumer = Careful(self.sqs, self.source, self.memory, self.payments.charge, HELD_SECONDS)
-        self._said: set[str | None] = set()
+        self._said: set[str] = set()
         deadline = time.monotonic() + REDRIVE_SECONDS
         with consuming(consumer.consume, CAREFUL_WORKERS):
             while not self._has_ended():
@@ -308,7 +304,7 @@ class RedriveStage(Stage):
         time.sleep(LOOK_EVERY_SECONDS)
         self.progress = progress = self.case_store.newest(self.seen(DEAD).queue_arn)
         self.look()
-        what = progress and f"{progress.stage} {progress.current.number}"
+        what = f"{progress.stage} {progress.current.number}" if progress else ""
         if progress and what not in self._said:
             self._said.add(what)
             self.say("redrive", sentence(progress), "yellow")
@@ -345,14 +341,12 @@ class RedriveStage(Stage):
     def compare_charges(self) -> None:
         """Show what each of the consumers made of what came back; raise ScriptFailed."""
         again = [self.payments.at_least(2, each) for each in (ORDERS, RECEIPTS)]
-        rows = (
-            ("handled", self.messages["processed"], len(RECEIPTS)),
-            ("charged before they died", *self.charged),
-            ("charged again", *again),
-        )
-        texts = [tuple(Text(str(cell)) for cell in row) for row in rows]
-        heads = f"what went back|#{SOURCE}, careful|#{BESIDE}, careless"
-        self.console.print(Group(Text(""), picture.table(heads, texts), Text("")))
+        for who, done, charged, times in (
+            (f"{SOURCE}, careful", self.messages["processed"], self.charged[0], again[0]),
+            (f"{BESIDE}, careless", len(RECEIPTS), self.charged[1], again[1]),
+        ):
+            before = f"{charged} were charged before they died"
+            self.say(who, f"{done} handled; {before}, and {times} once more")
         self.messages["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
         if again != [0, len(RECEIPTS)]:
             raise ScriptFailed(f"charged again were {again}, expected none and {len(RECEIPTS)}")

@@ -26,7 +26,7 @@ ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
 
 def test_without_a_file_it_observes_and_sees_every_call() -> None:
-    settings = checked(raw_settings(None))
+    settings = checked(raw_settings(""))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
@@ -39,12 +39,12 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
 ) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"mode": "heal", "trail": {"queueArnPrefixes": [ONE_QUEUE]}}))
-    settings = checked(raw_settings(path))
+    settings = checked(raw_settings(str(path)))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
     assert settings.trail.management_events
     path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
-    assert checked(raw_settings(path)).trail == TrailSettings(create=False, bucket="our-logs")
+    assert checked(raw_settings(str(path))).trail == TrailSettings(create=False, bucket="our-logs")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def _under(heading: str, text: str) -> list[str]:
 def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    steps = first_steps(URL, checked(raw_settings(None)))
+    steps = first_steps(URL, checked(raw_settings("")))
     for line in _under("In another shell:", steps):
         word, assignment = shlex.split(line)
         assert word == "export"

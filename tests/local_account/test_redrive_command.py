@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from local_account.where import operator
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import REDRIVE_COUNT
 from tests.local_account.mendq_here import mendq_here
@@ -92,16 +92,11 @@ def test_what_a_person_chooses_goes_back(account: LocalAccount) -> None:
 
 def test_an_interrupt_lets_go_and_says_what_was_done(account: LocalAccount) -> None:
     source, dead = _died(account, [{"n": each} for each in range(30)])
-    operator = {
-        "AWS_ENDPOINT_URL": account.endpoint_url,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_REGION": REGION,
-    }
+    shell = operator(account.endpoint_url)
     command = ["redrive", source.arn, "--all", "--yes", "--rate", "2/s", "--json"]
     with subprocess.Popen(
         [sys.executable, "-m", "mendq.cli", *command],
-        env={**os.environ, **operator},
+        env={**os.environ, **shell},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -103,7 +103,6 @@ def _delivered(account: LocalAccount, week: str, summary: str, states: list[str]
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
     key = f"summary/week={week}/summary.json"
     s3.put_object(Bucket=bucket, Key=key, Body=summary.encode())
-    s3.put_object(Bucket=bucket, Key=key, Body=summary.encode())
 
     def marked() -> list[str]:
         listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/week={week}/delivered/")

@@ -151,9 +151,9 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> None:
     signal.alarm(SECONDS_EACH)
     imported = install(mutant.module, code) if mutant and code else ["none"]
     witness = _FirstFailure()
-    options = ("-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0")
-    options += ("--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W")
-    options += ("ignore::pytest.PytestAssertRewriteWarning", f"--basetemp={folder / 'tmp'}")
+    options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
+    options += ["--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W"]
+    options += ["ignore::pytest.PytestAssertRewriteWarning", f"--basetemp={folder / 'tmp'}"]
     status = int(pytest.main([*options, *selection.arguments], plugins=[witness]))
     verdict = {0: Verdict.SURVIVED, 1: Verdict.KILLED}.get(status, Verdict.BROKEN)
     if not imported:
