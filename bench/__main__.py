@@ -32,7 +32,7 @@ def main(words: list[str]) -> int:
             if name == "handler"
             else nightly.measures(console, with_peers=given.peers)
         )
-        parts[name] = pages.part(_shown(found, console), _command(given))
+        parts[name] = pages.part(_shown(found, console), "make bench")
         pages.keep(parts)
     every = pages.measures_of(parts)
     rows = [each.row(every) for each in pages.GOALS if each.found(every) is not None]
@@ -58,13 +58,6 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -
     for row in rows:
         made.add_row(*row)
     return made
-
-
-def _command(given: argparse.Namespace) -> str:
-    """The command as a person would type it."""
-    switches = {"PEERS": given.peers, "KEEP": given.keep}
-    only = [f"ONLY={' '.join(given.only)}"] if given.only else []
-    return " ".join(["make bench", *only, *(f"{name}=1" for name, on in switches.items() if on)])
 
 
 if __name__ == "__main__":

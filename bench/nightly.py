@@ -30,7 +30,7 @@ from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader
 from bench import readers
 from bench.readers import SQS
-from bench.rounds import Cost, Measure, Way, measured, process_tree_cost, take
+from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
 
@@ -125,7 +125,7 @@ class Nightly:
         title = "Incidents from failed calls that are there already"
         yield "sessions", title, FEW_ROUNDS, ways
         ways = [
-            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.nightly", f"{n}")))
+            Way(f"{n:,} calls", partial(process_cost, ("-m", "bench.nightly", f"{n}")))
             for n in SESSIONS
         ]
         yield "session memory", "The same, each in a process of its own", 1, ways
@@ -172,8 +172,8 @@ class Nightly:
                 (Path(folder) / "cases").mkdir()
                 roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
                 words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
-                job = ("analytics.job", "backfill", "--from", day, "--to", day)
-                cost = process_tree_cost((*job, *words))
+                job = ("-m", "analytics.job", "backfill", "--from", day, "--to", day)
+                cost = process_cost((*job, *words))
                 _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
                 return _with_bytes(cost, made)
 

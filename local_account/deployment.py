@@ -221,12 +221,9 @@ def create(name: str, template: Mapping[str, Any], client: Client) -> None:
         waiter.wait(StackName=name, WaiterConfig=WAITING)
     except WaiterError as error:
         events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-        reasons = [
-            f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason', 'no reason')}"
-            for each in events
-            if each["ResourceStatus"].endswith("_FAILED")
-        ]
-        reason = [*reasons, "no resource says why"][max(0, len(reasons) - 1)]
+        failed = [each for each in events if each["ResourceStatus"].endswith("_FAILED")]
+        first = failed[-1] if failed else {"LogicalResourceId": "no resource says why"}
+        reason = f"{first['LogicalResourceId']}: {first.get('ResourceStatusReason', 'no reason')}"
         raise CannotStart(f"stack {name} was not created: {reason}", FAILED) from error
 
 

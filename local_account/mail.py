@@ -45,14 +45,10 @@ class Mails:
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
             raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
             arn, context = _identity_arn(address), {"ses:FromAddress": address}
+            judged = {"resource_arn": arn, "service_context": context, "named_resource": arn}
             for action in ("ses:SendEmail", *raw):
-                denied = ministack.app._enforce_data_plane(
-                    *("sesv2", action, headers, query_params, request_id),
-                    resource_arn=arn,
-                    service_context=context,
-                    named_resource=arn,
-                )
-                if denied:
+                given = ("sesv2", action, headers, query_params, request_id)
+                if denied := ministack.app._enforce_data_plane(*given, **judged):
                     return denied
             answer = await ses_v2.handle_request(method, path, headers, body, query_params)
             if answer[0] == 200:

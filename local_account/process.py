@@ -13,7 +13,6 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 
 from local_account.account_page import (
@@ -76,16 +75,10 @@ class LocalAccount:
         if not self.endpoint_url:
             self._stop()
             refused = [line for line in self.log_lines if line.startswith(REFUSED)]
-            said = refused or self.log_lines[-10:] or ["the account said nothing"]
-            raise AccountFailed("\n".join(said))
+            raise AccountFailed("\n".join(refused or self.log_lines[-10:]))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def client(self, service_name: str, **identity: Any) -> Any:

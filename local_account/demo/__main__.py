@@ -111,7 +111,7 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     mailbox.write(messages, folder / mailbox.FILE)
     incidents = ending.incidents if ending else []
     claims = [(each, False) for each in stage.faults]
-    claims += verdict.claims(stage.story, watch, messages, box.notices, incidents)
+    claims += verdict.claims(stage.story, watch, messages, incidents)
     said = {
         "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
@@ -121,7 +121,7 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    console.print(Group(*picture.pretended(said), *picture.claimed(claims)))
+    console.print(Group(*picture.pretended(said, RESULT), *picture.claimed(claims)))
     return verdict.result_of(watch, said), all(holds for _, holds in claims)
 
 

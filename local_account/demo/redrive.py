@@ -287,17 +287,13 @@ class RedriveStage(Stage):
 
     def _tick(self) -> None:
         """Fire the follow-up; return when there is something to be seen at the next."""
-        before = self.progress.n if self.progress else 0
+        before, began = self.progress, time.monotonic()
         self.next_minute()
-
-        def look_until(deadline: float, seen: Callable[[], bool]) -> None:
-            while time.monotonic() < deadline and not seen() and not self._has_ended():
-                self._look_at_progress()
-
-        now = time.monotonic
-        look_until(now() + TICK_SECONDS, lambda: (self.progress.n if self.progress else 0) > before)
-        look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
-        look_until(now() + seconds_left(self.progress), lambda: False)
+        while self.progress == before and time.monotonic() < began + TICK_SECONDS:
+            self._look_at_progress()
+        until = time.monotonic() + TICK_AGAIN_SECONDS + seconds_left(self.progress)
+        while time.monotonic() < until and not self._has_ended():
+            self._look_at_progress()
 
     def _look_at_progress(self) -> None:
         """Look, and say each stage once."""

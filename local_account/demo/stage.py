@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from botocore.config import Config
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
 
 from local_account.demo import picture
@@ -139,15 +139,11 @@ class Stage:
         """Show the table below the events; what follows begins on a line of its own."""
         drawn = partial(Live, console=self.console, refresh_per_second=4)
         try:
-            with drawn(get_renderable=lambda: Group(*self.drawn())):
+            with drawn(get_renderable=lambda: picture.standing(self.story, self.watch)):
                 yield
         finally:
             if not self.console.is_terminal:
                 self.console.line()  # Live does that on terminals alone
-
-    def drawn(self) -> Iterator[RenderableType]:
-        """What stands below the events."""
-        yield picture.standing(self.story, self.watch)
 
     def _until_shown(self) -> None:
         """Until each queue that is called has a case, and works again where that is claimed."""

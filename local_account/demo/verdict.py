@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from infra.alarms.health import ESCALATED, PROPOSED
-from local_account.demo.mailbox import Message, Notice
+from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Observation, Watch
 from mendq.model.case import State
@@ -18,14 +17,12 @@ from mendq.model.case import State
 Result = dict[str, Any]
 Claim = tuple[str, bool]
 NONE = "none"
-EXPLAINED_BY = {ESCALATED.called(): State.ESCALATED, PROPOSED.called(): State.PROPOSED}
 
 
 def claims(
     story: Story,
     watch: Watch,
     messages: Sequence[Message],
-    notices: Sequence[Notice],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
     """Everything that a story claims, in words, and whether it holds.
@@ -43,10 +40,6 @@ def claims(
     arns = {seen.queue_arn for seen in watch.queues.values()}
     invented = [each["queue_arn"] for each in incidents if each["queue_arn"] not in arns]
     yield _claim("incidents that nobody saw:", _listed(invented), NONE)
-    passed = {state for bad in story.queues for state in bad.states}
-    rang = dict.fromkeys(each.alarm for each in notices if each.state == "ALARM")
-    odd = [alarm for alarm in rang if EXPLAINED_BY.get(alarm) not in passed]
-    yield _claim("alarms that nothing explains:", _listed(odd), NONE)
 
 
 def _claim(what: str, found: str, expected: str) -> Claim:

@@ -58,11 +58,8 @@ class JobRun:
     def names(self) -> dict[str, str]:
         """What every message about it calls it."""
         application, arn = self.application_arn.rpartition("/")[2], self.application_arn
-        return {
-            "jobRunId": self.id,
-            "applicationId": application,
-            "arn": f"{arn}/jobruns/{self.id}",
-        }
+        named = {"jobRunId": self.id, "applicationId": application}
+        return named | {"arn": f"{arn}/jobruns/{self.id}"}
 
     @property
     def place(self) -> tuple[str, str]:

@@ -22,7 +22,6 @@ from tests.local_account.queues import Queue, eventually, new_queue
 
 pytestmark = pytest.mark.account
 PICTURE = b"\x00\xff"
-TRACE = {"DataType": "String", "StringValue": "Root=1-5759e988-bd862e3fe1be46a994272793"}
 
 
 def _died(account: LocalAccount, bodies: list[Any]) -> tuple[Queue, Queue]:
@@ -37,7 +36,6 @@ def _died(account: LocalAccount, bodies: list[Any]) -> tuple[Queue, Queue]:
                 "type": {"DataType": "String", "StringValue": ("order", "refund")[number % 2]},
                 "picture": {"DataType": "Binary.png", "BinaryValue": PICTURE},
             },
-            MessageSystemAttributes={"AWSTraceHeader": TRACE},
         )
 
     def all_died() -> bool:
@@ -85,7 +83,6 @@ def test_what_a_person_chooses_goes_back(account: LocalAccount) -> None:
     for each in arrived:
         assert each["MessageAttributes"][REDRIVE_COUNT]["StringValue"] == "1"
         assert each["MessageAttributes"]["picture"]["BinaryValue"] == PICTURE
-        assert each["Attributes"]["AWSTraceHeader"] == TRACE["StringValue"]
     chosen = [each for each in range(24) if each % 2 == 0 and each % 3]
     assert sorted(map(_number, arrived)) == chosen
 

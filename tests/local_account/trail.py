@@ -38,11 +38,9 @@ class TrailFiles:
 class Listener:
     """A rule of one's own on the default bus, and the queue that its events end in."""
 
-    def __init__(
-        self, account: LocalAccount, pattern: dict[str, Any], state: str = "ENABLED"
-    ) -> None:
+    def __init__(self, account: LocalAccount, pattern: dict[str, Any]) -> None:
         self.queue, events, rule = new_queue(account), account.client("events"), f"{uuid.uuid4()}"
-        put = events.put_rule(Name=rule, EventPattern=json.dumps(pattern), State=state)
+        put = events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
         statement = {
             "Effect": "Allow",
             "Principal": {"Service": "events.amazonaws.com"},

@@ -63,7 +63,6 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
             "case_bucket_puts": puts,
             "transitions": transitions,
             "pages": pages,
-            "log_megabytes": round(lambda_.output_bytes / 1e6, 2),
         }
     )
     no_more = "no more is put into the case bucket than there are transitions"

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from rich.console import Console, Group, RenderableType
 
-from local_account.demo.mailbox import Mailbox, Message, Notice, write
+from local_account.demo.mailbox import Mailbox, Message, write
 from local_account.demo.picture import cast, decisions, notified, standing, undo_commands
 from local_account.demo.story import Story, stories_of
 from local_account.demo.watching import Observation, configuration
@@ -60,13 +60,10 @@ def test_what_is_urgent_is_shown_and_the_rest_named(tmp_path: Path) -> None:
     box = Mailbox(None, "url", {})  # type: ignore[arg-type]
     urgent = Message(Severity.URGENT, "Mendq a", "Please act.\n" + "line\n" * 20)
     box.messages += [urgent, Message(Severity.INFO, "Mendq b", "x")]
-    rang, over = Notice(Severity.INFO, "a", "ALARM"), Notice(Severity.INFO, "b", "OK")
-    box.notices += [rang, over]
     printed = "\n".join(_lines(Group(*notified(box, Path("notifications.txt")))))
     first, _, others = printed.partition("more lines")
     assert "Please act." in first
-    assert ("info  Mendq b" in others, "info  alarm a rings" in others) == (True, True)
-    assert "alarm b" not in others
+    assert "info  Mendq b" in others
     write(box.messages, path := tmp_path / "demo" / "notifications.txt")
     assert path.read_text().count("line\n") == 20
     assert path.read_text().index("To: urgent") < path.read_text().index("To: info")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.mailbox import Message, Notice
+from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story, stories_of
 from local_account.demo.verdict import claims, joined, result_of
 from mendq.model.case import Severity
@@ -36,14 +36,13 @@ def _faults(
     over: Mapping[str, dict[str, Any]] = NOTHING,
     *,
     sent: Sequence[Message] | None = None,
-    rang: Sequence[Notice] = (),
     found: Sequence[Mapping[str, Any]] | None = None,
     fixes: float | None = None,
 ) -> list[str]:
     watch = ended(story, over, fixes=fixes)
     rows = incidents(story) if found is None else found
     sent = messages(story) if sent is None else sent
-    return [words for words, holds in claims(story, watch, sent, rang, rows) if not holds]
+    return [words for words, holds in claims(story, watch, sent, rows) if not holds]
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -98,17 +97,6 @@ def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_
     assert "invoices.fifo: the nightly job found none, expected" in fault
     (fault,) = _faults(VISIBILITY, fixes=2)
     assert "AutoFixes" in fault
-
-
-def test_an_alarm_that_no_case_of_the_story_explains_is_a_fault() -> None:
-    def rang(alarm: str, state: str = "ALARM") -> Notice:
-        return Notice(Severity.URGENT, alarm, state)
-
-    escalated, proposed = "mendq-escalated-cases-open", "mendq-proposed-cases-open"
-    assert _faults(LIFE, rang=[rang(escalated), rang(proposed)]) == []
-    (fault,) = _faults(LIFE, rang=[rang("mendq-follow-up-errors")] * 2)
-    assert "mendq-follow-up-errors" in fault
-    assert len(_faults(VISIBILITY, rang=[rang(proposed)])) == 1
 
 
 SAID = {
