@@ -46,10 +46,8 @@ def new_scratch_folder() -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="mendq-account-", dir=parent))
     except OSError as error:
-        raise CannotStart(
-            f"the folder {parent} cannot be written ({error.strerror}): "
-            "name another one with TMPDIR"
-        ) from error
+        said = f"the folder {parent} cannot be written ({error.strerror})"
+        raise CannotStart(f"{said}: name another one with TMPDIR") from error
 
 
 def remove(scratch: Path) -> None:

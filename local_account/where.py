@@ -44,10 +44,5 @@ def operator(url: str) -> dict[str, str]:
 
 def client(service_name: str, url: str, **more: Any) -> Any:
     """A boto3 client of the account at `url`; test/test unless `more` says who calls."""
-    given = {
-        "region_name": REGION,
-        "aws_access_key_id": ACCESS_KEY,
-        "aws_secret_access_key": SECRET_KEY,
-        **more,
-    }
-    return boto3.client(service_name, endpoint_url=url, **given)
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    return boto3.client(service_name, endpoint_url=url, **{"region_name": REGION, **keys, **more})

@@ -29,6 +29,7 @@ def shown(record: Record) -> Event:
     identity = record["userIdentity"]
     session = str(identity.get("arn", "")).rpartition("/")[2]
     users = {"Root": "root", "AssumedRole": session}
+    touched = record.get("resources", ())
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
@@ -37,10 +38,7 @@ def shown(record: Record) -> Event:
         "EventTime": _seconds(record),
         "EventSource": record["eventSource"],
         "Username": users.get(identity["type"], str(identity.get("userName", ""))),
-        "Resources": [
-            {"ResourceType": each["type"], "ResourceName": each["ARN"]}
-            for each in record.get("resources", ())
-        ],
+        "Resources": [{"ResourceType": e["type"], "ResourceName": e["ARN"]} for e in touched],
         "CloudTrailEvent": json.dumps(record),
     }
     return {name: value for name, value in event.items() if value != ""}

@@ -72,11 +72,9 @@ def _refuse_calls() -> None:
     @around(sqs, "_validate_batch_entries")
     def validate(inner: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MOST_ENTRIES:
-            raise sqs._Err(  # (recorded)
-                "TooManyEntriesInBatchRequest",
-                f"Maximum number of entries per request are {MOST_ENTRIES}. "
-                f"You have sent {len(entries)}.",
-            )
+            most = f"Maximum number of entries per request are {MOST_ENTRIES}."  # (recorded)
+            said = f"{most} You have sent {len(entries)}."
+            raise sqs._Err("TooManyEntriesInBatchRequest", said)
         inner(entries, entry_name)
 
 

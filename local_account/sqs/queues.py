@@ -64,11 +64,9 @@ def install() -> None:
         _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
         is_new = sqs._queue_by_arn(arn) is None
         if is_new and time.monotonic() - deleted_at.get(arn, -math.inf) < REUSE_AFTER_SECONDS:
-            raise sqs._Err(
-                "QueueDeletedRecently",
-                f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before "
-                "you can create another with the same name.",
-            )
+            wait = f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before"
+            said = f"{wait} you can create another with the same name."
+            raise sqs._Err("QueueDeletedRecently", said)
         answer = inner(data, url)
         if is_new:  # SQS's own keys encrypt what nobody said anything about
             made = sqs._get_q(answer["QueueUrl"])["attributes"]
