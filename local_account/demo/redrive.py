@@ -37,7 +37,7 @@ REDRIVE_SECONDS, TICK_SECONDS, TICK_AGAIN_SECONDS = 240.0, 8.0, 1.0
 SHIPPED = Bounds()
 # Of ten messages one is poison here: at the shipped bounds it would halt.
 LOWERED = Bounds(
-    halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=5, measuring_seconds=240
+    halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=8, measuring_seconds=240
 )
 
 

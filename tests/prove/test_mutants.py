@@ -17,7 +17,6 @@ from tests.prove.mutants.mutant import (
     mutated,
     mutated_source,
 )
-from tests.prove.mutants.nursery import chosen
 from tests.prove.mutants.proof import judge
 from tests.prove.mutants.tables import SELECTIONS
 from tests.prove.proof import Proving
@@ -50,7 +49,6 @@ def of(function: str, old: str, new: str = "0") -> str:
     ("function", "old", "new", "line"),
     [
         ("MOST", "3", "4", "MOST = 4"),
-        ("Guard", "limit = 3", "limit = 4", "    limit = 4"),
         ("Guard.holds", "<=", "<", "        return count < self.limit"),
         ("holds", "_both(count <= MOST, count >= 0)", "True", "    return True"),
     ],
@@ -100,11 +98,6 @@ def test_a_mutant_that_survives_fails_the_proof() -> None:
     assert proving.failures == []
     judge(proving, [{**killed, "verdict": "survived"}])
     assert proving.failures == ["there are at least 80 mutants", "a: is killed (survived; m.f t)"]
-
-
-def test_mutants_are_chosen_by_a_word() -> None:
-    [selection] = chosen(["a frozen account is written to"])
-    assert [each.function for each in selection.mutants] == ["frozen"]
 
 
 def test_a_run_kills_a_mutant_and_leaves_the_source_as_it_is(tmp_path: Path) -> None:

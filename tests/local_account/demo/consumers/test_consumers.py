@@ -111,9 +111,7 @@ def test_ten_slow_orders_outlast_the_visibility_and_only_one_consumer_minds(
     assert max(careless.made.values()) > 1
 
 
-def test_a_poison_order_and_one_that_cannot_be_read_take_no_neighbour_along(
-    account: LocalAccount,
-) -> None:
+def test_a_poison_order_takes_no_neighbour_along(account: LocalAccount) -> None:
     poison = frozenset(ORDERS[3:4])
     shop, charges = Shop(account), Charges(poison, seconds=0)
     for body in ("no JSON", "[]", "{}"):
