@@ -22,7 +22,7 @@ def main(words: list[str]) -> int:
     parser.add_argument(
         "--peers", action="store_true", help="DuckDB and Polars beside the nightly job"
     )
-    parser.add_argument("--keep", action="store_true", help="write the pages in docs/ anew")
+    parser.add_argument("--keep", action="store_true", help="write docs/performance.md anew")
     given = parser.parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 120)
     parts = pages.read()
@@ -32,15 +32,16 @@ def main(words: list[str]) -> int:
             if name == "handler"
             else nightly.measures(console, with_peers=given.peers)
         )
-        parts[name] = pages.part(_shown(found, console), _command(given))
+        parts[name] = pages.part(_shown(found, console), "make bench")
         pages.keep(parts)
-    every = {name: each for part in parts.values() for name, each in part.measures.items()}
+    every = pages.measures_of(parts)
     rows = [each.row(every) for each in pages.GOALS if each.found(every) is not None]
     title = "Goals: a machine that misses one is told so, and nothing fails"
     console.print(_table(title, ("goal", "asked", "measured", ""), rows))
     console.print(f"measures: {pages.MEASURES}")
-    for path in pages.write(parts) if given.keep else ():
-        console.print(f"wrote {path}")
+    if given.keep:
+        pages.PAGE.write_text(pages.performance(parts))
+        console.print(f"wrote {pages.PAGE}")
     return 0
 
 
@@ -57,13 +58,6 @@ def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -
     for row in rows:
         made.add_row(*row)
     return made
-
-
-def _command(given: argparse.Namespace) -> str:
-    """The command as a person would type it."""
-    switches = {"PEERS": given.peers, "KEEP": given.keep}
-    only = [f"ONLY={' '.join(given.only)}"] if given.only else []
-    return " ".join(["make bench", *only, *(f"{name}=1" for name, on in switches.items() if on)])
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader
 from bench import readers
 from bench.readers import SQS
-from bench.rounds import Cost, Measure, Way, measured, process_tree_cost, take
+from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
 
@@ -59,7 +59,7 @@ class Size(NamedTuple):
 
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
-SMALL, TINY = Size(2_000, 100), Size(100_000, 10)
+SMALL = Size(2_000, 100)
 SESSIONS = (1_000_000, 10_000_000)
 ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
 
@@ -103,9 +103,6 @@ class Nightly:
             ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
             ways.append(read("native", size, f"native reader, {size.records:,}"))
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
-        name = "standard library"
-        ways = [read(name, size, f"{name} reader, {size.records:,}") for size in both]
-        yield "fallback growth", "The same by the fallback, once", 1, ways
         ways = [
             read(name, size, f"{name} reader, {size.words}")
             for size in (ONCE, SMALL)
@@ -128,13 +125,12 @@ class Nightly:
         title = "Incidents from failed calls that are there already"
         yield "sessions", title, FEW_ROUNDS, ways
         ways = [
-            Way(f"{n:,} calls", partial(process_tree_cost, ("bench.nightly", f"{n}")))
+            Way(f"{n:,} calls", partial(process_cost, ("-m", "bench.nightly", f"{n}")))
             for n in SESSIONS
         ]
         yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
         yield "nightly_runs", title, FEW_ROUNDS, [*map(self._whole, both)]
-        yield "tiny files", "The same, once, of very small files", 1, [self._whole(TINY)]
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""
@@ -176,8 +172,8 @@ class Nightly:
                 (Path(folder) / "cases").mkdir()
                 roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
                 words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
-                job = ("analytics.job", "backfill", "--from", day, "--to", day)
-                cost = process_tree_cost((*job, *words))
+                job = ("-m", "analytics.job", "backfill", "--from", day, "--to", day)
+                cost = process_cost((*job, *words))
                 _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
                 return _with_bytes(cost, made)
 

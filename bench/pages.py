@@ -1,6 +1,6 @@
-"""docs/performance.md, and EMR's part of docs/cost.md, from what was measured.
+"""docs/performance.md, from what was measured.
 
-`make bench KEEP=1` writes them; the figures are those of one machine on one day, so that nothing
+`make bench KEEP=1` writes it; the figures are those of one machine on one day, so that nothing
 checks them for staleness.
 """
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from bench.rounds import ROOT, Measure
 
-DOCS, TEXTS = ROOT / "docs", ROOT / "bench" / "texts"
+PAGE, TEXTS = ROOT / "docs" / "performance.md", ROOT / "bench" / "texts"
 MEASURES = ROOT / "build" / "bench" / "measures.json"
 SCHEMA = 3
 
@@ -136,53 +136,31 @@ def shown(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return ("medians", *(each[0] for each in seen)), rows
 
 
-def write(parts: Mapping[str, Part], docs: Path = DOCS) -> list[Path]:
-    """Write both pages; raise ValueError where the nightly job was not measured yet."""
-    from bench import emr_cost  # noqa: PLC0415 - only who writes needs what EMR costs
-
-    if "nightly" not in parts:
-        raise ValueError(
-            "the nightly job was never measured here: run make bench ONLY=nightly KEEP=1"
-        )
-    cost = docs / "cost.md"
-    old = cost.read_text() if cost.exists() else ""
-    texts = {
-        docs / "performance.md": performance(parts),
-        cost: emr_cost.with_emr(old, parts["nightly"]),
-    }
-    for path, text in texts.items():
-        path.write_text(text)
-    return list(texts)
+def measures_of(parts: Mapping[str, Part]) -> dict[str, Measure]:
+    """All measures by name."""
+    return {name: each for part in parts.values() for name, each in part.measures.items()}
 
 
 def performance(parts: Mapping[str, Part]) -> str:
     """The page."""
-    every = {name: each for part in parts.values() for name, each in part.measures.items()}
+    every = measures_of(parts)
     goals = [each.row(every) for each in GOALS]
     missed = "; ".join(text for text, _, _, verdict in goals if verdict == "missed")
-    notes = tomllib.loads((TEXTS / "notes.toml").read_text())
-    said = {}
+    notes, said = tomllib.loads((TEXTS / "notes.toml").read_text()), dict[str, str]()
+
+    def told(each: Measure) -> str:
+        parts = (f"### {each.title}", notes.get(each.name), markdown_table(*shown(each)))
+        return "\n\n".join(filter(None, parts))
+
     for name in ("nightly", "handler"):
-        taken = parts.get(name)
-        said[f"{name}_taken"] = "Not measured."
-        if taken is not None:
+        said |= {f"{name}_taken": "Not measured.", name: ""}
+        if taken := parts.get(name):
             words = f"Taken {taken.taken_at} by `{taken.command}` on {taken.machine}."
-            said[f"{name}_taken"] = words
-        said[name] = "\n\n".join(
-            "\n\n".join(
-                filter(None, (f"### {e.title}", notes.get(e.name), markdown_table(*shown(e))))
-            )
-            for e in (taken.measures.values() if taken else ())
-        )
-    return (
-        (TEXTS / "performance.md")
-        .read_text()
-        .format(
-            goals=markdown_table(("goal", "asked", "measured", ""), goals),
-            missed=f"Missed: {missed}." if missed else "None of what was measured is missed.",
-            **said,
-        )
-    )
+            said |= {f"{name}_taken": words, name: "\n\n".join(map(told, taken.measures.values()))}
+    page = (TEXTS / "performance.md").read_text()
+    table = markdown_table(("goal", "asked", "measured", ""), goals)
+    words = f"Missed: {missed}." if missed else "None of what was measured is missed."
+    return page.format(goals=table, missed=words, **said)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -117,14 +117,12 @@ def _record(branch: tuple[str, str], draw: Random, second: int) -> tuple[str, bo
     digits = f"{draw.getrandbits(704):0176x}"
     varying = {
         "time": (DAY + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        **{
-            name: _uuid(digits[32 * n : 32 * n + 32])
-            for n, name in enumerate(("event", "request", "message", "shared"))
-        },
         "digest": digits[128:160],
         "group": digits[160:168],
         "host": digits[144:],
     }
+    for n, name in enumerate(("event", "request", "message", "shared")):
+        varying[name] = _uuid(digits[32 * n : 32 * n + 32])
     role = session["role"]
     template = _template(branch, is_sqs=is_sqs, failed=failed, kind=kind, queue=queue, role=role)
     return template % (varying | session), is_sqs and failed

@@ -41,8 +41,6 @@ DERIVED: Mapping[str, Callable[[], str]] = {
     "roles": stack.roles,
     "what starts what": stack.picture,
     "the parts": stack.parts,
-    "the stores and topics": stack.filled,
-    "the dashboard": stack.dashboard,
     "the idle stack": costs.idle_stack,
     "the stack and the prices": costs.stack_and_prices,
 }

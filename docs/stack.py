@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 
 from docs.stack_outline import (
-    BUCKET,
     QUEUE,
     REGION,
-    SENDS,
-    TABLE,
-    TELLS,
-    TOPIC,
     WRITES,
     YOUR_QUEUES,
     Resources,
-    arrows,
     granted_to,
     resources,
     starts,
@@ -29,7 +22,6 @@ from docs.stack_outline import parts as parts_of
 from docs.tables import code, table
 
 NOTHING, PERSON = "nothing", "a person"
-BY_ITSELF = {"AWS::Events::Rule": "EventBridge", "AWS::CloudTrail::Trail": "CloudTrail"}
 
 
 def _template() -> Resources:
@@ -64,31 +56,13 @@ def parts() -> str:
             said = str(template[name]["Properties"].get("Description", ""))
             does = said.removeprefix("Mendq: ") or "Spark on EMR Serverless, started each night"
             touches = (
-                f"{' and '.join(sorted(verbs))} {_called(target)}"
+                f"{' and '.join(sorted(verbs))} "
+                + (target if target == YOUR_QUEUES else title(target, template))
                 for target, verbs in touched(name, template).items()
             )
             yield title(name, template), does, "; ".join(touches)
 
-    def _called(target: str) -> str:
-        return target if target == YOUR_QUEUES else title(target, template)
-
     return table("part|what it does|touches", rows())
-
-
-def filled() -> str:
-    """Who writes into what is kept, and who publishes to the topics."""
-    template = _template()
-    by_target = defaultdict[str, list[str]](list)
-    for source, target, does in arrows(template):
-        if does in {SENDS, WRITES}:
-            by_target[target].append(BY_ITSELF[template[source]["Type"]])
-    for name in parts_of(template):
-        for target, verbs in touched(name, template).items():
-            if verbs & {WRITES, TELLS}:
-                by_target[target].append(title(name, template))
-    kinds = (TOPIC, QUEUE, TABLE, BUCKET)
-    names = [name for name in template if template[name]["Type"] in kinds and by_target[name]]
-    return table("what|filled by", ((title(n, template), ", ".join(by_target[n])) for n in names))
 
 
 def roles() -> str:
@@ -107,23 +81,3 @@ def roles() -> str:
     rows = sorted(by_what.items(), key=lambda row: (row[0][0] == NOTHING, sorted(row[1])))
     heads = "role|taken on by|what it may do to queues beside reading"
     return table(heads, ((code(sorted(names)), by, what) for (what, by), names in rows))
-
-
-def dashboard() -> str:
-    """The questions of the dashboard, and the graphs below each."""
-    (body,) = (
-        each["Properties"]["DashboardBody"]
-        for each in _template().values()
-        if each["Type"] == "AWS::CloudWatch::Dashboard"
-    )
-    parts = body if isinstance(body, str) else body["Fn::Join"][1]
-    text = "".join(part if isinstance(part, str) else "" for part in parts)
-    by_question: dict[str, list[str]] = {}
-    for widget in json.loads(text)["widgets"]:
-        given = widget["properties"]
-        if widget["type"] == "text":
-            question, _, words = given["markdown"].removeprefix("## ").partition("\n")
-            graphs = by_question.setdefault(f"**{question}** {words}", [])
-        else:
-            graphs.append(given["title"])
-    return table("it answers|by", ((said, ", ".join(of)) for said, of in by_question.items()))

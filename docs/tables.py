@@ -64,14 +64,11 @@ def links(paths: Iterable[str], folder: str) -> str:
 
 def symptoms() -> str:
     """The catalogue."""
-    heads = "symptom|what goes wrong|what Mendq does|ships as"
-    return table(
-        heads,
-        (
-            (f"[`{each.name}`]({each.runbook})", each.sentence, each.plan_in_words, each.ships_as)
-            for each in CATALOGUE
-        ),
-    )
+    rows = [
+        (f"[`{each.name}`]({each.runbook})", each.sentence, each.plan_in_words, each.ships_as)
+        for each in CATALOGUE
+    ]
+    return table("symptom|what goes wrong|what Mendq does|ships as", rows)
 
 
 def runbooks() -> str:
@@ -154,16 +151,11 @@ def doc_of(what: object) -> str:
 
 def stays() -> str:
     """How long a case may stay in a state, with the default settings."""
-    longest = {state: longest_in(state, Timing()) for state in State}
-    rows = (
-        (
-            f"`{state}`",
-            f"{limit.total_seconds() / 3600:g} h",
-            f"`{[row.into for row in lifecycle.TABLE if state in row.out_of][-1]}`",
-        )
-        for state, limit in longest.items()
-        if limit is not None
-    )
+    rows = []
+    for state in State:
+        if limit := longest_in(state, Timing()):
+            then = [row.into for row in lifecycle.TABLE if state in row.out_of][-1]
+            rows.append((f"`{state}`", f"{limit.total_seconds() / 3600:g} h", f"`{then}`"))
     final = code(each for each in State if each in FINAL)
     return f"{table('state|longest|then', rows)}\n\nFinal: {final}."
 
@@ -178,13 +170,11 @@ def stages() -> str:
 
 def stage_rows() -> str:
     """What a redrive does at each tick."""
-    return table(
-        "at|when|it does|then",
-        (
-            (code(row.out_of), row.when.__doc__, row.does.__doc__, f"`{row.into}`" * bool(row.into))
-            for row in machine.TABLE
-        ),
+    rows = (
+        (code(row.out_of), row.when.__doc__, row.does.__doc__, f"`{row.into}`" * bool(row.into))
+        for row in machine.TABLE
     )
+    return table("at|when|it does|then", rows)
 
 
 def bounds() -> str:

@@ -29,9 +29,7 @@ def install(listed: Listed) -> None:
         "create": lambda logical_id, properties, stack: _put_trail(
             "CreateTrail", properties.get("TrailName") or f"{stack}-{logical_id}", properties
         ),
-        "update": lambda name, _old, properties, _stack: _put_trail(
-            "UpdateTrail", name, properties
-        ),
+        "update": lambda name, _old, given, _stack: _put_trail("UpdateTrail", name, given),
         "delete": _delete_trail,
     }
     _accept(listed)

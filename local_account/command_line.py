@@ -1,17 +1,20 @@
-"""What `python -m local_account` takes, and how it says that it cannot start."""
+"""What `python -m local_account` takes, the settings that it deploys with, and what it says.
+
+The settings are its own defaults and the user's file on them.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from local_account.account_settings import raw_settings
-from local_account.cannot_start import CannotStart
+from infra.settings.deployment import FileRefused, merge, object_in
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
@@ -21,9 +24,18 @@ from local_account.emulator_environment import (
     port_of,
     remove,
 )
-from local_account.launcher import Launcher, StartOptions
+from local_account.launcher import Launcher, checked
+from local_account.where import ACCOUNT, REGION, CannotStart
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
+# Contracts, `make account`: nothing is healed until a tag says so, and every call is seen.
+DEFAULTS: Mapping[str, Any] = {
+    "mode": "observe",
+    "tagMayRaiseTo": "heal",
+    "trail": {"queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"], "managementEvents": True},
+    # A change arrives at once here; at AWS it takes up to a minute.
+    "timing": {"propagationSeconds": 0},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,19 +48,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def raw_settings(said: str) -> dict[str, Any]:
+    """The object of context key `mendq`, from JSON or the path of a file with it, on the defaults.
+
+    Raises CannotStart when it cannot be used.
+    """
+    try:
+        given = json.loads(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
+    except FileRefused as refused:
+        raise CannotStart(str(refused)) from refused
+    defaults, trail = dict(DEFAULTS), given.get("trail")
+    if isinstance(trail, Mapping) and trail.get("create") is False:
+        del defaults["trail"]  # of somebody else's nothing is selected
+    raw = merge(defaults, given)
+    checked(raw)
+    return raw
+
+
 def _start(options: argparse.Namespace) -> None:
-    start_options = StartOptions(
-        settings=raw_settings(options.settings),
-        stack=read_assembly(options.assembly.resolve()) if options.assembly else None,
-        stop_with_parent=options.stop_with_parent,
-    )
+    settings = raw_settings(options.settings)
+    stack = read_assembly(options.assembly.resolve()) if options.assembly else None
     with listen(options.port) as listening:
         scratch = new_scratch_folder()
         try:
             port = listening.getsockname()[1]
             enter(emulator_environment(dict(os.environ), scratch, port))
-            loop = asyncio.new_event_loop()
-            loop.run_until_complete(Launcher(start_options, listening, scratch).run())
+            launcher = Launcher(settings, stack, listening, scratch, options.stop_with_parent)
+            asyncio.new_event_loop().run_until_complete(launcher.run())
         finally:
             remove(scratch)
 
@@ -61,15 +87,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m local_account", description=ABOUT)
-    parser.add_argument(
-        "--port", type=port_of, default=0, help="a free one if it is 0 (the default)"
-    )
-    parser.add_argument("--settings", type=_path, help="JSON: the inner object of context mendq")
+    parser.add_argument("--port", type=port_of, default=0, help="0 (the default): a free one")
+    parser.add_argument("--settings", default="", help="JSON or its file: context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")
     return parser
-
-
-def _path(text: str) -> Path | None:
-    """An empty SETTINGS in make is none."""
-    return Path(text) if text else None

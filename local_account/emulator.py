@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import ministack.app
+import msgspec
 from ministack.core import lambda_runtime
 from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
-from local_account import account_page, cloudformation, cloudwatch, permissions, scheduler
-from local_account.account_page import AccountPage, SwitchRefused, firing
+from local_account import account_page, cloudformation, cloudwatch, scheduler
+from local_account.account_page import AccountPage, SwitchRefused
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -30,7 +31,14 @@ from local_account.sqs.counting import MINUTE_SECONDS, Counting
 
 AUTH_IS_ENFORCED: bool = ministack.app.AUTH
 CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
-ALL, LAST_CHANGE = "all", "last_change"
+
+
+class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of a queue is put back, in whole minutes: metrics have one value in each."""
+
+    queue_arn: str
+    minutes: Annotated[int, msgspec.Meta(ge=1)]
+    of: Literal["all", "last_change"] = "all"
 
 
 class Emulator:
@@ -57,7 +65,6 @@ class Emulator:
         cloudwatch.install(self._counting)
         events.install()
         cloudformation.install(accepted.append)
-        permissions.install()
         scheduler.install()
         trails.install(self.delivery.latest)
         self._history.install()
@@ -74,16 +81,13 @@ class Emulator:
         """The emulator behind what sees its SQS calls, behind the account's own pages."""
         return AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),
-            describe,
-            actions={
-                account_page.FIRE_PATH: firing(scheduler.fire_named),
+            {
+                account_page.PATH: lambda _: describe(),
+                account_page.FIRE_PATH: scheduler.fire_named,
                 account_page.EARLIER_PATH: self.put_back,
-                account_page.MOVE_TASK_PATH: queues.put_move_task,
-            },
-            switches={
-                account_page.SQS_ERRORS_PATH: self._errors,
-                account_page.ACCESS_ANALYZER_PATH: self._analyzer,
-                account_page.MAILS_PATH: self._mails,
+                account_page.SQS_ERRORS_PATH: self._errors.page,
+                account_page.ACCESS_ANALYZER_PATH: self._analyzer.page,
+                account_page.MAILS_PATH: self._mails.page,
             },
         )
 
@@ -92,44 +96,31 @@ class Emulator:
 
         What was counted stays what was counted; it merely happened earlier. So do the queue's
         making, its last change, what CloudTrail's event history tells of it and the messages in it.
-        `"of": "last_change"` puts back nothing but that change. What lies in a trail's bucket
-        already keeps its times. Whole minutes, as metrics have one value in each.
+        `"of": "last_change"` puts back nothing but that change, and not to before the queue's
+        making. What lies in a trail's bucket already keeps its times.
         """
-        if not isinstance(asked, Mapping) or set(asked) - {"of"} != {"queue_arn", "minutes"}:
-            raise SwitchRefused('send {"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
-        arn, minutes, of = str(asked["queue_arn"]), asked["minutes"], asked.get("of", ALL)
-        if type(minutes) is not int or minutes < 1:
-            raise SwitchRefused("minutes: give a whole number of at least 1")
-        if of not in (ALL, LAST_CHANGE):
-            raise SwitchRefused(f"of: say {ALL} (or leave it out) or {LAST_CHANGE}")
-        queue, seconds = sqs._queue_by_arn(arn), minutes * MINUTE_SECONDS
+        try:
+            wanted = msgspec.convert(asked, Earlier)
+        except msgspec.ValidationError as mistake:
+            example = '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
+            raise SwitchRefused(f"{mistake}; send {example}") from None
+        queue, seconds = sqs._queue_by_arn(wanted.queue_arn), wanted.minutes * MINUTE_SECONDS
         if queue is None:
-            raise SwitchRefused(f"queue_arn: there is no queue {arn}")
+            raise SwitchRefused(f"queue_arn: there is no queue {wanted.queue_arn}")
         attributes, since = queue["attributes"], 0
         with sqs._queues_lock:
-            if of == LAST_CHANGE:
-                since = self._last_change(arn, attributes, seconds)
+            if wanted.of == "last_change":
+                since = int(attributes[MODIFIED])
+                if since - seconds <= int(attributes[CREATED]):
+                    raise SwitchRefused(
+                        'minutes: put the queue back as a whole first, without "of"'
+                    )
             else:
                 self._counting.put_back(queue, seconds)
-                for task in queues.tasks_of(queue):
-                    task["StartedTimestamp"] -= seconds * 1000
                 attributes[CREATED] = str(int(attributes[CREATED]) - seconds)
             attributes[MODIFIED] = str(int(attributes[MODIFIED]) - seconds)
-        self._history.put_back(arn, seconds, since)
+        self._history.put_back(wanted.queue_arn, seconds, since)
         return {name: attributes[name] for name in (CREATED, MODIFIED)}
-
-    def _last_change(self, arn: str, attributes: Mapping[str, str], seconds: int) -> int:
-        """The time of it; raise SwitchRefused where it would come before what happened earlier."""
-        modified = int(attributes[MODIFIED])
-        announced = (each for each in self._history.changed_at(arn) if each < modified)
-        before = max(announced, default=float(attributes[CREATED]))
-        if modified - seconds <= before:
-            minutes = int(modified - before) // MINUTE_SECONDS
-            raise SwitchRefused(
-                f"minutes: something else happened to the queue {minutes} minutes before its last "
-                'change; put the queue back as a whole first, without "of"'
-            )
-        return modified
 
 
 def stop_starting() -> None:

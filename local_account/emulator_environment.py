@@ -15,8 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from local_account.cannot_start import CannotStart
-from local_account.where import ACCOUNT, HOST, REGION
+from local_account.where import ACCOUNT, HOST, REGION, CannotStart
 
 HIGHEST_PORT = 65_535
 REMOVED_WITHIN_SECONDS = 3.0
@@ -47,10 +46,8 @@ def new_scratch_folder() -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="mendq-account-", dir=parent))
     except OSError as error:
-        raise CannotStart(
-            f"the folder {parent} cannot be written ({error.strerror}): "
-            "name another one with TMPDIR"
-        ) from error
+        said = f"the folder {parent} cannot be written ({error.strerror})"
+        raise CannotStart(f"{said}: name another one with TMPDIR") from error
 
 
 def remove(scratch: Path) -> None:

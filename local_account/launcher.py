@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,12 +20,24 @@ from botocore.config import Config
 from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
 
-from infra.settings.deployment import DeploymentSettings
-from local_account.account_settings import checked, first_steps
-from local_account.assembly_cache import Synthesis
-from local_account.deployment import StackArtifact, bootstrap, deploy, publish, read_assembly
-from local_account.not_emulated import ALWAYS
-from local_account.where import ACCOUNT, REGION, client, endpoint_url
+from infra.settings.deployment import DeploymentSettings, read
+from infra.settings.reading import SettingsRefused
+from local_account.deployment import (
+    StackArtifact,
+    Synthesis,
+    bootstrap,
+    create,
+    publish,
+    read_assembly,
+)
+from local_account.where import (
+    ACCOUNT,
+    REGION,
+    CannotStart,
+    client,
+    endpoint_url,
+    operator,
+)
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
@@ -39,22 +50,54 @@ _MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
 _ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 # The process ends by os._exit: nothing waits for these.
 _THREADS = ThreadPoolExecutor(thread_name_prefix="account")
+# What the account takes without doing it; what a template adds comes before it.
+NOT_EMULATED = Path(__file__).with_name("not_emulated.txt").read_text("utf-8").splitlines()
+_TO_TRY = """
+To try there, in this folder:
+  .venv/bin/mendq doctor       # is it alive, and what can its trail show
+  .venv/bin/mendq drill --yes  # calls that fail for real, each stage timed
+  .venv/bin/mendq cases        # what became of it
+"""
 
 
-@dataclass(frozen=True)
-class StartOptions:
-    """What a start was asked for."""
+def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
+    """Read the settings with the floors of `timing` lifted; raise CannotStart for mistakes."""
+    try:
+        return read(raw, floors=False)
+    except SettingsRefused as refused:
+        mistakes = "; ".join(str(each) for each in refused.mistakes)
+        raise CannotStart(f"the settings cannot be deployed: {mistakes}") from refused
 
-    settings: Mapping[str, Any]
-    stack: StackArtifact | None = None  # one that is there already, instead of synthesizing
-    stop_with_parent: bool = False
+
+def first_steps(url: str, settings: DeploymentSettings | None) -> str:
+    """A few lines for people; without settings it is somebody else's stack that was deployed."""
+    exports = operator(url) | {"AWS_DEFAULT_REGION": REGION}
+    lines = ["", "In another shell:"]
+    lines += [f"  export {name}={text}" for name, text in exports.items()]
+    if settings is not None:
+        mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
+        lowered = settings.floors_lowered() or ("none",)
+        lines += ["", "Settings in force:", f"  {mode}"]
+        lines += [f"  floor lowered: {each}" for each in lowered]
+        lines.append(_TO_TRY)
+    return "\n".join((*lines, ""))
 
 
 class Launcher:
-    """Serves the account until a signal comes; raises CannotStart when it does not start."""
+    """Serves the account until a signal comes; raises CannotStart when it does not start.
 
-    def __init__(self, options: StartOptions, listening: socket.socket, scratch: Path) -> None:
-        self._options = options
+    `stack` is one that is there already, instead of synthesizing.
+    """
+
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        stack: StackArtifact | None,
+        listening: socket.socket,
+        scratch: Path,
+        stop_with_parent: bool,
+    ) -> None:
+        self._raw, self._stack, self._stop_with_parent = raw, stack, stop_with_parent
         self._listening = listening
         self._url = endpoint_url(listening.getsockname()[1])
         self._scratch = scratch
@@ -111,13 +154,11 @@ class Launcher:
         start = asyncio.ensure_future(starting)
         stop = asyncio.create_task(self._asked_to_stop.wait())
         await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
-        if start.done():
-            start.result()
-            await stop
-        else:
+        if not start.done():
             start.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await start
+        with contextlib.suppress(asyncio.CancelledError):
+            await start
+            await stop
 
     async def _start(self, assembly: asyncio.Future[StackArtifact]) -> None:
         stack = await assembly
@@ -125,26 +166,24 @@ class Launcher:
         await _in_thread(lambda: bootstrap(stack, self._client))
         await _in_thread(lambda: publish(stack.assets, self._client))
         say(f"deploying stack {stack.name}: {len(stack.template['Resources'])} resources")
-        await _in_thread(lambda: deploy(stack, self._client))
+        await _in_thread(lambda: create(stack.name, stack.template, self._client))
         if self._settings and (sender := self._settings.report.sender):
             ses = self._client("sesv2")
             await _in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
-        said = self._describe()
-        for line in said["not_emulated"]:
-            say(f"not emulated: {line}")
-        for line in said["floors_lowered"]:
-            say(f"floor lowered: {line}")
+        for name, lines in self._describe().items():
+            for line in lines:
+                say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
-        if not self._options.stop_with_parent:  # a program reads `ready` and knows the rest
+        if not self._stop_with_parent:  # a program reads `ready` and knows the rest
             # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
             with contextlib.suppress(OSError):
                 os.write(sys.stdout.fileno(), first_steps(self._url, self._settings).encode())
 
     def _assembly(self) -> StackArtifact:
-        if self._options.stack:
-            return self._options.stack
-        self._settings = checked(self._options.settings)
-        return read_assembly(self._synthesis.assembly_for(self._options.settings, say))
+        if self._stack:
+            return self._stack
+        self._settings = checked(self._raw)
+        return read_assembly(self._synthesis.assembly_for(self._raw, say))
 
     def _client(self, service_name: str) -> Any:
         return client(service_name, self._url, config=_ONCE)
@@ -156,13 +195,13 @@ class Launcher:
     def _describe(self) -> Mapping[str, Any]:
         accepted = [f"{each}: accepted, not emulated" for each in dict.fromkeys(self._accepted)]
         floors = self._settings.floors_lowered() if self._settings else ()
-        return {"not_emulated": [*accepted, *ALWAYS], "floors_lowered": list(floors)}
+        return {"not_emulated": [*accepted, *NOT_EMULATED], "floors_lowered": list(floors)}
 
     def _hear_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop.set)
-        if self._options.stop_with_parent:
+        if self._stop_with_parent:
             ended = _in_thread(sys.stdin.buffer.read)
             ended.add_done_callback(lambda _: self._asked_to_stop.set())
         self._watch(MakeParent())

@@ -1,6 +1,6 @@
 """SES v2's SendEmail: the mails that it took, whole, and who may send from which address.
 
-GET /_mendq/mails gives them, oldest first; DELETE forgets them. `raw` is one to be saved as `.eml`.
+GET /_mendq/mails gives them, oldest first. `raw` is one to be saved as `.eml`.
 A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's identity is judged, not
 those of recipients, nor configuration sets.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
@@ -28,7 +28,7 @@ SEND = ("POST", "/v2/email/outbound-emails")
 
 
 class Mails:
-    """Everything since the start, or since they were forgotten: nobody gets them."""
+    """Everything since the start: nobody gets them."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []
@@ -45,44 +45,33 @@ class Mails:
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
             raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
             arn, context = _identity_arn(address), {"ses:FromAddress": address}
+            judged = {"resource_arn": arn, "service_context": context, "named_resource": arn}
             for action in ("ses:SendEmail", *raw):
-                denied = ministack.app._enforce_data_plane(
-                    *("sesv2", action, headers, query_params, request_id),
-                    resource_arn=arn,
-                    service_context=context,
-                    named_resource=arn,
-                )
-                if denied:
+                given = ("sesv2", action, headers, query_params, request_id)
+                if denied := ministack.app._enforce_data_plane(*given, **judged):
                     return denied
             answer = await ses_v2.handle_request(method, path, headers, body, query_params)
             if answer[0] == 200:
-                self.keep(call)
+                self._keep(call)
             return answer
 
-    def keep(self, call: Mapping[str, Any]) -> None:
+    def _keep(self, call: Mapping[str, Any]) -> None:
         """One SendEmail that SES took; only what was sent raw is kept whole."""
-        content = call.get("Content", {})
-        raw = b64decode(content.get("Raw", {}).get("Data", "")).decode("utf-8", "replace")
-        subject = content.get("Simple", {}).get("Subject", {}).get("Data", "")
+        raw = b64decode(call["Content"].get("Raw", {}).get("Data", "")).decode("utf-8", "replace")
         self._mails.append(
             {
                 "from": call.get("FromEmailAddress", ""),
                 "to": list(call.get("Destination", {}).get("ToAddresses", [])),
-                "subject": str(message_from_string(raw, policy=default)["Subject"] or subject),
+                "subject": str(message_from_string(raw, policy=default)["Subject"]),
                 "sent_at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
                 "raw": raw,
             }
         )
 
-    def replace(self, asked: object) -> None:
-        """None can be put there; raises SwitchRefused."""
-        raise SwitchRefused(f"mails are sent by SES, not put here: {asked!r:.40}")
-
-    def end(self) -> None:
-        """Forget them."""
-        self._mails.clear()
-
-    def as_json(self) -> dict[str, Any]:
+    def page(self, asked: Any) -> dict[str, Any]:
+        """All of them; none can be put there."""
+        if asked is not None:
+            raise SwitchRefused("mails are sent by SES, not put here")
         return {"mails": self._mails}
 
 

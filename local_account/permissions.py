@@ -1,8 +1,7 @@
-"""Permissions of services on roles, and of roles beside the calls that MiniStack judges.
+"""Permissions of services on roles, and of roles in calls that are made inside MiniStack.
 
-Those calls are made inside it, on a service's behalf, or it does not ask for their keys and
-identities. With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer
-answers as it is told.
+With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer answers as
+it is told.
 """
 
 from __future__ import annotations
@@ -14,22 +13,17 @@ from typing import Any
 import ministack.app
 from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import iam, sns
-from ministack.services.cloudformation import provisioners
+from ministack.services import iam
 
 from local_account.account_page import SwitchRefused
-from local_account.hooks import around
 
-KEY = "KmsMasterKeyId"
-OF_KEYS = ("kms:GenerateDataKey", "kms:Decrypt")
 ANALYZER = "access-analyzer"
 CHECKS = {
     "/policy/check-no-public-access": "CheckNoPublicAccess",
     "/policy/check-no-new-access": "CheckNoNewAccess",
 }
-RESULTS = ("PASS", "FAIL")
+RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
-Parameters = Mapping[str, Any]
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
@@ -82,49 +76,6 @@ def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "Statement": [{"Resource": "*", **each} for each in listed]}
 
 
-def install() -> None:
-    """Have roles that publish to an encrypted topic need its key; once per process.
-
-    Of what SNS asks for, the identity-based policies of roles are judged; key policies are not, nor
-    are users, and nothing is encrypted. CloudFormation here forgets the key of a topic.
-    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-    """
-
-    @around(provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"], "create", "update")
-    def provision(inner: Any, *given: Any) -> Any:
-        """The properties are the last mapping: an update brings the old ones before them."""
-        provisioned = inner(*given)
-        properties = [each for each in given if isinstance(each, Mapping)][-1]
-        attributes = sns._topics[provisioned[0]]["attributes"]
-        attributes.pop(KEY, None)
-        attributes.update({KEY: properties[KEY]} if properties.get(KEY) else {})
-        return provisioned
-
-    @around(sns, "_publish", "_publish_batch")
-    def publish(inner: Any, parameters: Parameters) -> Any:
-        arn = sns._p(parameters, "TopicArn") or sns._p(parameters, "TargetArn")
-        topic = sns._topic_by_arn_any_scope(sns._normalize_arn(arn))
-        if topic and (refusal := _refusal_of_key(topic["attributes"].get(KEY) or "")):
-            return sns._error("KMSAccessDenied", refusal, 400)
-        return inner(parameters)
-
-
-def _refusal_of_key(key: str) -> str | None:
-    """None for an alias: SNS's own key lets everybody of the account use it."""
-    caller = iam_evaluator.caller_arn()
-    if not key or "alias/" in key or ":assumed-role/" not in caller:
-        return None
-    arn = key if ":" in key else f"arn:aws:kms:{get_region()}:{get_account_id()}:key/{key}"
-    role = f"arn:aws:iam::{get_account_id()}:role/{caller.split('/')[1]}"
-    for action in OF_KEYS:
-        if refusal_to_act(role, action, arn):
-            return (
-                f"User: {caller} is not authorized to perform: {action} on resource: {arn} "
-                f"because no identity-based policy allows the {action} action"
-            )
-    return None
-
-
 class AccessAnalyzer:
     """IAM Access Analyzer's checks of a policy: `result` is what both answer, None: refused.
 
@@ -144,18 +95,12 @@ class AccessAnalyzer:
         iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
         iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
 
-    def replace(self, asked: object) -> None:
-        """Have both checks answer so from now on; raises SwitchRefused."""
-        result = asked.get("result") if isinstance(asked, Mapping) else None
-        if result not in RESULTS:
-            raise SwitchRefused(f'send {{"result": one of {", ".join(RESULTS)}}}')
-        self.result = result
-
-    def end(self) -> None:
-        """Have both refused again."""
-        self.result = None
-
-    def as_json(self) -> dict[str, Any]:
+    def page(self, asked: Any) -> dict[str, Any]:
+        """Have both checks answer so from now on, null: refuse them; raises SwitchRefused."""
+        if asked is not None:
+            if asked not in [{"result": each} for each in RESULTS]:
+                raise SwitchRefused('send {"result": "PASS"}, "FAIL" or null')
+            self.result = asked["result"]
         return {"result": self.result}
 
     async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:

@@ -7,15 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from local_account.account_page import (
@@ -23,7 +20,6 @@ from local_account.account_page import (
     EARLIER_PATH,
     FIRE_PATH,
     MAILS_PATH,
-    MOVE_TASK_PATH,
     PATH,
     SQS_ERRORS_PATH,
     NotFired,
@@ -70,28 +66,19 @@ class LocalAccount:
 
     def __enter__(self) -> Self:
         try:
-            with tempfile.TemporaryDirectory(prefix="mendq-settings-") as folder:
-                path = Path(folder) / "settings.json"
-                path.write_text(json.dumps(self._settings or {}), "utf-8")
-                given = () if self._settings is None else ("--settings", str(path))
-                self._start([*self._arguments, *given])
-                self._answered.wait(START_SECONDS)
+            given = () if self._settings is None else ("--settings", json.dumps(self._settings))
+            self._start([*self._arguments, *given])
+            self._answered.wait(START_SECONDS)
         except BaseException:  # an interrupt among them: nobody else will end it
             self._stop()
             raise
         if not self.endpoint_url:
             self._stop()
             refused = [line for line in self.log_lines if line.startswith(REFUSED)]
-            said = refused or self.log_lines[-10:] or ["the account said nothing"]
-            raise AccountFailed("\n".join(said))
+            raise AccountFailed("\n".join(refused or self.log_lines[-10:]))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def client(self, service_name: str, **identity: Any) -> Any:
@@ -108,12 +95,17 @@ class LocalAccount:
     @property
     def not_emulated(self) -> list[str]:
         """What the account takes without doing it."""
-        return list(self._asked("GET", PATH)["not_emulated"])
+        return list(self._page(PATH)["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
         """The settings that lie below what an account at AWS may have."""
-        return list(self._asked("GET", PATH)["floors_lowered"])
+        return list(self._page(PATH)["floors_lowered"])
+
+    @property
+    def mails(self) -> list[dict[str, Any]]:
+        """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
+        return list(self._page(MAILS_PATH)["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> str:
         """Fire a schedule as if it were `scheduled_at`; its execution's id.
@@ -121,56 +113,28 @@ class LocalAccount:
         Raises NotFired where Scheduler would not have invoked the target.
         """
         asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        return str(self._asked("POST", FIRE_PATH, asked)["execution_id"])
-
-    @property
-    def sqs_errors(self) -> list[dict[str, Any]]:
-        """The errors of SQS that are switched on."""
-        return list(self._asked("GET", SQS_ERRORS_PATH)["errors"])
+        return str(self._page(FIRE_PATH, asked)["execution_id"])
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
-        """Have exactly these errors of SQS on, until `end_sqs_errors`.
+        """Have exactly these errors of SQS on.
 
         Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
         `local_account/sqs/errors.py`. Raises SwitchRefused, and leaves on what was on.
         """
-        self._asked("PUT", SQS_ERRORS_PATH, {"errors": list(errors)})
-
-    def end_sqs_errors(self) -> None:
-        """Have no error of SQS on that does not arise by itself."""
-        self._asked("DELETE", SQS_ERRORS_PATH)
-
-    @property
-    def mails(self) -> list[dict[str, Any]]:
-        """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
-        return list(self._asked("GET", MAILS_PATH)["mails"])
+        self._page(SQS_ERRORS_PATH, {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
-        asked = {"queue_arn": queue_arn, "minutes": minutes, "of": of}
-        self._asked("POST", EARLIER_PATH, asked)
+        self._page(EARLIER_PATH, {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
-    def put_move_task(
-        self, queue_arn: str, status: str = "RUNNING", destination_arn: str = ""
-    ) -> None:
-        """Have ListMessageMoveTasks tell of a task of somebody else's, in that status."""
-        asked = {"queue_arn": queue_arn, "status": status, "destination_arn": destination_arn}
-        self._asked("POST", MOVE_TASK_PATH, asked)
+    def have_access_analyzer_answer(self, result: str | None) -> None:
+        """Have both checks of a policy answer PASS or FAIL; None: refused, as at first."""
+        self._page(ACCESS_ANALYZER_PATH, {"result": result})
 
-    def have_access_analyzer_answer(self, result: str) -> None:
-        """Have both checks of a policy answer PASS or FAIL; raises SwitchRefused."""
-        self._asked("PUT", ACCESS_ANALYZER_PATH, {"result": result})
-
-    def end_access_analyzer_answers(self) -> None:
-        """Have both checks refused, as they are at first."""
-        self._asked("DELETE", ACCESS_ANALYZER_PATH)
-
-    def _asked(self, method: str, path: str, content: object = None) -> dict[str, Any]:
+    def _page(self, path: str, content: object = None) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode()
-        url = self.endpoint_url + path
-        request = urllib.request.Request(url, body, method=method)  # noqa: S310  loopback
         try:
-            with urllib.request.urlopen(request) as answer:  # noqa: S310  loopback
+            with urllib.request.urlopen(self.endpoint_url + path, body) as answer:  # noqa: S310  loopback
                 return dict(json.load(answer))
         except urllib.error.HTTPError as refused:
             with refused:

@@ -18,7 +18,7 @@ from ministack.core.arn import parse_arn
 from ministack.core.responses import get_account_id, get_region, new_uuid, request_scope
 from ministack.services import eventbridge, scheduler
 
-from local_account.account_page import NotFired
+from local_account.account_page import NotFired, SwitchRefused
 from local_account.permissions import refusal_to_act, refusal_to_assume
 from local_account.where import ACCOUNT, REGION
 
@@ -52,8 +52,12 @@ def install() -> None:
                 continue
             fired[where] = due
             with request_scope(*where[:2]):
-                if _is_on(schedule, now):
-                    _fire_due(schedule, due)
+                try:
+                    if _is_on(schedule, now):
+                        fire(schedule, due)
+                except NotFired as refused:
+                    said = "schedule %s did not fire: %s"
+                    logger.error(said, schedule["Name"], refused)  # noqa: TRY400
 
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
     scheduler._tick_schedules = tick
@@ -89,23 +93,20 @@ def _moment(value: Any) -> datetime | None:
     return None if value is None else datetime.fromtimestamp(float(value), UTC)
 
 
-def fire_named(name: str, scheduled_at: datetime) -> str:
-    """Fire a schedule of any group as if `scheduled_at` were now; its execution's id.
-
-    Raises NotFired.
-    """
+def fire_named(asked: Any) -> Mapping[str, Any]:
+    """Fire a schedule of any group as if a time were now; raise NotFired or SwitchRefused."""
+    try:
+        name, scheduled_at = str(asked["schedule"]), datetime.fromisoformat(asked["time"])
+    except (ValueError, TypeError, KeyError):
+        example = '{"schedule": name, "time": "2026-11-10T02:00:00Z"}'
+        raise SwitchRefused(f"send {example}") from None
+    if scheduled_at.tzinfo is None:
+        raise SwitchRefused("time: say which zone, as in 2026-11-10T02:00:00Z")
     with request_scope(ACCOUNT, REGION):
         for schedule in scheduler._schedules.values():
             if schedule["Name"] == name:
-                return fire(schedule, scheduled_at)
+                return {"execution_id": fire(schedule, scheduled_at)}
     raise NotFired(f"there is no schedule {name}")
-
-
-def _fire_due(schedule: Schedule, due: datetime) -> None:
-    try:
-        fire(schedule, due)
-    except NotFired as refused:
-        logger.error("schedule %s did not fire: %s", schedule["Name"], refused)  # noqa: TRY400
 
 
 def fire(schedule: Schedule, scheduled_at: datetime) -> str:
@@ -119,7 +120,10 @@ def fire(schedule: Schedule, scheduled_at: datetime) -> str:
     }
     for name, value in context.items() if "Input" in target else ():
         target["Input"] = target["Input"].replace(f"<aws.scheduler.{name}>", value)
-    if refusal := _refusal(target):
+    arn, role = target["Arn"], target["RoleArn"]
+    if (action := ACTIONS.get(parse_arn(arn).service)) is None:
+        raise NotFired(f"targets such as {arn} are not emulated")
+    if refusal := refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn):
         raise NotFired(refusal)
     event = {  # what a target without an input gets
         "EventId": execution_id,
@@ -133,11 +137,3 @@ def fire(schedule: Schedule, scheduled_at: datetime) -> str:
     }
     eventbridge._invoke_target(target, event, schedule)
     return execution_id
-
-
-def _refusal(target: Mapping[str, Any]) -> str | None:
-    arn, role = target["Arn"], target["RoleArn"]
-    action = ACTIONS.get(parse_arn(arn).service)
-    if action is None:
-        return f"targets such as {arn} are not emulated"
-    return refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn)

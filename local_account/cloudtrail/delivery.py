@@ -30,9 +30,7 @@ class Delivery:
     """A thread of its own, so that no call waits for what is written about it."""
 
     def __init__(
-        self,
-        put_event: Callable[[Record], None],
-        put_object: Callable[[str, str, bytes], None],
+        self, put_event: Callable[[Record], None], put_object: Callable[[str, str, bytes], None]
     ) -> None:
         self._put_event = put_event
         self._put_object = put_object

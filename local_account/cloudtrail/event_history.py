@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ministack.core.responses import error_response_json, get_account_id, get_region
+from ministack.core.responses import get_account_id, get_region
 from ministack.services import cloudtrail
 
 Record = Mapping[str, Any]
@@ -22,10 +22,6 @@ Event = dict[str, Any]
 # Beyond this the oldest are forgotten; AWS keeps 90 days.
 MOST_EVENTS = 20_000
 MOST_RESULTS = 50
-_ATTRIBUTES = (
-    *("EventId", "EventName", "EventSource", "ReadOnly", "AccessKeyId", "Username"),
-    *("ResourceName", "ResourceType"),
-)
 
 
 def shown(record: Record) -> Event:
@@ -33,6 +29,7 @@ def shown(record: Record) -> Event:
     identity = record["userIdentity"]
     session = str(identity.get("arn", "")).rpartition("/")[2]
     users = {"Root": "root", "AssumedRole": session}
+    touched = record.get("resources", ())
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
@@ -41,10 +38,7 @@ def shown(record: Record) -> Event:
         "EventTime": _seconds(record),
         "EventSource": record["eventSource"],
         "Username": users.get(identity["type"], str(identity.get("userName", ""))),
-        "Resources": [
-            {"ResourceType": each["type"], "ResourceName": each["ARN"]}
-            for each in record.get("resources", ())
-        ],
+        "Resources": [{"ResourceType": e["type"], "ResourceName": e["ARN"]} for e in touched],
         "CloudTrailEvent": json.dumps(record),
     }
     return {name: value for name, value in event.items() if value != ""}
@@ -54,16 +48,11 @@ def _seconds(record: Record) -> float:
     return datetime.fromisoformat(record["eventTime"]).timestamp()
 
 
-def _is_about(record: Record, queue_arn: str) -> bool:
-    return any(each["ARN"] == queue_arn for each in record.get("resources", ()))
-
-
 class EventHistory:
     """The management events of every account and region here, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._events: deque[tuple[int, Record]] = deque(maxlen=MOST_EVENTS)
+        self._records: deque[Record] = deque(maxlen=MOST_EVENTS)
 
     def install(self) -> None:
         """Hook the action; once per process. MiniStack asks IAM before it comes here."""
@@ -72,47 +61,33 @@ class EventHistory:
     def take(self, record: Record) -> None:
         """Keep a record if it is a management event."""
         if record["managementEvent"]:
-            self._events.append((next(self._numbers), record))
-
-    def changed_at(self, queue_arn: str) -> list[float]:
-        """The times of a queue's changes, of calls that went through; in seconds."""
-        return [
-            _seconds(record)
-            for _, record in self._events
-            if _is_about(record, queue_arn) and not record["readOnly"] and "errorCode" not in record
-        ]
+            self._records.append(record)
 
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
         """Have what happened to a queue from then on be so much earlier, in its place among all."""
         moved = []
-        for _, record in self._events:
-            if _is_about(record, queue_arn) and _seconds(record) >= since_seconds:
+        for record in self._records:
+            is_about = any(each["ARN"] == queue_arn for each in record.get("resources", ()))
+            if is_about and _seconds(record) >= since_seconds:
                 at = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
                 record = {**record, "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}  # noqa: PLW2901
             moved.append(record)
-        self._events.clear()
-        self._events.extend((next(self._numbers), each) for each in sorted(moved, key=_seconds))
+        self._records = deque(sorted(moved, key=_seconds), maxlen=MOST_EVENTS)
 
     def _look_up(self, asked: Mapping[str, Any]) -> Any:
-        """Answer LookupEvents, newest first."""
+        """Answer LookupEvents, newest first, on one page."""
         attributes = asked.get("LookupAttributes") or []
-        if len(attributes) > 1 or any(e.get("AttributeKey") not in _ATTRIBUTES for e in attributes):
-            said = f"Give one attribute with a value, out of {', '.join(_ATTRIBUTES)}."
-            return error_response_json("InvalidLookupAttributesException", said, 400)
         start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
-        most = min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
-        below = float(asked.get("NextToken") or "inf")
         here = (get_account_id(), get_region())
         found = (
-            (number, event)
-            for number, record in reversed(tuple(self._events))
-            if number < below and (record["recipientAccountId"], record["awsRegion"]) == here
+            event
+            for record in reversed(tuple(self._records))
+            if (record["recipientAccountId"], record["awsRegion"]) == here
             if start <= (event := shown(record))["EventTime"] <= end
             if all(_has(event, each) for each in attributes)
         )
-        page = list(itertools.islice(found, most + 1))
-        more = {"NextToken": str(page[most - 1][0])} if len(page) > most else {}
-        answer = {"Events": [event for _, event in page[:most]], **more}
+        most = min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
+        answer = {"Events": list(itertools.islice(found, most))}
         json_type = {"Content-Type": "application/x-amz-json-1.1"}
         return 200, json_type, json.dumps(answer).encode()
 

@@ -1,6 +1,6 @@
 """CloudTrail's events on the default bus, and EventBridge where MiniStack differs.
 
-These are the states of rules, and that a queue's policy has to let the events in.
+These are what rules see of reading calls, and that a queue's policy has to let the events in.
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event-cloudtrail.html
 """
 
@@ -16,17 +16,36 @@ from ministack.core import iam_evaluator
 from ministack.core.responses import get_account_id, request_scope
 from ministack.services import eventbridge, sqs
 
+from local_account.hooks import around
 from local_account.where import HOST
 
 DETAIL_TYPE = "AWS API Call via CloudTrail"
-SEES_READING_MANAGEMENT_TOO = "ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS"
 Event = Mapping[str, Any]
 logger = logging.getLogger("mendq.eventbridge")
 
 
 def install() -> None:
-    """Hook rules; once per process."""
-    eventbridge._dispatch_event = dispatch_event
+    """Hook what hands an event to a rule's target; once per process."""
+
+    @around(eventbridge, "_invoke_target")
+    def send(inner: Any, target: Event, event: Event, rule: Event, view: Any = None) -> None:
+        arn = str(target.get("Arn", ""))
+        if not rule.get("EventPattern") or not arn.startswith("arn:aws:sqs:"):
+            if not _is_reading_management(event):
+                inner(target, event, rule, view)
+        elif refusal := _refusal(arn, rule):
+            logger.error("the event for %s is undeliverable: %s", arn, refusal)
+        elif not _is_reading_management(event):
+            with sqs._queues_lock:  # the poller of a mapping replaces the queue's list of messages
+                inner(target, event, rule, view)
+
+
+def _is_reading_management(event: Event) -> bool:
+    """Tell whether it is an event that only rules in a state of their own see; ours is in none."""
+    if event.get("DetailType") != DETAIL_TYPE:
+        return False
+    record = json.loads(event.get("Detail") or "{}")
+    return bool(record.get("managementEvent") and record.get("readOnly"))
 
 
 def put_event(record: Mapping[str, Any]) -> None:
@@ -40,43 +59,6 @@ def put_entry(entry: Event, account: str, region: str) -> None:
     """Put an event on the default bus as one of AWS's own services."""
     with request_scope(account, region):
         eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
-
-
-def rule_sees(state: str, event: Event) -> bool:
-    """Tell whether a rule in `state` is tried for an event: reads need their own state."""
-    if state == SEES_READING_MANAGEMENT_TOO or event.get("DetailType") != DETAIL_TYPE:
-        return state in (SEES_READING_MANAGEMENT_TOO, "ENABLED")
-    record = json.loads(event.get("Detail") or "{}")
-    return state == "ENABLED" and not (record.get("managementEvent") and record.get("readOnly"))
-
-
-def dispatch_event(event: Event, view: Any = None) -> None:
-    """Hand an event to the targets of every rule of its bus that is on and matches."""
-    view = view or eventbridge._pattern_event_view(event)
-    passed = set(event.get("_DispatchPath") or ())
-    for key, rule in list(eventbridge._rules.items()):
-        pattern = rule.get("EventPattern")
-        if (
-            not pattern
-            or key in passed
-            or rule.get("EventBusName", "default") != event.get("EventBusName", "default")
-            or not rule_sees(rule.get("State", ""), event)
-            or not eventbridge._matches_pattern_view(pattern, view, f"rule {key}")
-        ):
-            continue
-        for target in eventbridge._targets.get(key, []):
-            _send(target, event, rule, view)
-
-
-def _send(target: Event, event: Event, rule: Event, view: Any) -> None:
-    arn = str(target.get("Arn", ""))
-    if not arn.startswith("arn:aws:sqs:"):
-        eventbridge._invoke_target(target, event, rule, view)
-    elif refusal := _refusal(arn, rule):
-        logger.error("the event for %s is undeliverable: %s", arn, refusal)
-    else:
-        with sqs._queues_lock:  # the poller of a mapping replaces the queue's list of messages
-            eventbridge._invoke_target(target, event, rule, view)
 
 
 def _refusal(queue_arn: str, rule: Event) -> str | None:

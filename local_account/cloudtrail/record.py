@@ -178,20 +178,14 @@ def identity_of(access_key: str, account: str) -> dict[str, Any]:
     if credential.principal_type == "AssumedRole":
         _, role_name, session_name = credential.principal_arn.split("/", 2)
         role = iam._roles.get_scoped(credential.account_id, None, role_name) or {}
-        role_id = role.get("RoleId", role_name)
+        role_id, arn = role.get("RoleId", role_name), f"arn:aws:iam::{account}:role/{role_name}"
         session = sts._sessions.get(access_key) or {}
-        started = datetime.fromtimestamp(session.get("IssuedAt", 0), UTC)
+        started = _time(datetime.fromtimestamp(session.get("IssuedAt", 0), UTC))
+        issuer = {"type": "Role", "principalId": role_id, "arn": role.get("Arn", arn)}
+        issuer |= {"accountId": credential.account_id, "userName": role_name}
+        attributes = {"creationDate": started, "mfaAuthenticated": "false"}
         identity["principalId"] = f"{role_id}:{session_name}"
-        identity["sessionContext"] = {
-            "sessionIssuer": {
-                "type": "Role",
-                "principalId": role_id,
-                "arn": role.get("Arn", f"arn:aws:iam::{account}:role/{role_name}"),
-                "accountId": credential.account_id,
-                "userName": role_name,
-            },
-            "attributes": {"creationDate": _time(started), "mfaAuthenticated": "false"},
-        }
+        identity["sessionContext"] = {"sessionIssuer": issuer, "attributes": attributes}
     return identity
 
 

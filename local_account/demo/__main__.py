@@ -11,19 +11,19 @@ from pathlib import Path
 
 from rich.console import Console, Group
 
-from local_account.cannot_start import CannotStart
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import Stage
 from local_account.demo.story import Story, stories_of
 from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
+from local_account.where import CannotStart
 
 RESULT = Path("build/demo/result.json")
 LEFT = (
     (nightly.REPORT, "the week's page: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
-    (mailbox.FILE, "what people were paged about"),
+    (mailbox.FILE, "what people were notified of"),
 )
 STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
@@ -111,9 +111,9 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     mailbox.write(messages, folder / mailbox.FILE)
     incidents = ending.incidents if ending else []
     claims = [(each, False) for each in stage.faults]
-    claims += verdict.claims(stage.story, watch, messages, box.notices, incidents)
+    claims += verdict.claims(stage.story, watch, messages, incidents)
     said = {
-        "pages": len(messages),
+        "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
         "report": str(folder / nightly.REPORT) if ending else None,
         "not_emulated": stage.account.not_emulated,
@@ -121,7 +121,7 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    console.print(Group(*picture.pretended(said), *picture.claimed(claims)))
+    console.print(Group(*picture.pretended(said, RESULT), *picture.claimed(claims)))
     return verdict.result_of(watch, said), all(holds for _, holds in claims)
 
 

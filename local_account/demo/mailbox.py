@@ -39,36 +39,14 @@ class Message:
         return found.group(1) if found else None
 
 
-@dataclass(frozen=True)
-class Notice:
-    """What CloudWatch says of an alarm: that it begins, or is over."""
-
-    severity: Severity
-    alarm: str
-    state: str
-
-    @classmethod
-    def read(cls, severity: Severity, text: str) -> Self | None:
-        """Return None where it is not CloudWatch that says it."""
-        try:
-            notice = json.loads(text)
-            return cls(severity, notice["AlarmName"], notice["NewStateValue"])
-        except (ValueError, TypeError, KeyError):
-            return None
-
-
 @dataclass
 class Mailbox:
-    """Everything that the topics got since it was opened, once looked at.
-
-    Mendq's own notifications are `messages`, CloudWatch's alarms `notices`.
-    """
+    """What Mendq told the topics since it was opened, once looked at; CloudWatch's alarms aside."""
 
     sqs: SQSClient
     queue_url: str
     severities: Mapping[str, Severity]
     messages: list[Message] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
 
     @classmethod
     def open(cls, account: LocalAccount) -> Self:
@@ -77,14 +55,9 @@ class Mailbox:
         url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
         answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = answer["Attributes"]["QueueArn"]
-        statement = {
-            "Effect": "Allow",
-            "Principal": {"Service": "sns.amazonaws.com"},
-            "Action": "sqs:SendMessage",
-            "Resource": arn,
-            "Condition": {"ArnEquals": {"aws:SourceArn": list(topics)}},
-        }
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        who = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}}
+        what = {"Action": "sqs:SendMessage", "Resource": arn}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [who | what]})
         sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
         for topic in topics:
             account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
@@ -102,9 +75,7 @@ class Mailbox:
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=handle)
                 envelope = json.loads(each["Body"])
                 severity, text = self.severities[envelope["TopicArn"]], envelope["Message"]
-                if notice := Notice.read(severity, text):
-                    self.notices.append(notice)
-                else:
+                if not text.startswith('{"AlarmName"'):
                     new.append(Message(severity, envelope.get("Subject") or "", text))
         self.messages += new
         return new

@@ -35,7 +35,6 @@ STYLES: Mapping[str, str] = {
 }
 FIRST_LINES = 12
 UNDO_WORKS = "(it works while `make account` stands; this account ends with the demo)"
-COUNTED = ("FailedCallsSeen", "AutoFixes", "Refusals", "UnknownErrorCodes", "UnreadableEvents")
 INDENT = (0, 0, 0, 2)
 NEXT = (
     ("make account", "keeps such an account standing, for tries of your own"),
@@ -149,8 +148,6 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
         yield _field("seen", calls if evidence["failed_calls"] else "by a scan; no call failed")
         yield from (_field(name, text) for name, text in _change(bad, seen))
         yield Text("")
-    yield _field("metrics", ", ".join(f"{name} {watch.metric(name):.0f}" for name in COUNTED))
-    yield Text("")
 
 
 def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:
@@ -193,18 +190,14 @@ def _field(name: str, text: str) -> RenderableType:
 
 
 def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
-    """The beginning of what wants somebody now, the subjects of the rest, where all stand.
-
-    And which alarms rang: what CloudWatch sends is the same text for every cause.
-    """
-    yield Text.assemble(("the pages, as people get them", "bold"), (f"  all: {path}", "dim"))
+    """The beginning of what wants somebody now, the subjects of the rest, where all stand."""
+    yield Text.assemble(
+        ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
+    )
     others = [each for each in mailbox.messages if each.severity is not Severity.URGENT]
     yield from (_beginning(each) for each in mailbox.messages if each not in others)
-    said = [(each.severity, each.subject) for each in others]
-    rang = [(each.severity, each.alarm) for each in mailbox.notices if each.state == "ALARM"]
-    said += [(severity, f"alarm {name} rings") for severity, name in dict.fromkeys(rang)]
-    for severity, what in said:
-        yield Padding(Text.assemble((f"{severity}  ", "dim"), what), INDENT)
+    for each in others:
+        yield Padding(Text.assemble((f"{each.severity}  ", "dim"), each.subject), INDENT)
     yield Text("")
 
 
@@ -241,10 +234,10 @@ def week(text: str) -> RenderableType:
     return Group(Text("the week's verdict, as its readers get it", style="bold"), *lines, Text(""))
 
 
-def pretended(result: Mapping[str, Any]) -> Iterator[RenderableType]:
+def pretended(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
     """What the account only accepts, so that nobody takes the demo for AWS."""
-    yield Text("accepted here, not emulated", style="bold")
-    yield pairs((("-", each) for each in result["not_emulated"]), "dim")
+    accepted = f"{len(result['not_emulated'])} things are accepted here and not emulated"
+    yield Text.assemble((accepted, "bold"), (f"  all: {path}", "dim"))
     floors = ", ".join(result["floors_lowered"]) or "none"
     yield Text.assemble(("floors lowered for this demo: ", "bold"), (floors, "dim"))
     yield from (Text(each, style="dim") for each in result["clock_put_forward"])

@@ -13,11 +13,6 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from local_account.demo import picture
 from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
 from local_account.demo.consumers.careless import Careless
@@ -25,7 +20,6 @@ from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.consumers.once import Once
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
 from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
-from local_account.demo.watching import messages_in
 from mendq.model.case import State
 from mendq.model.limits import Bounds
 from mendq.model.settings import RedriveSettings
@@ -40,12 +34,10 @@ NEW_ORDERS, UPDATES = 30, 2_400
 HASTY_WORKERS, CARELESS_WORKERS, CAREFUL_WORKERS = 40, 4, 4
 A_RECEIPT_SECONDS, HELD_SECONDS = 0.15, 2
 REDRIVE_SECONDS, TICK_SECONDS, TICK_AGAIN_SECONDS = 240.0, 8.0, 1.0
-BAR = 40
 SHIPPED = Bounds()
-# Of ten messages one is poison here: the shipped bounds would halt, which the story says when it
-# comes to that.
+# Of ten messages one is poison here: at the shipped bounds it would halt.
 LOWERED = Bounds(
-    halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=5, measuring_seconds=240
+    halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=8, measuring_seconds=240
 )
 
 
@@ -196,16 +188,6 @@ def seconds_left(progress: RedriveProgress | None) -> float:
     return max(0.0, (progress.current.soak_ends_at - datetime.now(UTC)).total_seconds())
 
 
-def would_halt(moved: int, returned: int) -> str:
-    """Say that the shipped bounds end it, once so many came back of those that were soaked."""
-    halts_at = SHIPPED.halts_at(moved)
-    if not moved or returned < halts_at:
-        return ""
-    came = f"of {moved} that went back {returned} came back, and at {halts_at} it stops"
-    allows = f"the story lets {LOWERED.halt_share:.0%} pass"
-    return f"as shipped it halts here, with a page: {came}; {allows}"
-
-
 class RedriveStage(Stage):
     """The stage with a shop on it: consumers, their memory, customers who pay."""
 
@@ -291,7 +273,7 @@ class RedriveStage(Stage):
         # A poison order fails by design, each time with a trace.
         logging.getLogger(careful.__name__).setLevel(logging.CRITICAL + 1)
         consumer = Careful(self.sqs, self.source, self.memory, self.payments.charge, HELD_SECONDS)
-        self._said, self._soaked = {""}, 0
+        self._said: set[str] = set()
         deadline = time.monotonic() + REDRIVE_SECONDS
         with consuming(consumer.consume, CAREFUL_WORKERS):
             while not self._has_ended():
@@ -305,60 +287,29 @@ class RedriveStage(Stage):
 
     def _tick(self) -> None:
         """Fire the follow-up; return when there is something to be seen at the next."""
-        before = self.progress.n if self.progress else 0
+        before, began = self.progress, time.monotonic()
         self.next_minute()
-
-        def look_until(deadline: float, seen: Callable[[], bool]) -> None:
-            while time.monotonic() < deadline and not seen() and not self._has_ended():
-                self._look_at_progress()
-
-        now = time.monotonic
-        look_until(now() + TICK_SECONDS, lambda: (self.progress.n if self.progress else 0) > before)
-        look_until(now() + TICK_AGAIN_SECONDS, lambda: False)
-        look_until(now() + seconds_left(self.progress), lambda: False)
+        while self.progress == before and time.monotonic() < began + TICK_SECONDS:
+            self._look_at_progress()
+        until = time.monotonic() + TICK_AGAIN_SECONDS + seconds_left(self.progress)
+        while time.monotonic() < until and not self._has_ended():
+            self._look_at_progress()
 
     def _look_at_progress(self) -> None:
-        """Look, and say each stage once; and once that the shipped bounds would end it here."""
+        """Look, and say each stage once."""
         time.sleep(LOOK_EVERY_SECONDS)
         self.progress = progress = self.case_store.newest(self.seen(DEAD).queue_arn)
         self.look()
-        if progress is None:
-            return
-        said = {f"{progress.stage} {progress.current.number}": sentence(progress)}
-        said["bounds"] = would_halt(self._soaked, progress.returned)
-        for what, words in said.items():
-            if words and what not in self._said:
-                self._said.add(what)
-                self.say("bounds" if what == "bounds" else "redrive", words, "yellow")
-        if progress.stage is At.SOAK:
-            self._soaked = progress.moved
+        what = f"{progress.stage} {progress.current.number}" if progress else ""
+        if progress and what not in self._said:
+            self._said.add(what)
+            self.say("redrive", sentence(progress), "yellow")
 
     def _quarantine(self) -> str | None:
         """Its URL, without a call that fails, which would be an incident."""
         name = f"{SOURCE}-quarantine"
         urls = self.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", [])
         return next((url for url in urls if url.endswith(f"/{name}")), None)
-
-    def drawn(self) -> Iterator[RenderableType]:
-        """The queues, and below them where the messages are."""
-        yield from super().drawn()
-        if (progress := self.progress) is None:
-            return
-        left, stage = seconds_left(progress), str(progress.stage)
-        if left:
-            stage = f"soak after {sent_by(progress)}, {left:.1f} s left"
-        counts = f"moved {progress.moved}  came back {progress.returned}"
-        parts = ("\nredrive  ", "bold"), (f"{stage:<30}", "bold cyan"), (counts, "dim")
-        quarantine, grid = self._quarantine(), Table.grid(padding=(0, 1))
-        for name, messages, style in (
-            (DEAD, messages_in(self.sqs, self.dead), "red"),
-            (SOURCE, messages_in(self.sqs, self.source), "yellow"),
-            ("handled", len(self.memory.noted), "green"),
-            ("quarantine", messages_in(self.sqs, quarantine) if quarantine else 0, "magenta"),
-        ):
-            bar = Text("━" * (messages * BAR // len(ORDERS)), style=style)
-            grid.add_row(Text(name), Text(f"{messages:4}", style=style), bar)
-        yield Group(Text.assemble(*parts), grid)
 
     def count_messages(self) -> None:
         """Count every message; raise ScriptFailed where one is not where it should be."""
@@ -386,14 +337,12 @@ class RedriveStage(Stage):
     def compare_charges(self) -> None:
         """Show what each of the consumers made of what came back; raise ScriptFailed."""
         again = [self.payments.at_least(2, each) for each in (ORDERS, RECEIPTS)]
-        rows = (
-            ("handled", self.messages["processed"], len(RECEIPTS)),
-            ("charged before they died", *self.charged),
-            ("charged again", *again),
-        )
-        texts = [tuple(Text(str(cell)) for cell in row) for row in rows]
-        heads = f"what went back|#{SOURCE}, careful|#{BESIDE}, careless"
-        self.console.print(Group(Text(""), picture.table(heads, texts), Text("")))
+        for who, done, charged, times in (
+            (f"{SOURCE}, careful", self.messages["processed"], self.charged[0], again[0]),
+            (f"{BESIDE}, careless", len(RECEIPTS), self.charged[1], again[1]),
+        ):
+            before = f"{charged} were charged before they died"
+            self.say(who, f"{done} handled; {before}, and {times} once more")
         self.messages["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
         if again != [0, len(RECEIPTS)]:
             raise ScriptFailed(f"charged again were {again}, expected none and {len(RECEIPTS)}")

@@ -19,16 +19,16 @@ from functools import partial
 from typing import Any
 
 from botocore.config import Config
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
 
 from local_account.demo import picture
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.story import BadQueue, Calls, Story, symptom_of
+from local_account.demo.story import BadQueue, Calls, Story
 from local_account.demo.traffic import Caller, Running
 from local_account.demo.watching import Observation, Watch, configuration, messages_in
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, REGION, REPOSITORY, SECRET_KEY
+from local_account.where import REPOSITORY, operator
 from mendq.cases import items
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
@@ -111,9 +111,8 @@ class Stage:
     def _set_up(self) -> None:
         sqs, demanded = self.account.client("sqs"), []
         for bad in self.story.queues:
-            url = sqs.create_queue(QueueName=bad.name, Attributes=bad.created_with, tags=bad.tags)[
-                "QueueUrl"
-            ]
+            given = {"Attributes": bad.created_with, "tags": bad.tags}
+            url = sqs.create_queue(QueueName=bad.name, **given)["QueueUrl"]
             before = configuration(sqs, url)
             self.watch.queues[bad.name] = Observation(before["QueueArn"], url, before, before)
             demanded += [{"error": bad.on_demand, "queues": [bad.name]}] * bool(bad.on_demand)
@@ -140,15 +139,11 @@ class Stage:
         """Show the table below the events; what follows begins on a line of its own."""
         drawn = partial(Live, console=self.console, refresh_per_second=4)
         try:
-            with drawn(get_renderable=lambda: Group(*self.drawn())):
+            with drawn(get_renderable=lambda: picture.standing(self.story, self.watch)):
                 yield
         finally:
             if not self.console.is_terminal:
                 self.console.line()  # Live does that on terminals alone
-
-    def drawn(self) -> Iterator[RenderableType]:
-        """What stands below the events."""
-        yield picture.standing(self.story, self.watch)
 
     def _until_shown(self) -> None:
         """Until each queue that is called has a case, and works again where that is claimed."""
@@ -177,7 +172,7 @@ class Stage:
         for case in self.watch.look():
             self.say(picture.queue_of(case), *picture.decided(case))
         for each in new:
-            self.say("page", f"{each.severity}: {each.subject}", "magenta")
+            self.say("notified", f"{each.severity}: {each.subject}", "magenta")
 
     def until(self, happened: Callable[[], bool], what: str, patience: float | None = None) -> None:
         """Look until it has happened; raise ScriptFailed."""
@@ -230,18 +225,6 @@ class Stage:
         what = f"calls of {' and '.join(names)} that work"
         self.until(lambda: all(map(self._works, names)), what)
 
-    def until_failing_again(self, name: str) -> None:
-        """Wait for so many failed calls as are evidence, after what was received before."""
-        evidence = symptom_of(self.bad[name]).evidence.distinct_events
-
-        def fails() -> bool:
-            seen, timeout = self.seen(name), self.bad[name].longer_timeout
-            changed_at = seen.changed_at
-            late = [at for at in seen.failures_at if changed_at and at > changed_at + timeout]
-            return len(late) >= evidence
-
-        self.until(fails, f"{evidence} more failed calls")
-
     def until_deleted_in_time(self, name: str) -> None:
         """Wait for a delete after the last failed call and every earlier visibility timeout."""
 
@@ -286,10 +269,8 @@ class Stage:
         longest = max(self.bad[name].longer_timeout for name in names)
         by, lag = longest + CLOUDTRAIL_LAG + A_MINUTE, CLOUDTRAIL_LAG // A_MINUTE
         self._at = datetime.now(UTC) + by
-        why = (
-            f"the longer visibility timeout of {longest.total_seconds():.0f} s, {lag} min for "
-            "CloudTrail, a minute for the schedule"
-        )
+        timeout = f"the longer visibility timeout of {longest.total_seconds():.0f} s"
+        why = f"{timeout}, {lag} min for CloudTrail, a minute for the schedule"
         self._put_forward(f"{by // A_MINUTE} min", why)
 
     def put_forward_the_watch(self) -> None:
@@ -299,9 +280,8 @@ class Stage:
         self._put_forward(f"{hours} h", "as long as a case is watched")
 
     def _put_forward(self, by: str, why: str) -> None:
-        self._say_of_the_clock(
-            f"the follow-up's clock is put forward by {by} instead of waiting: {why}"
-        )
+        forward = f"put forward by {by} instead of waiting"
+        self._say_of_the_clock(f"the follow-up's clock is {forward}: {why}")
 
     def _say_of_the_clock(self, said: str) -> None:
         self.clock_put_forward.append(said)
@@ -344,17 +324,11 @@ class Stage:
 
     def _run(self, words: list[str]) -> tuple[int, str]:
         """Run `mendq` as somebody without a terminal; it never waits for an answer."""
-        operator = {
-            "AWS_ENDPOINT_URL": self.account.endpoint_url,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-            "AWS_REGION": REGION,
-            "COLUMNS": f"{self.console.width}",
-        }
+        shell = operator(self.account.endpoint_url) | {"COLUMNS": f"{self.console.width}"}
         done = subprocess.run(
             [sys.executable, "-m", "mendq.cli", *words[1:]],
             cwd=REPOSITORY,
-            env={**os.environ, **operator},
+            env={**os.environ, **shell},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from local_account.cannot_start import CannotStart
 from local_account.demo.traffic import Crashes, Extensions, LateDeletes, Nobody, Races, Sends
+from local_account.where import CannotStart
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Severity, State

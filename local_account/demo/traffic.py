@@ -92,10 +92,9 @@ class Nobody(Traffic, frozen=True, kw_only=True, tag="nobody"):
     convincing: int = 0
 
 
-class Extensions(Traffic, frozen=True, kw_only=True, tag="extensions"):
+class Extensions(Nobody, frozen=True, kw_only=True, tag="extensions"):
     """Requests for more time: the script of the redrive has the consumers that make them."""
 
-    workers: int = 0
     convincing: int = 2
     noun: ClassVar[str] = "extension"
     well: ClassVar[str] = "given"

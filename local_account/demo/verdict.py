@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from infra.alarms.health import ESCALATED, PROPOSED
-from local_account.demo.mailbox import Message, Notice
+from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Observation, Watch
 from mendq.model.case import State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]
-EXPLAINED_BY = {ESCALATED.called(): State.ESCALATED, PROPOSED.called(): State.PROPOSED}
+NONE = "none"
 
 
 def claims(
     story: Story,
     watch: Watch,
     messages: Sequence[Message],
-    notices: Sequence[Notice],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
     """Everything that a story claims, in words, and whether it holds.
@@ -34,27 +32,36 @@ def claims(
     for bad in story.queues:
         yield from _of_queue(bad, watch.queues[bad.name], watch)
         yield from _of_reach(bad, watch.queues[bad.name], messages, incidents)
-    fixes, written = watch.metric("AutoFixes"), sum(bad.is_written for bad in story.queues)
-    yield f"metric AutoFixes is {fixes:g}, expected {written}", fixes == written
+    written = sum(bad.is_written for bad in story.queues)
+    yield _claim("metric AutoFixes is", f"{watch.metric('AutoFixes'):g}", f"{written}")
     known = [(seen.case or {}).get("case_id") for seen in watch.queues.values()]
     others = [each.subject for each in messages if each.case_id not in known]
-    yield f"pages about anything else: {others or 'none'}", not others
+    yield _claim("notifications about anything else:", _listed(others), NONE)
     arns = {seen.queue_arn for seen in watch.queues.values()}
     invented = [each["queue_arn"] for each in incidents if each["queue_arn"] not in arns]
-    yield f"incidents that nobody saw: {invented or 'none'}", not invented
-    passed = {state for bad in story.queues for state in bad.states}
-    rang = dict.fromkeys(each.alarm for each in notices if each.state == "ALARM")
-    odd = [alarm for alarm in rang if EXPLAINED_BY.get(alarm) not in passed]
-    yield f"alarms that nothing explains: {odd or 'none'}", not odd
+    yield _claim("incidents that nobody saw:", _listed(invented), NONE)
+
+
+def _claim(what: str, found: str, expected: str) -> Claim:
+    wanted = "" if found == expected else f", expected {expected}"
+    return f"{what} {found}{wanted}", found == expected
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or NONE
+
+
+def changes(pairs: Mapping[str, Sequence[object]]) -> str:
+    """Attributes with what they were and what they became, as people read them."""
+    return _listed(f"{name} {pair[0]} -> {pair[1]}" for name, pair in pairs.items())
 
 
 def _of_queue(bad: BadQueue, seen: Observation, watch: Watch) -> Iterator[Claim]:
-    name, changed = bad.name, seen.changed()
-    yield f"{name}: changed {changed}, expected {bad.changes}", changed == bad.changes
+    name = bad.name
+    yield _claim(f"{name}: changed", changes(seen.changed()), changes(bad.changes))
     cases = [_case(each) for each in watch.cases if each["queue_arn"] == seen.queue_arn]
     expected = [_claimed(bad, state) for state in bad.states]
-    words = f"its cases are {', '.join(cases) or 'none'}, expected {', '.join(expected)}"
-    yield f"{name}: {words}", cases == expected
+    yield _claim(f"{name}: its cases are", _listed(cases), _listed(expected))
     failed = seen.failed_calls
     yield f"{name}: {failed} calls failed", (failed == 0) == bad.is_silent
     if bad.is_to_be_fixed:
@@ -66,13 +73,13 @@ def _of_queue(bad: BadQueue, seen: Observation, watch: Watch) -> Iterator[Claim]
 def _claimed(bad: BadQueue, state: State) -> str:
     """A transition as it is to be, as far as the story claims it."""
     way = -1 if state is State.ROLLED_BACK else 1
-    steps = [f"{name} {' -> '.join(pair[::way])}" for name, pair in bad.steps.items()]
-    return " ".join([f"{bad.symptom} {state}", *steps])
+    steps = {name: pair[::way] for name, pair in bad.steps.items()}
+    return " ".join([bad.symptom, state, *([changes(steps)] if steps else [])])
 
 
 def _case(case: Mapping[str, Any]) -> str:
-    steps = [f"{each['attribute']} {each['before']} -> {each['after']}" for each in case["steps"]]
-    return " ".join([f"{case['symptom']} {case['to']}", *steps])
+    steps = {each["attribute"]: (each["before"], each["after"]) for each in case["steps"]}
+    return " ".join([case["symptom"], case["to"], *([changes(steps)] if steps else [])])
 
 
 def _of_reach(
@@ -82,19 +89,21 @@ def _of_reach(
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
     """Whom it reached, and what the nightly job made of it."""
-    case_id = (seen.case or {}).get("case_id")
-    got = [str(each.severity) for each in messages if each.case_id == case_id]
-    wanted = [str(bad.notifies)] if bad.notifies else []
-    yield f"{bad.name}: paged {got or 'nobody'}, expected {wanted or 'nobody'}", got == wanted
+    case_id, wanted = (seen.case or {}).get("case_id"), [bad.notifies] if bad.notifies else []
+    got = [each.severity for each in messages if each.case_id == case_id]
+    yield _claim(f"{bad.name}: notified", _listed(got), _listed(wanted))
     rows = [
-        (each["symptom"], each["outcome"], each["failed_calls"], each["notified"])
+        _row(each["symptom"], each["outcome"], each["failed_calls"], each["notified"])
         for each in incidents
         if each["queue_arn"] == seen.queue_arn
     ]
-    outcome = bad.outcome or str(bad.states[-1])
-    expected = [(bad.symptom, outcome, seen.failed_calls, bad.notifies is not None)]
-    expected = [] if bad.is_silent else expected
-    yield f"{bad.name}: the nightly job found {rows}, expected {expected}", rows == expected
+    outcome, notified = bad.outcome or str(bad.states[-1]), bad.notifies is not None
+    expected = [] if bad.is_silent else [_row(bad.symptom, outcome, seen.failed_calls, notified)]
+    yield _claim(f"{bad.name}: the nightly job found", _listed(rows), _listed(expected))
+
+
+def _row(symptom: str, outcome: str, failed_calls: int, notified: bool) -> str:
+    return f"{symptom} {outcome} after {failed_calls} failed calls{', notified' * notified}"
 
 
 def result_of(watch: Watch, said: Mapping[str, Any]) -> Result:
@@ -120,7 +129,7 @@ def joined(results: Sequence[Result]) -> Result:
         **{name: list(chain(*every[name])) for name in ("queues", "cases")},
         **{name: list(dict.fromkeys(chain(*every[name]))) for name in once},
         **{name: next((each for each in every[name] if each is not None), None) for name in first},
-        "pages": sum(every["pages"]),
+        "notifications": sum(every["notifications"]),
         "incidents": None if None in every["incidents"] else sum(every["incidents"]),
         "report": every["report"][-1],
     }

@@ -9,9 +9,9 @@ import json
 import re
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import ministack.app
@@ -35,13 +35,8 @@ _EMULATED = (("GET", False), ("GET", True), ("POST", False))
 _PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run>[^/]+))?/?")
 
 
-@dataclass(frozen=True)
 class Refused(Exception):
     """An error answer: its code, status and sentence."""
-
-    code: str
-    status: int
-    message: str
 
 
 @dataclass
@@ -51,8 +46,7 @@ class JobRun:
     application_arn: str
     request: Mapping[str, Any]
     id: str = field(default_factory=lambda: f"00{secrets.token_hex(7)}")
-    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    updated_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    created_at: float = field(default_factory=time.time)
     state: str = ""
     details: str = ""
 
@@ -63,11 +57,9 @@ class JobRun:
     @property
     def names(self) -> dict[str, str]:
         """What every message about it calls it."""
-        return {
-            "jobRunId": self.id,
-            "applicationId": self.application_arn.rpartition("/")[2],
-            "arn": f"{self.application_arn}/jobruns/{self.id}",
-        }
+        application, arn = self.application_arn.rpartition("/")[2], self.application_arn
+        named = {"jobRunId": self.id, "applicationId": application}
+        return named | {"arn": f"{arn}/jobruns/{self.id}"}
 
     @property
     def place(self) -> tuple[str, str]:
@@ -82,7 +74,6 @@ class JobRun:
         """
         detail = {**self.names, "state": state, "previousState": self.state}
         self.state, self.details = state, details[:DETAILS_LENGTH]
-        self.updated_at = datetime.now(UTC)
         entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
@@ -97,8 +88,7 @@ class JobRun:
             **{name: self.request[name] for name in _SHOWN if name in self.request},
             **self.names,
             "id": self.id,
-            "createdAt": self.created_at.timestamp(),
-            "updatedAt": self.updated_at.timestamp(),
+            **dict.fromkeys(("createdAt", "updatedAt"), self.created_at),
             "executionRole": self.role_arn,
             "state": self.state,
             "stateDetails": self.details,
@@ -143,14 +133,16 @@ class EmrServerless:
     ) -> Answer:
         json_type = {"Content-Type": "application/json"}
         try:
-            answer = self._answered(method, path, headers, body, query)
+            access_key = router.extract_access_key_id(headers, query)
+            answer = self._answered(method, path, access_key, body, query.get("states", []))
         except Refused as refused:
-            said = json.dumps({"message": refused.message}).encode()
-            return refused.status, {**json_type, "x-amzn-errortype": refused.code}, said
+            code, status, message = refused.args
+            said = json.dumps({"message": message}).encode()
+            return status, {**json_type, "x-amzn-errortype": code}, said
         return 200, json_type, json.dumps(answer).encode()
 
     def _answered(
-        self, method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]
+        self, method: str, path: str, access_key: str, body: bytes, states: list[str]
     ) -> dict[str, Any]:
         found = _PATH.fullmatch(path)
         if found is None or (method, bool(found["run"])) not in _EMULATED:
@@ -160,27 +152,19 @@ class EmrServerless:
             raise Refused("ResourceNotFoundException", 404, f"{path} does not exist")
         if run is not None:
             return {"jobRun": run.shown()}
-        if method == "GET":
-            return {"jobRuns": self._listed(arn, query.get("states", []))}
-        access_key = router.extract_access_key_id(headers, query)
-        return self._start(arn, json.loads(body or b"{}"), access_key).names
+        if method == "POST":
+            return self._start(JobRun(arn, json.loads(body or b"{}")), access_key).names
+        runs = [each for each in self._runs.values() if each.application_arn == arn][::-1]
+        return {"jobRuns": [e.shown() for e in runs if not states or e.state in states]}
 
-    def _listed(self, arn: str, states: list[str]) -> list[dict[str, Any]]:
-        """Newest first."""
-        runs = [each for each in self._runs.values() if each.application_arn == arn]
-        return [each.shown() for each in runs[::-1] if not states or each.state in states]
-
-    def _start(self, application_arn: str, asked: dict[str, Any], access_key: str) -> JobRun:
-        run = JobRun(application_arn, asked)
+    def _start(self, run: JobRun, access_key: str) -> JobRun:
+        """Start it; whoever comes with the same token again gets the run that is there."""
         _refuse_to_pass(access_key, run.role_arn)
-        if not asked.get("jobDriver", {}).get("sparkSubmit", {}).get("entryPoint"):
-            missing = "jobDriver.sparkSubmit.entryPoint is missing"
-            raise Refused("ValidationException", 400, missing)
-        token = (application_arn, asked.get("clientToken"))
+        token = (run.application_arn, run.request.get("clientToken"))
         with self._lock:
             for each in self._runs.values():
                 if (each.application_arn, each.request.get("clientToken")) == token:
-                    if each.request == asked:
+                    if each.request == run.request:
                         return each
                     said = f"Client token {token[1]} was used with other parameters"
                     raise Refused("ConflictException", 409, said)

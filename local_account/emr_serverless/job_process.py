@@ -109,21 +109,15 @@ class JobProcesses:
 
     def _carry_out(self, run: JobRun, scratch: Path) -> None:
         session = self._session(run)
-        s3 = client(
-            "s3",
-            self._endpoint_url,
-            region_name=session["AWS_REGION"],
-            aws_access_key_id=session["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=session["AWS_SECRET_ACCESS_KEY"],
-            aws_session_token=session["AWS_SESSION_TOKEN"],
-            config=_S3,
-        )
+        keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        who = {name.lower(): session[name] for name in keys}
+        region = session["AWS_REGION"]
+        s3 = client("s3", self._endpoint_url, region_name=region, config=_S3, **who)
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
         parameters = str(asked.get("sparkSubmitParameters", ""))
-        for uris in _ARCHIVES.findall(parameters):
-            for uri in uris.split(","):
-                self._unpack(uri, s3, scratch)
+        for uri in ",".join(_ARCHIVES.findall(parameters)).split(",") if parameters else ():
+            self._unpack(uri, s3, scratch)
         variables = self._variables(scratch, dict(_VARIABLE.findall(parameters)))
         # What EMR itself does with these, Spark here cannot.
         rest = _URI.sub(
@@ -229,9 +223,10 @@ def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
-    monitoring = (run.request.get("configurationOverrides") or {}).get("monitoringConfiguration")
-    uri = ((monitoring or {}).get("s3MonitoringConfiguration") or {}).get("logUri")
-    if not uri:
+    given: Any = run.request
+    for name in ("configurationOverrides", "monitoringConfiguration", "s3MonitoringConfiguration"):
+        given = given.get(name) or {}
+    if not (uri := given.get("logUri")):
         return
     bucket, prefix = _place(uri)
     folder = f"applications/{run.names['applicationId']}/jobs/{run.id}/SPARK_DRIVER"

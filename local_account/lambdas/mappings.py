@@ -1,4 +1,4 @@
-"""What Lambda asks of a function's role, its mappings' batching window, the type of what it raised.
+"""What Lambda asks of a function's role, and its mappings' batching window.
 
 As on AWS the messages are received at once, so their visibility timeout runs while the window
 gathers more of them.
@@ -9,7 +9,6 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from typing import Any
@@ -23,8 +22,6 @@ from local_account.permissions import refusal_to_act
 NEEDED = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 ONE_RECEIVE = 10
 WAKE_SLACK_SECONDS = 0.005
-TRACE = "Traceback (most recent call last):\n"
-RAISED = re.compile(r"^(?:\w+\.)*(\w+)(?::|$)", re.MULTILINE)  # below frames, which are indented
 Message = dict[str, Any]
 logger = logging.getLogger("mendq.lambda")
 
@@ -77,17 +74,6 @@ def install() -> None:
 
 
 def _handle_failures() -> None:
-    """Name the exception that a handler raised: MiniStack's answer has its words alone."""
-
-    @around(lambda_svc, "_execute_function_warm")
-    def execute(inner: Any, *given: Any) -> Any:
-        result = inner(*given)
-        body, (_, began, trace) = result.get("body"), str(result.get("log") or "").rpartition(TRACE)
-        raised = RAISED.search(trace)
-        if result.get("error") and isinstance(body, dict) and began and raised:
-            return {**result, "body": {**body, "errorType": raised[1]}}
-        return result
-
     @around(lambda_svc, "_route_async_failure")
     def put_away(inner: Any, target_arn: str, function_name: str, *rest: Any) -> None:
         if refusal := _role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):

@@ -117,11 +117,8 @@ def session_credentials(account: str, role_name: str, session_name: str) -> dict
         "SessionToken": token,
     }
     sts.register_session(access_key, session)
-    return {
-        "AWS_ACCESS_KEY_ID": access_key,
-        "AWS_SECRET_ACCESS_KEY": secret,
-        "AWS_SESSION_TOKEN": token,
-    }
+    keys = {"AWS_ACCESS_KEY_ID": access_key, "AWS_SECRET_ACCESS_KEY": secret}
+    return {**keys, "AWS_SESSION_TOKEN": token}
 
 
 def link_packages(folder: Path, names: Sequence[str] = SDK) -> None:

@@ -1,21 +1,17 @@
 """SQS's errors: AWS's names and words for them, denied calls, and errors that are switched on.
 
-PUT /_mendq/sqs-errors
-`{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"], "below_seconds": 300}]}` switches on
-what cannot arise here by itself: `queues` are names or prefixes ending in `*`; `below_seconds` is
-KmsThrottled's alone, 300 if left out. An error arises until the attribute is right that it is
-about. A call that fails is recorded like any other. Statuses and calls: SQS's service model. No
-text was recorded from SQS; KmsThrottled's is the one that KMS documents, KmsAccessDenied's the form
-in SQS's troubleshooting page, the rest guesses. Denials: SQS writes the action in lower case and
-names the queue; what stands behind them says which kind of policy refused. The forms are
-documented, SQS's spelling of them is seen in public reports.
+PUT /_mendq/sqs-errors `{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches on
+what cannot arise here by itself: `queues` are names or prefixes ending in `*`. An error arises
+until the attribute is right that it is about. A call that fails is recorded like any other.
+No text was recorded from SQS; KmsThrottled's is the one that KMS documents.
+Denials: SQS writes the action in lower case and names the queue; what stands behind them says which
+kind of policy refused. The forms are documented, SQS's spelling of them is seen in public reports.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, NamedTuple
 
@@ -29,11 +25,8 @@ from local_account.hooks import around
 from local_account.permissions import context_of
 
 Queue = dict[str, Any]
-RECEIVE = "ReceiveMessage"
-DELETING = ("DeleteMessage", "DeleteMessageBatch")
-CALLS = ("SendMessage", "SendMessageBatch", RECEIVE, *DELETING)
-BELOW_SECONDS = 300
-THROTTLED_BY_KMS = "KmsThrottled"
+# A shorter reuse of the data key earns KMS's throttling.
+ENOUGH_SECONDS = 300
 # The stack's queues come with its name, the probe's with this one; what they do is nobody's test.
 OWN_PREFIX = "mendq-"
 # MiniStack's name of an error -> the name in the JSON protocol of AWS.
@@ -81,13 +74,9 @@ def _install_denials() -> None:
     @around(iam_actions, "access_denied_response")
     def respond(inner: Any, service: str, action: str, who: str, *rest: Any, **named: Any) -> Any:
         if service == "sqs" and not named.get("error_code") and not named.get("message"):
-            named["message"] = denial(
-                who,
-                action,
-                named.get("resource_arn", "*"),
-                by_queue=bool(named.get("resource_policy_arn")),
-                explicit=bool(named.get("explicit_deny")),
-            )
+            by_queue, explicit = named.get("resource_policy_arn"), named.get("explicit_deny")
+            arn = named.get("resource_arn", "*")
+            named["message"] = denial(who, action, arn, bool(by_queue), bool(explicit))
         return inner(service, action, who, *rest, **named)
 
     @around(sqs, "_enforce_queue_policy")
@@ -100,136 +89,68 @@ def _install_denials() -> None:
             arn, policy = attributes["QueueArn"], attributes.get("Policy")
             context = context_of(caller, "Root", action, arn)
             decided = iam_evaluator.evaluate_resource_policy(policy, context)
-            denied = decided.decision == "Deny"
-            said = denial(caller, action, arn, by_queue=True, explicit=denied)
+            said = denial(caller, action, arn, True, decided.decision == "Deny")
             raise sqs._Err("AccessDenied", said, 403) from refused
 
 
-def denial(
-    caller_arn: str, action: str, resource_arn: str, *, by_queue: bool, explicit: bool
-) -> str:
+def denial(caller_arn: str, action: str, resource_arn: str, by_queue: bool, explicit: bool) -> str:
     """The message; `by_queue` says that the queue's policy decided, not the caller's."""
     action = action.lower()
     policy = "resource-based" if by_queue else "identity-based"
     reason = f"because no {policy} policy allows the {action} action"
     if explicit:
         reason = f"with an explicit deny in {'a' if by_queue else 'an'} {policy} policy"
-    return (
-        f"User: {caller_arn} is not authorized to perform: {action} "
-        f"on resource: {resource_arn} {reason}"
-    )
+    who = f"User: {caller_arn} is not authorized to perform: {action}"
+    return f"{who} on resource: {resource_arn} {reason}"
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A call and the queue as it is when the call comes."""
-
-    action: str
-    queue: Queue
-    data: Mapping[str, Any]
-
-    def attribute(self, name: str, default: str = "") -> str:
-        return str(self.queue["attributes"].get(name, default))
-
-    @property
-    def is_short_poll(self) -> bool:
-        """Tell whether it is a receive that waits for nothing."""
-        wait = self.data.get("WaitTimeSeconds")
-        own = self.attribute("ReceiveMessageWaitTimeSeconds", "0")
-        return self.action == RECEIVE and not int(own if wait is None else wait)
-
-    @property
-    def key_arn(self) -> str:
-        """The queue's KMS key, or empty text."""
-        key, scope = self.attribute("KmsMasterKeyId"), self.attribute("QueueArn").rpartition(":")[0]
-        if not key or key.startswith("arn:"):
-            return key
-        name = key if key.startswith("alias/") else f"key/{key}"
-        return f"{scope.replace(':sqs:', ':kms:')}:{name}"
-
-    @property
-    def kms_refusal(self) -> str:
-        action = "kms:Decrypt" if self.action == RECEIVE else "kms:GenerateDataKey"
-        return (
-            f"User: {iam_evaluator.caller_arn()} is not authorized to perform: {action} on "
-            f"resource: {self.key_arn} because no identity-based policy allows the {action} action"
-        )
+def _asks_key_often(queue: Queue) -> bool:
+    attributes = queue["attributes"]
+    reused_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+    return bool(attributes.get("KmsMasterKeyId")) and reused_seconds < ENOUGH_SECONDS
 
 
-def _uses_key(moment: Moment, _: int = 0) -> bool:
-    return moment.action not in DELETING and bool(moment.key_arn)
-
-
-def _asks_key_often(moment: Moment, below_seconds: int) -> bool:
-    reused_seconds = int(moment.attribute("KmsDataKeyReusePeriodSeconds", "300"))
-    return _uses_key(moment) and reused_seconds < below_seconds
-
-
-def _calls_often(moment: Moment, _: int) -> bool:
-    """FIFO: any call without high throughput. Standard: receives that poll short."""
-    if not moment.queue["is_fifo"]:
-        return moment.is_short_poll
-    pair = (moment.attribute("FifoThroughputLimit"), moment.attribute("DeduplicationScope"))
-    return pair != ("perMessageGroupId", "messageGroup")
-
-
-def _holds_too_many(moment: Moment, _: int) -> bool:
-    """Long polls are answered without messages instead; FIFO queues give no error at all."""
-    return moment.is_short_poll and not moment.queue["is_fifo"]
+def _calls_often(queue: Queue) -> bool:
+    """Any call of a FIFO queue without high throughput."""
+    names = ("FifoThroughputLimit", "DeduplicationScope")
+    pair = tuple(queue["attributes"].get(name) for name in names)
+    return queue["is_fifo"] and pair != ("perMessageGroupId", "messageGroup")
 
 
 class Kind(NamedTuple):
-    """One error: its code in the query protocol, its HTTP status, when it arises, what it says."""
+    """One error: its code in the query protocol, what earns it, at which calls, what it says."""
 
     query_code: str
-    status: int
-    arises: Callable[[Moment, int], bool]
+    earned: Callable[[Queue], bool]
+    calls: tuple[str, ...]
     text: str
 
 
-# By the name in the JSON protocol.
+SENDING, RECEIVING = ("SendMessage", "SendMessageBatch"), ("ReceiveMessage",)
+DELETING = ("DeleteMessage", "DeleteMessageBatch")
+CALLS = (*SENDING, *RECEIVING, *DELETING)
+_OFTEN = "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls."
+_KMS_CODE = "KMS.ThrottlingException"
+# By the name in the JSON protocol; both are answered 400.
 KINDS: Mapping[str, Kind] = {
-    THROTTLED_BY_KMS: Kind(
-        "KMS.ThrottlingException",
-        400,
-        _asks_key_often,
-        "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls.",
-    ),
-    "KmsAccessDenied": Kind("KMS.AccessDeniedException", 400, _uses_key, "{0.kms_refusal}"),
-    "KmsDisabled": Kind("KMS.DisabledException", 400, _uses_key, "{0.key_arn} is disabled."),
-    "KmsInvalidState": Kind(
-        "KMS.InvalidStateException", 400, _uses_key, "{0.key_arn} is pending deletion."
-    ),
-    "KmsNotFound": Kind(
-        "KMS.NotFoundException", 400, _uses_key, "Key '{0.key_arn}' does not exist"
-    ),
-    "RequestThrottled": Kind("RequestThrottled", 403, _calls_often, "Request is throttled."),
-    "ThrottlingException": Kind("ThrottlingException", 400, _calls_often, "Rate exceeded"),
-    "OverLimit": Kind("OverLimit", 403, _holds_too_many, "Too many messages are in flight."),
+    "KmsThrottled": Kind(_KMS_CODE, _asks_key_often, (*SENDING, *RECEIVING), _OFTEN),
+    "ThrottlingException": Kind("ThrottlingException", _calls_often, CALLS, "Rate exceeded"),
 }
 Pattern = Annotated[str, Meta(min_length=1, pattern=rf"^(?!(?i:{OWN_PREFIX}))[^*]*\*?$")]
 
 
-class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True):
     """One error and the queues that give it."""
 
-    error: str
+    error: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]
     queues: Annotated[list[Pattern], Meta(min_length=1)]
-    below_seconds: Annotated[int, Meta(gt=60, le=86_400)] = BELOW_SECONDS
 
-    def __post_init__(self) -> None:
-        """Raise what msgspec words as a mistake in the request."""
-        if self.error not in KINDS:
-            raise ValueError(f"error: give one of {', '.join(sorted(KINDS))}")
-        if self.below_seconds != BELOW_SECONDS and self.error != THROTTLED_BY_KMS:
-            raise ValueError(f"below_seconds: {THROTTLED_BY_KMS} alone has it")
-
-    def applies(self, moment: Moment) -> bool:
+    def applies(self, action: str, queue: Queue) -> bool:
         """Tell whether a call fails: while the configuration of a chosen queue earns it."""
-        name = moment.attribute("QueueArn").rpartition(":")[2]
+        name, kind = queue["attributes"]["QueueArn"].rpartition(":")[2], KINDS[self.error]
         is_theirs = not name.lower().startswith(OWN_PREFIX)
         chosen = is_theirs and any(fnmatchcase(name, each) for each in self.queues)
-        return chosen and KINDS[self.error].arises(moment, self.below_seconds)
+        return chosen and action in kind.calls and kind.earned(queue)
 
 
 class SwitchedErrors(Struct, frozen=True, forbid_unknown_fields=True):
@@ -242,21 +163,16 @@ class ErrorSwitch:
     """What is on now: nothing at first. Read by every call, replaced as a whole."""
 
     def __init__(self) -> None:
-        self.end()
-
-    def replace(self, asked: object) -> None:
-        """Have exactly the errors that were asked for; raises SwitchRefused and changes nothing."""
-        try:
-            self._on = msgspec.convert(asked, SwitchedErrors)
-        except msgspec.ValidationError as mistake:
-            example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
-            raise SwitchRefused(f"{mistake}; send {example}, no queue of Mendq's") from None
-
-    def end(self) -> None:
         self._on = SwitchedErrors([])
 
-    def as_json(self) -> dict[str, Any]:
-        """As it can be given to `replace` again."""
+    def page(self, asked: Any) -> Mapping[str, Any]:
+        """Have exactly the errors that were asked for; raises SwitchRefused and changes nothing."""
+        if asked is not None:
+            try:
+                self._on = msgspec.convert(asked, SwitchedErrors)
+            except msgspec.ValidationError as mistake:
+                example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
+                raise SwitchRefused(f"{mistake}; send {example}, no queue of Mendq's") from None
         return dict(msgspec.to_builtins(self._on))
 
     def install(self) -> None:
@@ -271,9 +187,8 @@ class ErrorSwitch:
             """Fail first as the call itself does where there is no queue or its policy refuses."""
             if self._on.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"
-                moment = Moment(action, sqs._get_q(data.get("QueueUrl") or url, permission), data)
+                queue = sqs._get_q(data.get("QueueUrl") or url, permission)
                 for each in self._on.errors:
-                    if each.applies(moment):
-                        kind = KINDS[each.error]
-                        raise sqs._Err(each.error, kind.text.format(moment), kind.status)
+                    if each.applies(action, queue):
+                        raise sqs._Err(each.error, KINDS[each.error].text)
             return inner(data, url)

@@ -58,23 +58,6 @@ def install() -> None:
                 book.popitem(last=False)
         return received
 
-    @around(sqs._HANDLERS, "SendMessageBatch")
-    def send_batch(inner: Any, data: Parameters, url: str) -> dict[str, Any]:
-        """Keep AWSTraceHeader, which MiniStack drops of a batch."""
-        with sqs._queues_lock:  # nobody receives a message that lacks its header
-            answer: dict[str, Any] = inner(data, url)
-            queue = sqs._get_q(data.get("QueueUrl") or url)
-            ids = {each["Id"]: each["MessageId"] for each in answer["Successful"]}
-            traces = {
-                ids.get(each.get("Id")): system["AWSTraceHeader"]["StringValue"]
-                for each in data.get("Entries") or []
-                if "AWSTraceHeader" in (system := each.get("MessageSystemAttributes") or {})
-            }
-            for message in queue["messages"] if traces else ():
-                if message["id"] in traces:
-                    message["sys"]["AWSTraceHeader"] = traces[message["id"]]
-        return answer
-
 
 def _refuse_calls() -> None:
     @around(sqs._HANDLERS, "ReceiveMessage")
@@ -89,11 +72,9 @@ def _refuse_calls() -> None:
     @around(sqs, "_validate_batch_entries")
     def validate(inner: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MOST_ENTRIES:
-            raise sqs._Err(  # (recorded)
-                "TooManyEntriesInBatchRequest",
-                f"Maximum number of entries per request are {MOST_ENTRIES}. "
-                f"You have sent {len(entries)}.",
-            )
+            most = f"Maximum number of entries per request are {MOST_ENTRIES}."  # (recorded)
+            said = f"{most} You have sent {len(entries)}."
+            raise sqs._Err("TooManyEntriesInBatchRequest", said)
         inner(entries, entry_name)
 
 

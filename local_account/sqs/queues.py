@@ -1,8 +1,7 @@
 """Queues: which attributes and names SQS refuses where MiniStack takes them, and who names a DLQ.
 
 Texts marked (recorded) were seen from the real SQS; the others follow its habit, their codes are
-documented: SetQueueAttributes and CreateQueue in the API reference. Message movement tasks are
-listed when somebody put them here (POST /_mendq/move-task); none is started, none moves anything.
+documented: SetQueueAttributes and CreateQueue in the API reference.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 import math
 import re
 import time
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,12 +17,10 @@ from ministack.core import iam_actions
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import sqs
 
-from local_account.account_page import SwitchRefused
 from local_account.hooks import around
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
-Task = dict[str, Any]
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "ContentBasedDeduplication": ("true", "false"),
     "DeduplicationScope": ("messageGroup", "queue"),
@@ -42,9 +38,7 @@ SETTABLE = {
 STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
 REUSE_AFTER_SECONDS = 60.0
-MOST_ALLOWED_SOURCES, MOST_LISTED_SOURCES, MOST_LISTED_TASKS = 10, 1_000, 10
-STATUSES = ("RUNNING", "COMPLETED", "CANCELLING", "CANCELLED", "FAILED")
-_TASKS = "local_account_move_tasks"
+MOST_ALLOWED_SOURCES = 10
 
 
 def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
@@ -70,11 +64,9 @@ def install() -> None:
         _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
         is_new = sqs._queue_by_arn(arn) is None
         if is_new and time.monotonic() - deleted_at.get(arn, -math.inf) < REUSE_AFTER_SECONDS:
-            raise sqs._Err(
-                "QueueDeletedRecently",
-                f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before "
-                "you can create another with the same name.",
-            )
+            wait = f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before"
+            said = f"{wait} you can create another with the same name."
+            raise sqs._Err("QueueDeletedRecently", said)
         answer = inner(data, url)
         if is_new:  # SQS's own keys encrypt what nobody said anything about
             made = sqs._get_q(answer["QueueUrl"])["attributes"]
@@ -133,41 +125,34 @@ def _refuse_attributes(
     asked = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
     for name, value in asked.items():
         _refuse_name(name, value, is_fifo=is_fifo, is_new=current is None)
-        if value not in CHOICES.get(name, (value,)):
-            raise _invalid_attribute(name)
-        if name in DOCUMENTS and value and not _object(value):
+        is_text = name in DOCUMENTS and value and not _object(value)
+        if is_text or value not in CHOICES.get(name, (value,)):
             raise _invalid_attribute(name)
     if asked.get("SqsManagedSseEnabled") == "true" and asked.get("KmsMasterKeyId"):
-        raise sqs._Err(
-            "InvalidAttributeName",
-            "You can use one type of server-side encryption (SSE) at one time. "
-            "You can either enable KMS SSE or SQS SSE.",
-        )
+        one = "You can use one type of server-side encryption (SSE) at one time."
+        either = "You can either enable KMS SSE or SQS SSE."
+        raise sqs._Err("InvalidAttributeName", f"{one} {either}")
     after = {**(current or {}), **asked}
     per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
     if per_group and after.get("DeduplicationScope") != "messageGroup":
-        reason = (
-            " Reason: perMessageGroupId is allowed only when the value for DeduplicationScope is "
-            "messageGroup."
-        )
-        raise _invalid_attribute("FifoThroughputLimit", reason)
-    if (policy := asked.get("RedrivePolicy")) and (reason := _misfit(policy, arn, is_fifo)):
-        raise invalid_parameter(policy, "RedrivePolicy", reason)
-    if (policy := asked.get("RedriveAllowPolicy")) and (reason := _contradiction(policy)):
-        raise invalid_parameter(policy, "RedriveAllowPolicy", reason)
+        only = "perMessageGroupId is allowed only when the value for DeduplicationScope is"
+        raise _invalid_attribute("FifoThroughputLimit", f" Reason: {only} messageGroup.")
+    for name, reason in (
+        ("RedrivePolicy", _misfit(asked.get("RedrivePolicy", ""), arn, is_fifo)),
+        ("RedriveAllowPolicy", _contradiction(asked.get("RedriveAllowPolicy", ""))),
+    ):
+        if reason:
+            raise invalid_parameter(asked[name], name, reason)
 
 
 def _refuse_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
     unknown = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")  # (recorded)
-    if name not in SETTABLE:
+    if name not in SETTABLE or (name == "ContentBasedDeduplication" and not is_fifo):
         raise unknown
-    if name == "FifoQueue":
-        if value != "true" or not (is_fifo or is_new):
-            change = _invalid_attribute(name, " Reason: Modifying queue type is not supported.")
-            raise change if is_fifo else unknown  # (both recorded)
-    elif name == "ContentBasedDeduplication" and not is_fifo:
-        raise unknown
-    elif name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:
+    if name == "FifoQueue" and (value != "true" or not (is_fifo or is_new)):
+        change = _invalid_attribute(name, " Reason: Modifying queue type is not supported.")
+        raise change if is_fifo else unknown  # (both recorded)
+    if name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:
         message = f"You can specify the {name} only when FifoQueue is set to true."  # (recorded)
         raise sqs._Err("InvalidAttributeName", message)
 
@@ -217,6 +202,8 @@ def _misfit(policy: str, source_arn: str, is_fifo: bool) -> str:
 
 
 def _contradiction(policy: str) -> str:
+    if not policy:
+        return ""
     content = _object(policy)
     permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
     if permission not in ("allowAll", "denyAll", "byQueue"):
@@ -229,64 +216,18 @@ def _contradiction(policy: str) -> str:
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
-    """ListDeadLetterSourceQueues; pages only where MaxResults is given, as on AWS.
-
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
-    """
+    """ListDeadLetterSourceQueues, on one page."""
     queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    begin, most = int(data.get("NextToken") or 0), data.get("MaxResults")
-    arn = queue["attributes"]["QueueArn"]
-    sources = sorted(
-        url
-        for url, each in list(sqs._queues.items())
-        if dlq_arn(each["attributes"].get("RedrivePolicy")) == arn
-    )
-    end = begin + int(most or MOST_LISTED_SOURCES)
-    more = {"NextToken": str(end)} if most and end < len(sources) else {}
-    return {"queueUrls": [sqs._externalize_url(each) for each in sources[begin:end]], **more}
-
-
-def tasks_of(queue: Queue) -> list[Task]:
-    """The tasks out of a queue, oldest first; they are gone when the queue is."""
-    tasks: list[Task] = queue.setdefault(_TASKS, [])
-    return tasks
+    arn, queues = queue["attributes"]["QueueArn"], list(sqs._queues.items())
+    sources = [u for u, q in queues if dlq_arn(q["attributes"].get("RedrivePolicy")) == arn]
+    return {"queueUrls": [sqs._externalize_url(each) for each in sorted(sources)]}
 
 
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
-    """ListMessageMoveTasks: the newest first, one of them unless more are asked for.
-
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
-    """
+    """ListMessageMoveTasks of an account in which nobody starts any."""
     queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
     if queue is None:  # (recorded)
         said = "The resource that you specified for the SourceArn parameter doesn't exist."
         raise sqs._Err("ResourceNotFoundException", said, 404)
     sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")
-    most = min(int(data.get("MaxResults") or 1), MOST_LISTED_TASKS)
-    return {"Results": [dict(each) for each in tasks_of(queue)[::-1][:most]]}
-
-
-def put_move_task(asked: object) -> Mapping[str, Any]:
-    """Put a task out of a queue there, or change the newest one's status; raise SwitchRefused."""
-    given = asked if isinstance(asked, Mapping) else {}
-    queue = sqs._queue_by_arn(str(given.get("queue_arn", "")))
-    if queue is None or given.get("status") not in STATUSES:
-        raise SwitchRefused(f'send {{"queue_arn": .., "status": one of {", ".join(STATUSES)}}}')
-    tasks, waiting = tasks_of(queue), "ApproximateNumberOfMessages"
-    if not tasks or tasks[-1]["Status"] not in ("RUNNING", "CANCELLING"):
-        sqs._refresh_counts(queue)
-        tasks.append(
-            {
-                "TaskHandle": str(uuid.uuid4()),
-                "SourceArn": queue["attributes"]["QueueArn"],
-                "ApproximateNumberOfMessagesMoved": 0,
-                "ApproximateNumberOfMessagesToMove": int(queue["attributes"][waiting]),
-                "StartedTimestamp": int(time.time() * 1000),
-            }
-        )
-    tasks[-1]["Status"] = given["status"]
-    if destination := given.get("destination_arn"):
-        tasks[-1]["DestinationArn"] = destination
-    if given["status"] != "RUNNING":
-        tasks[-1].pop("TaskHandle", None)
-    return tasks[-1]
+    return {"Results": []}

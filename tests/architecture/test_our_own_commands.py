@@ -9,8 +9,8 @@ import pytest
 
 from analytics.job import BadArguments, parse
 from infra.packaging.cdk_cli import CLI
-from local_account.cannot_start import CannotStart
 from local_account.demo.story import stories_of
+from local_account.where import CannotStart
 from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.prove.__main__ import PROOFS
 

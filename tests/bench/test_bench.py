@@ -10,14 +10,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import emr_cost, pages
+from bench import pages
 from bench.pages import GOALS, Goal, Part
-from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, sampled, take
-from mendq.model import prices
-from mendq.model.settings import WORKER
+from bench.rounds import Cost, Measure, Way, measured, process_cost, sampled, take
 from tests.bench.markdown import tables_of
-
-GB = 10**9
 
 
 def _measure(name: str, **walls: list[float]) -> Measure:
@@ -89,20 +85,10 @@ def test_every_goal_has_one_bound() -> None:
     assert [each for each in GOALS if (each.at_most is None) == (each.at_least is None)] == []
 
 
-def _nightly_runs(fixed_ms: float, ms_a_gb: float) -> Measure:
-    """Nightly runs of 1 and 10 GB that take so long."""
-    costs = {
-        f"{n} GB": [Cost(fixed_ms + n * ms_a_gb, 1, 0, 2_600, n * GB, 8.0 * n * GB)]
-        for n in (1, 10)
-    }
-    return Measure("nightly_runs", "Whole nightly runs", "1 GB", costs)
-
-
 def _nightly(**more: Measure) -> Part:
     ingest = Measure("ingest", "Ingest", "limit", {})
     ingest.costs.update({"limit": [Cost(500, 5)], "native reader": [Cost(900, 9)]})
-    found = {"ingest": ingest, "nightly_runs": _nightly_runs(10_000, 30_000), **more}
-    return Part("2026-11-22T01:00Z", "make bench", "2 cores", found)
+    return Part("2026-11-22T01:00Z", "make bench", "2 cores", {"ingest": ingest, **more})
 
 
 def test_what_is_retained_comes_back_and_another_schema_is_nothing(tmp_path: Path) -> None:
@@ -117,7 +103,7 @@ def test_every_goal_and_every_measure_is_on_the_page() -> None:
     page = pages.performance({"nightly": _nightly(), "handler": _nightly()})
     goals, *measures = tables_of(page)
     assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]
-    assert [table[2][0] for table in measures] == ["limit", "1 GB"] * 2
+    assert [table[2][0] for table in measures] == ["limit"] * 2
     assert {len({len(row) for row in table}) for table in tables_of(page)} == {1}
     assert "native reader | 900 ms | 1.80" in page
     assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
@@ -133,55 +119,7 @@ def test_a_missed_goal_is_said() -> None:
         assert f"\n{said}" in pages.performance({"nightly": _nightly(files=files)})
 
 
-def test_the_nightly_has_to_be_measured_first(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="make bench ONLY=nightly"):
-        pages.write({"handler": _nightly()}, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    assert len(pages.write({"nightly": _nightly()}, tmp_path)) == len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.parametrize("name", ["performance.md", "cost.md"])
-def test_the_pages_in_docs_are_of_this_shape(name: str) -> None:
-    page = (ROOT / "docs" / name).read_text()
-    if name == "cost.md":
-        assert page.count(emr_cost.BEGIN) == page.count(emr_cost.END) == 1
-        page = page.partition(emr_cost.BEGIN)[2].partition(emr_cost.END)[0]
-    first, *_ = tables = tables_of(page)
+def test_the_page_in_docs_is_of_this_shape() -> None:
+    first, *_ = tables = tables_of(pages.PAGE.read_text())
     assert {len({len(row) for row in table}) for table in tables} == {1}
-    if name == "performance.md":
-        assert [row[:2] for row in first[2:]] == [[each.text, each.bound] for each in GOALS]
-    else:
-        assert first[0] == list(emr_cost.HEADINGS)
-
-
-def test_the_rate_is_what_more_bytes_took() -> None:
-    rate = emr_cost.Rate.of(_nightly_runs(10_000, 30_000))
-    assert rate.fixed_seconds == pytest.approx(10)
-    assert rate.seconds_a_byte == pytest.approx(30 / GB)
-    assert rate.compression == 8
-    with pytest.raises(ValueError, match="quiet"):
-        emr_cost.Rate.of(_nightly_runs(10_000, 0))
-
-
-RATE = emr_cost.Rate(fixed_seconds=10, seconds_a_byte=30 / GB, compression=8)
-
-
-def test_a_nightly_is_billed_for_driver_and_as_few_executors_as_end_it_within_an_hour() -> None:
-    hourly = prices.EMR_VCPU_HOUR.of(WORKER.vcpu) + prices.EMR_GB_HOUR.of(WORKER.memory_gb)
-    for executors in (1, 2):
-        seconds, dollars = RATE.nightly(100 * GB, executors)
-        assert seconds == pytest.approx(emr_cost.START_SECONDS + 10 + 3_000 / executors)
-        assert dollars == pytest.approx((1 + executors) * seconds / 3_600 * hourly)
-    for volume in (1, 100 * GB, 120 * GB, 1000 * GB):
-        executors = RATE.executors_for(volume)
-        assert RATE.nightly(volume, executors)[0] <= 3_600
-        assert executors == 1 or RATE.nightly(volume, executors - 1)[0] > 3_600
-
-
-def test_what_stands_around_emrs_part_stays() -> None:
-    new = emr_cost.with_emr("", _nightly())
-    assert new.startswith("# What Mendq costs on AWS\n")
-    around = f"# Title\n\nBefore.\n\n{new[new.index(emr_cost.BEGIN) :]}\nAfter.\n"
-    again = emr_cost.with_emr(around.replace("Nothing of this ran on EMR", "stale"), _nightly())
-    assert again == around
-    assert "{" not in new
+    assert [row[:2] for row in first[2:]] == [[each.text, each.bound] for each in GOALS]

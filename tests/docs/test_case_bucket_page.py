@@ -26,10 +26,7 @@ def _fields(part: str) -> list[str]:
 
 
 REFUSED = examples.failed_call("SendMessage", "AccessDenied")
-OF_A_STACK = {
-    "aws:cloudformation:stack-name": "shop",
-    "aws:cloudformation:logical-id": "Orders",
-}
+OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Orders"}
 
 
 @pytest.mark.parametrize(
@@ -44,13 +41,10 @@ def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:
     assert sorted(_fields(part)) == sorted(written)
 
 
-def test_what_is_optional_is_said() -> None:
+def test_what_is_optional_and_a_findings_fields_are_said() -> None:
+    for name in Finding("arn", "symptom", "because").document():
+        assert f"`{name}`" in FINDINGS
     late = examples.failed_call("DeleteMessage", "MessageNotInflight")
     plain, refused = (Evidence((Sighting.of(each),)).document() for each in (late, REFUSED))
     assert refused.keys() - plain.keys() == {"event_names", "refused_by"}
     assert "| `event_names`, `refused_by` | only where" in EVIDENCE
-
-
-def test_the_fields_of_a_finding_are_named() -> None:
-    for name in Finding("arn", "symptom", "because").document():
-        assert f"`{name}`" in FINDINGS

@@ -8,7 +8,6 @@ import re
 import pytest
 
 from infra.alarms import NOTIFIED, WATCHED
-from mendq.model.limits import Mode
 from tests.architecture.aws_commands import commands_in
 from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.infra.synthesized import template_of
@@ -41,10 +40,6 @@ def _headings_of_show() -> list[str]:
 def test_every_part_of_show_is_said_once() -> None:
     assert len(_headings_of_show()) > 5
     assert sorted(_rows("Reading `mendq show`")) == sorted(_headings_of_show())
-
-
-def test_every_mode_is_said() -> None:
-    assert {f"`{mode}`" for mode in Mode} <= {*_rows("The modes, and what each asks of you")}
 
 
 def test_every_alarm_that_reaches_people_is_said_once() -> None:

@@ -17,7 +17,7 @@ from infra.packaging.wheels import ROOT
 from infra.settings.deployment import read
 from infra.stack import Code
 from infra.synthesis import empty_code, new_app, own_place, synthesize
-from local_account.assembly_cache import digest_of
+from local_account.deployment import digest_of
 from mendq.model.names import LEFT_OUT, PROBE
 
 ACCOUNT = "111122223333"

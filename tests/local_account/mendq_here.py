@@ -8,20 +8,14 @@ from unittest.mock import patch
 from typer.testing import CliRunner, Result
 
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, REGION, SECRET_KEY
+from local_account.where import operator
 from mendq.cli.__main__ import app
 
 
 def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Result:
     """Run a command as somebody with credentials for the account."""
-    operator = {
-        "AWS_ENDPOINT_URL": account.endpoint_url,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_REGION": REGION,
-        "COLUMNS": f"{columns}",
-    }
-    with patch.dict(os.environ, operator):
+    shell = operator(account.endpoint_url) | {"COLUMNS": f"{columns}"}
+    with patch.dict(os.environ, shell):
         result = CliRunner().invoke(app, arguments, prog_name="mendq")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

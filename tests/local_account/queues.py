@@ -91,9 +91,7 @@ def error_of(call: Callable[[], object]) -> tuple[str, str]:
 
 
 def eventually(
-    happened: Callable[[], object],
-    seconds: float = PATIENCE_SECONDS,
-    every_seconds: float = 0.05,
+    happened: Callable[[], object], seconds: float = PATIENCE_SECONDS, every_seconds: float = 0.05
 ) -> None:
     """Return as soon as it happened; fail when it does not."""
     deadline = time.monotonic() + seconds

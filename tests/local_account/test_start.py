@@ -1,4 +1,4 @@
-"""How a start ends that cannot succeed, and how one ends that is broken off."""
+"""How a start ends that is broken off: with everything that it began, and without a word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import uuid
@@ -22,74 +21,29 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_account.where import CACHE, REPOSITORY
-from tests.local_account.assemblies import write_assembly
+from local_account.where import ACCOUNT, CACHE, REPOSITORY
+from tests.local_account.conftest import TINY
 from tests.local_account.queues import eventually
 
 pytestmark = pytest.mark.account
+COMMAND = [sys.executable, "-m", "local_account"]
+HERE = ("--assembly", str(TINY))
 
 
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "local_account", *arguments]
-
-
-def _refused(*arguments: str, **environment: str) -> str:
-    """The only line of a start that is refused."""
-    done = subprocess.run(
-        _command(*arguments),
-        cwd=REPOSITORY,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
-    return line
-
-
-def test_a_taken_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert _refused("--port", port).startswith(f"make account: port {port} is taken: ")
-
-
-def test_an_unwritable_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "file"
-    folder.touch()
-    assert f"the folder {folder} cannot be written" in _refused(TMPDIR=str(folder))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--settings", "missing.json"), "cannot be read (No such file or directory)"),
-        (("--port", "many"), "PORT many is not a port: give a number"),
-        (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
-        (("--nonsense",), "unrecognized arguments: --nonsense"),
-    ],
-)
-def test_wrong_arguments(arguments: tuple[str, ...], said: str) -> None:
-    assert said in _refused(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("number", "after"), [(signal.SIGINT, "listens on"), (signal.SIGTERM, "ready")]
-)
-def test_a_signal_ends_it_at_any_time(tmp_path: Path, number: int, after: str) -> None:
-    assembly = write_assembly(tmp_path / "cdk.out")
-    with _running(tmp_path, "--assembly", str(assembly)) as process:
-        _until(process, after)
-        _ended_by(process, number)
+def test_a_signal_ends_it_while_it_begins(tmp_path: Path) -> None:
+    with _running(tmp_path, *HERE) as process:
+        _until(process, "listens on")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
 
 
 def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
     """Neither a long poll nor a Lambda that somebody waits for."""
-    assembly = write_assembly(tmp_path / "cdk.out")
-    with _running(tmp_path, "--assembly", str(assembly)) as process:
-        endpoint_url = _until(process, "ready").split()[1]
+    with _running(tmp_path, *HERE) as process:
+        ready = _until(process, "ready ")
+        endpoint_url = ready.split()[1]
+        assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
+        _until(process, f"  export AWS_ENDPOINT_URL={endpoint_url}")
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]
         url = sqs.create_queue(QueueName="polled")["QueueUrl"]
@@ -119,35 +73,25 @@ def _ignoring_its_end(call: Callable[[], object]) -> bool:
     return True
 
 
-def test_a_signal_breaks_off_synthesizing(tmp_path: Path) -> None:
+def test_the_end_of_whoever_started_it_breaks_off_synthesizing(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
     before = set(CACHE.glob(".synth-*"))
-    with _running(tmp_path, "--settings", str(settings)) as process:
+    with _running(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
         _until(process, "synthesizing")
         eventually(lambda: set(CACHE.glob(".synth-*")) - before)
         begun = set(CACHE.glob(".synth-*")) - before
-        _ended_by(process, signal.SIGTERM)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
     # What others synthesize beside it ends as well, under a name of its own.
     eventually(lambda: not begun & set(CACHE.glob(".synth-*")), seconds=180)
 
 
-def test_it_ends_with_whoever_started_it(tmp_path: Path) -> None:
-    assembly = write_assembly(tmp_path / "cdk.out")
-    options = ("--assembly", str(assembly), "--stop-with-parent")
-    with _running(tmp_path, *options) as process:
-        _until(process, "ready")
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(30) == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_signal_to_make_alone_ends_it(tmp_path: Path, number: int) -> None:
-    """As in `kill -INT $(pidof make)`: make hands on neither SIGINT nor, of course, SIGKILL."""
-    assembly = write_assembly(tmp_path / "cdk.out")
+def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
+    """As in `kill -INT $(pidof make)`, which make does not hand on."""
     makefile = tmp_path / "Makefile"
-    makefile.write_text(f"account:\n\t@{' '.join(_command('--assembly', str(assembly)))}\n")
+    makefile.write_text(f"account:\n\t@{' '.join((*COMMAND, *HERE))}\n")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with subprocess.Popen(
@@ -158,8 +102,8 @@ def test_a_signal_to_make_alone_ends_it(tmp_path: Path, number: int) -> None:
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
-        _until(process, "ready")
-        process.send_signal(number)
+        _until(process, "listens on")
+        process.send_signal(signal.SIGINT)
         process.wait(10)
     eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(scratch) == [])
 
@@ -169,24 +113,22 @@ def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
     """An account with a temporary folder of its own, which it has to leave empty."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    process = subprocess.Popen(
-        _command(*arguments),
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(scratch)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    with process:
+    ) as process:
         try:
             yield process
             assert process.stderr is not None
             assert process.stderr.read() == ""
         finally:
             process.kill()
-    assert list(scratch.iterdir()) == []
-    assert _processes_that_know(scratch) == []
+    assert (list(scratch.iterdir()), _processes_that_know(scratch)) == ([], [])
 
 
 def _until(process: subprocess.Popen[str], said: str) -> str:
@@ -197,19 +139,11 @@ def _until(process: subprocess.Popen[str], said: str) -> str:
     pytest.fail(f"it never said {said!r}")
 
 
-def _ended_by(process: subprocess.Popen[str], number: int) -> None:
-    process.send_signal(number)
-    assert process.wait(30) == 0
-
-
 def _processes_that_know(folder: Path) -> list[int]:
     """The processes that got the folder in their environment: those of the account."""
     known = []
     for each in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (each / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in environment:
-            known.append(int(each.name))
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in (each / "environ").read_bytes():
+                known.append(int(each.name))
     return known

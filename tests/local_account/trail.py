@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 from local_account.process import LocalAccount
+from tests.local_account.callers import policy
 from tests.local_account.queues import Queue, eventually, new_queue
 
 
@@ -18,49 +19,37 @@ class TrailFiles:
         self._s3, self._bucket = account.client("s3"), account.outputs["TrailBucket"]
         self._records: dict[str, list[dict[str, Any]]] = {}
 
-    @property
-    def keys(self) -> list[str]:
-        """The names of the files so far."""
-        self._read()
-        return list(self._records)
-
     def records(self, queue: Queue, event_name: str) -> list[dict[str, Any]]:
         """The records of one kind of call on a queue so far."""
-        self._read()
+        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
+            for key in {each["Key"] for each in page.get("Contents", [])} - self._records.keys():
+                body = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+                self._records[key] = json.loads(gzip.decompress(body))["Records"]
+        arn = queue.arn
         return [
             record
             for records in self._records.values()
             for record in records
-            if record["eventName"] == event_name and _is_about(record, queue.arn)
+            if record["eventName"] == event_name
+            and any(each["ARN"] == arn for each in record.get("resources", []))
         ]
-
-    def _read(self) -> None:
-        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
-            for key in (each["Key"] for each in page.get("Contents", [])):
-                if key not in self._records:
-                    body = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
-                    self._records[key] = json.loads(gzip.decompress(body))["Records"]
-
-
-def _is_about(record: dict[str, Any], arn: str) -> bool:
-    return any(each["ARN"] == arn for each in record.get("resources", []))
 
 
 class Listener:
     """A rule of one's own on the default bus, and the queue that its events end in."""
 
-    def __init__(
-        self, account: LocalAccount, pattern: dict[str, Any], state: str = "ENABLED"
-    ) -> None:
-        self._account = account
-        self.queue = new_queue(account)
-        self._events = account.client("events")
-        self._rule = f"test-{uuid.uuid4()}"
-        rule_arn = self._events.put_rule(
-            Name=self._rule, EventPattern=json.dumps(pattern), State=state
-        )["RuleArn"]
-        self.queue.set(Policy=_letting_in(self.queue.arn, rule_arn))
-        self._events.put_targets(Rule=self._rule, Targets=[{"Id": "queue", "Arn": self.queue.arn}])
+    def __init__(self, account: LocalAccount, pattern: dict[str, Any]) -> None:
+        self.queue, events, rule = new_queue(account), account.client("events"), f"{uuid.uuid4()}"
+        put = events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": self.queue.arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": put["RuleArn"]}},
+        }
+        self.queue.set(Policy=policy(statement))
+        events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": self.queue.arn}])
 
     def events(self, at_least: int) -> list[dict[str, Any]]:
         """The events that came, once there are that many."""
@@ -75,14 +64,3 @@ class Listener:
 
         eventually(enough)
         return came
-
-
-def _letting_in(queue_arn: str, rule_arn: str) -> str:
-    statement = {
-        "Effect": "Allow",
-        "Principal": {"Service": "events.amazonaws.com"},
-        "Action": "sqs:SendMessage",
-        "Resource": queue_arn,
-        "Condition": {"ArnEquals": {"aws:SourceArn": rule_arn}},
-    }
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

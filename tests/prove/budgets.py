@@ -35,23 +35,24 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
         states = {each["to"] for each in made.account.transitions()}
     most = max(sum(timedelta() <= at - each < A_DAY for each in written) for at in written)
     soonest = min(b - a for a, b in pairwise(written))
-    proving.figure("days", days)
-    proving.figure("batches_of_failed_calls", steps)
-    proving.figure("writes", len(written))
-    proving.figure("most_writes_within_24_hours", most)
-    proving.figure("least_minutes_between_two", soonest.total_seconds() / 60)
-    proving.figure("states_seen", ", ".join(sorted(states)))
-    proving.holds(
-        f"never more than {LIMITS.writes_per_attribute_per_day} writes within 24 hours",
-        whether=most <= LIMITS.writes_per_attribute_per_day,
+    proving.note(
+        {
+            "days": days,
+            "batches_of_failed_calls": steps,
+            "writes": len(written),
+            "most_writes_within_24_hours": most,
+            "least_minutes_between_two": soonest.total_seconds() / 60,
+            "states_seen": ", ".join(sorted(states)),
+        }
     )
-    proving.holds(
-        f"never two within {timing.cooldown_minutes} minutes",
-        whether=soonest >= timedelta(minutes=timing.cooldown_minutes),
-    )
-    proving.holds(
-        "the budget was spent, or nothing was tried",
-        whether=most == LIMITS.writes_per_attribute_per_day,
+    budget, cooldown = LIMITS.writes_per_attribute_per_day, timing.cooldown_minutes
+    rests = soonest >= timedelta(minutes=cooldown)
+    proving.holding(
+        {
+            f"never more than {budget} writes within 24 hours": most <= budget,
+            f"never two within {cooldown} minutes": rests,
+            "the budget was spent, or nothing was tried": most == budget,
+        }
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -16,7 +16,7 @@ from tests.prove.proof import Proof, Proving
 from tests.prove.scenes import SCENES
 from tests.prove.world import World, world
 
-PAIRS_SECONDS = 120
+PAIRS_SECONDS = 90
 # What the longest scene takes by itself; one that a fault spoils is followed by another.
 TURNS = 2
 # What the case store does on a condition alone.
@@ -89,9 +89,7 @@ def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES)
         calls += here
         proving.figure(f"{scene.name}: aws_calls", here)
         proving.progress((n + 1) / len(scenes))
-    proving.figure("scenes", len(scenes))
-    proving.figure("aws_calls", calls)
-    proving.figure("fault_points", points)
+    proving.note({"scenes": len(scenes), "aws_calls": calls, "fault_points": points})
     conditional = sum(lost_answers[each] for each in CONDITIONAL)
     proving.figure("lost_answers_of_conditional_writes", conditional)
     proving.holds("a conditional write's answer was lost among them", whether=conditional > 0)
@@ -110,20 +108,12 @@ def in_pairs(
     ]
     random.Random(4).shuffle(pairs)  # noqa: S311 - an order, no secret
     judged, tried = Judged(), 0
-    for turn in _turns(proving, seconds, len(pairs)):
-        scene, pair = pairs[turn]
+    for _, (scene, pair) in zip(proving.time_box(seconds), pairs, strict=False):
         judged.add(_struck(scene, *pair), undisturbed[scene])
         tried += 1
     proving.figure("pairs_of_fault_points", len(pairs))
     proving.figure("pairs_tried", tried)
     _tell(proving, judged)
-
-
-def _turns(proving: Proving, seconds: float, most: int) -> Iterator[int]:
-    for turn in proving.time_box(seconds):
-        if turn == most:
-            return
-        yield turn
 
 
 def _undisturbed(scene: Scene) -> Undisturbed:
@@ -195,10 +185,14 @@ def _queue_of(made: World) -> str:
 
 
 def _tell(proving: Proving, judged: Judged) -> None:
-    proving.figure("ended_the_same", judged.same)
-    proving.figure("ended_overridden", len(judged.overridden))
-    proving.figure("ended_otherwise", len(judged.otherwise))
-    proving.figure("pages_sent_twice", judged.pages_twice)
+    proving.note(
+        {
+            "ended_the_same": judged.same,
+            "ended_overridden": len(judged.overridden),
+            "ended_otherwise": len(judged.otherwise),
+            "pages_sent_twice": judged.pages_twice,
+        }
+    )
     for what, these in (
         ("overridden", judged.overridden),
         ("not over", judged.not_over),
@@ -208,11 +202,15 @@ def _tell(proving: Proving, judged: Judged) -> None:
             proving.figure(f"{what}: {struck.scene.name}", _where(struck))
     for struck, places in judged.otherwise[:3]:
         proving.figure(f"otherwise: {struck.scene.name}, {_where(struck)}", ", ".join(places))
-    proving.holds("each ends as without a fault, or overridden", whether=not judged.otherwise)
-    proving.holds("each is over in the turns that come by themselves", whether=not judged.not_over)
-    proving.holds("the queue is as before or as after, never between", whether=judged.torn == 0)
-    proving.holds("docs/states.md lists every transition", whether=not judged.unlisted)
-    proving.holds("no page is lost, and none says another thing", whether=not judged.mistold)
+    proving.holding(
+        {
+            "each ends as without a fault, or overridden": not judged.otherwise,
+            "each is over in the turns that come by themselves": not judged.not_over,
+            "the queue is as before or as after, never between": judged.torn == 0,
+            "docs/states.md lists every transition": not judged.unlisted,
+            "no page is lost, and none says another thing": not judged.mistold,
+        }
+    )
 
 
 def _where(struck: Struck) -> str:

@@ -21,7 +21,7 @@ from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from tests.model.test_failed_call import JSON, record
 from tests.prove.proof import Proof, Proving
 
-FUZZ_SECONDS = 60
+FUZZ_SECONDS = 45
 EXAMPLES_A_ROUND = 200
 MUTANTS_A_ROUND = 2_000
 CODES = sorted(KNOWN_CODES)
@@ -40,8 +40,7 @@ def never_raises(proving: Proving, seconds: float = FUZZ_SECONDS) -> None:
     rounds: tuple[Callable[[int, Observation], None], ...] = (_anything, _records, _mutants)
     for turn in proving.time_box(seconds, at_least=len(rounds)):
         rounds[turn % len(rounds)](turn, seen)
-    for name, count in sorted(seen.items()):
-        proving.figure(name, count)
+    proving.note(dict(sorted(seen.items())))
     raised = sum(count for name, count in seen.items() if name.startswith("raised"))
     proving.holds("read and match raise nothing", whether=raised == 0)
     proving.holds(
@@ -54,8 +53,7 @@ def middle_never_decides(proving: Proving, seconds: float = FUZZ_SECONDS / 3) ->
     seen: Observation = Counter()
     for turn in proving.time_box(seconds, at_least=3):
         _callers_text(turn, seen)
-    for name, count in sorted(seen.items()):
-        proving.figure(name, count)
+    proving.note(dict(sorted(seen.items())))
     proving.holds("no text of a caller changed the symptom", whether=seen["decided_otherwise"] == 0)
     proving.holds("symptoms were among them", whether=seen["same_symptom"] > 0)
 

@@ -30,7 +30,6 @@ class HealLambda:
     calls: CountedCalls
     output: io.StringIO
     invocations: int = 0
-    output_bytes: int = 0
 
     def deliver(self, bodies: Mapping[str, str]) -> dict[str, str]:
         """The messages that are to come again."""
@@ -42,7 +41,6 @@ class HealLambda:
         ]
         with redirect_stdout(self.output):
             answer = heal.handler({"Records": records}, context)
-        self.output_bytes += self.output.tell()
         self.output.seek(0)
         self.output.truncate()
         failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]

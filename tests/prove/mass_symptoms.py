@@ -22,34 +22,28 @@ Cases = Sequence[Mapping[str, Any]]
 def at_once(proving: Proving, queues: int = QUEUES) -> None:
     """As full as batches go, one after another in the same minute."""
     with moto_account() as account, quick_case_store():
-        cases = _failing_queues(
-            proving, account, queues, BATCH_MESSAGES // CALLS_A_QUEUE, minutes=0
-        )
-        states = _states(cases)
-        proving.holds("no queue is written", whether=proving.figures["queue_writes"] == 0)
-        proving.holds("every queue's case is told", whether=states == {"refused": queues})
+        cases = _failing_queues(proving, account, queues, BATCH_MESSAGES // CALLS_A_QUEUE, 0)
         reasons = {case["reason"].split(" managed queues ")[-1] for case in cases}
-        proving.holds(
-            "each tells that the cause is not this queue's",
-            whether=reasons == {"show it within the hour: the cause is not this queue's"},
+        not_theirs = {"show it within the hour: the cause is not this queue's"}
+        proving.holding(
+            {
+                "no queue is written": proving.figures["queue_writes"] == 0,
+                "every queue's case is told": _states(cases) == {"refused": queues},
+                "each tells that the cause is not this queue's": reasons == not_theirs,
+            }
         )
 
 
 def in_tens(proving: Proving, queues: int = QUEUES_IN_TENS) -> None:
     """Slowly enough for the budget of writes a minute, so that only their number stops it."""
     with moto_account() as account, quick_case_store():
-        cases = _failing_queues(proving, account, queues, TENS, minutes=1)
+        states = _states(_failing_queues(proving, account, queues, TENS, minutes=1))
         share = account.settings.limits.mass_symptom_share
         most = int(max(FEW_QUEUES, share * queues))
-        states = _states(cases)
-        proving.holds(
-            f"at most {most} queues are written: {share:.0%} of {queues}",
-            whether=int(proving.figures["queue_writes"]) <= most,
-        )
-        proving.holds(
-            "every other queue is refused",
-            whether=states["applied"] + states["refused"] == queues == states.total(),
-        )
+        others = states["applied"] + states["refused"] == queues == states.total()
+        few = int(proving.figures["queue_writes"]) <= most
+        claim = f"at most {most} queues are written: {share:.0%} of {queues}"
+        proving.holding({claim: few, "every other queue is refused": others})
 
 
 def _failing_queues(
@@ -95,16 +89,20 @@ def _once_more(account: Account, lambda_: HealLambda, bodies: dict[str, str]) ->
 
 
 def _note(proving: Proving, cases: Cases, lambda_: HealLambda, queues: int) -> None:
-    proving.figure("queues", queues)
-    proving.figure("failed_calls", queues * CALLS_A_QUEUE)
-    proving.figure("invocations", lambda_.invocations)
-    proving.figure("aws_calls", lambda_.calls.total)
-    proving.figure("queue_writes", lambda_.calls.queue_writes)
-    proving.figure("case_store_writes", lambda_.calls.case_store_writes)
-    proving.figure("case_bucket_puts", lambda_.calls.of("s3", "PutObject"))
-    proving.figure("pages", lambda_.calls.of("sns", "Publish"))
-    for state, count in _states(cases).items():
-        proving.figure(f"cases_{state}", count)
+    calls = lambda_.calls
+    proving.note(
+        {
+            "queues": queues,
+            "failed_calls": queues * CALLS_A_QUEUE,
+            "invocations": lambda_.invocations,
+            "aws_calls": calls.total,
+            "queue_writes": calls.queue_writes,
+            "case_store_writes": calls.case_store_writes,
+            "case_bucket_puts": calls.of("s3", "PutObject"),
+            "pages": calls.of("sns", "Publish"),
+            **{f"cases_{state}": count for state, count in _states(cases).items()},
+        }
+    )
 
 
 def _states(cases: Cases) -> Counter[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,16 +18,32 @@ BEGINS_AT = datetime(2026, 11, 16, 6, 1, tzinfo=UTC)
 
 @dataclass
 class Proving:
-    """One proof on its way: notes figures, asks its claims, shows how far it has come."""
+    """One proof on its way: notes figures, asks its claims, says how far it has come."""
 
-    progress: Callable[[float], None] = lambda _share: None
+    name: str = ""
     figures: dict[str, Figure] = field(default_factory=dict)
     claims: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    _quarters: int = 0
+
+    def progress(self, share: float) -> None:
+        """Say each quarter of the way."""
+        if self.name and int(4 * share) > self._quarters:
+            self._quarters = int(4 * share)
+            print(f"  {self.name}: {share:.0%}", file=sys.stderr, flush=True)  # noqa: T201
 
     def figure(self, name: str, value: Figure) -> None:
         """Note what was counted or measured, units in the name."""
         self.figures[name] = value
+
+    def note(self, figures: Mapping[str, Figure]) -> None:
+        """Note several."""
+        self.figures.update(figures)
+
+    def holding(self, claims: Mapping[str, bool]) -> None:
+        """Ask several claims."""
+        for sentence, whether in claims.items():
+            self.holds(sentence, whether=whether)
 
     def holds(self, sentence: str, *, whether: bool) -> None:
         """Ask one claim; the proof goes on, so that one run shows everything that fails."""

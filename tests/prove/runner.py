@@ -1,4 +1,4 @@
-"""Runs proofs side by side, shows how far they are, and tabulates what they found."""
+"""Runs proofs side by side, says how far they are, and tabulates what they found."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import multiprocessing
 import os
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tests.prove.proof import Figure, Proof, Proving
@@ -36,6 +34,10 @@ class Result:
     def holds(self) -> bool:
         return not self.failures
 
+    @property
+    def verdict(self) -> str:
+        return "[green]holds[/]" if self.holds else "[red]fails[/]"
+
     def document(self) -> dict[str, object]:
         return {**vars(self), "holds": self.holds}
 
@@ -47,53 +49,22 @@ def run(
 
     As many at once as there are processors; one that keeps all of them busy by itself comes last.
     """
-    together = [proof for proof in proofs if not proof.alone]
-    alone = [[proof] for proof in proofs if proof.alone]
     found: dict[str, Result] = {}
-    columns = (TextColumn("  {task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        for group in (together, *alone):
-            for result in _side_by_side(group, progress, processes):
+    together = [proof for proof in proofs if not proof.alone]
+    for group in (together, *([proof] for proof in proofs if proof.alone)):
+        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+            for done in as_completed([pool.submit(_proved, proof) for proof in group]):
+                result = done.result()
                 found[result.name] = result
-                done = f"proof {len(found)}/{len(proofs)} [bold]{result.name}[/]"
-                console.print(f"{done} {_verdict(result)} after {result.seconds:.0f} s")
+                said = f"proof {len(found)}/{len(proofs)} [bold]{result.name}[/] {result.verdict}"
+                console.print(f"{said} after {result.seconds:.0f} s")
                 for failure in result.failures:
                     console.print(f"  [red]not so:[/] {escape(failure)}", highlight=False)
     return [found[proof.name] for proof in proofs]
 
 
-def _side_by_side(proofs: Sequence[Proof], progress: Progress, processes: int) -> Iterator[Result]:
-    context = multiprocessing.get_context("spawn")
-    shares = context.SimpleQueue()
-    tasks: dict[str, TaskID] = {}
-    with ProcessPoolExecutor(processes, context, _tell, (shares,)) as pool:
-        running = {pool.submit(_proved, proof) for proof in proofs}
-        while running:
-            done, running = wait(running, timeout=0.5)
-            while not shares.empty():
-                name, share = shares.get()
-                if name not in tasks:
-                    tasks[name] = progress.add_task(name, total=1.0)
-                progress.update(tasks[name], completed=share)
-            for future in done:
-                result = future.result()
-                if result.name in tasks:
-                    progress.remove_task(tasks.pop(result.name))
-                yield result
-
-
-def _tell(shares: SimpleQueue[tuple[str, float]]) -> None:
-    """Keep, in a process of its own, where to say how far its proof is."""
-    global _shares  # noqa: PLW0603 - a queue goes to a process when that begins, and not later
-    _shares = shares
-
-
-_shares: SimpleQueue[tuple[str, float]]
-
-
 def _proved(proof: Proof) -> Result:
-    started = time.monotonic()
-    proving = Proving(progress=lambda share: _shares.put((proof.name, share)))
+    started, proving = time.monotonic(), Proving(proof.name)
     try:
         proof.prove(proving)
     except Exception:  # noqa: BLE001 - it fails this proof, and the others still run
@@ -107,32 +78,19 @@ def _proved(proof: Proof) -> Result:
 
 def tabulate(results: Iterable[Result], console: Console) -> None:
     """One row a figure, under the proof it bears."""
-    table = Table(title="What was proved", show_lines=False)
-    for heading in ("proof", "figure", "value"):
-        table.add_column(
-            heading, overflow="fold", justify="right" if heading == "value" else "left"
-        )
+    table = Table("proof", "figure", title="What was proved", show_lines=False)
+    table.add_column("value", overflow="fold", justify="right")
     for result in results:
         table.add_section()
-        table.add_row(
-            f"[bold]{result.name}[/] {_verdict(result)}", "seconds", f"{result.seconds:g}"
-        )
+        table.add_row(f"[bold]{result.name}[/] {result.verdict}", "seconds", f"{result.seconds:g}")
         for name, value in result.figures.items():
-            table.add_row("", escape(name.replace("_", " ")), escape(_readable(value)))
+            readable = f"{value:,}" if isinstance(value, int | float) else escape(value)
+            table.add_row("", escape(name.replace("_", " ")), readable)
     console.print(table)
     for result in results:
         for failure in result.failures:
-            console.print(
-                f"[red]{result.name} fails, not so:[/] {escape(failure)}", highlight=False
-            )
-
-
-def _verdict(result: Result) -> str:
-    return "[green]holds[/]" if result.holds else "[red]fails[/]"
-
-
-def _readable(value: Figure) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else value
+            said = f"[red]{result.name} fails, not so:[/] {escape(failure)}"
+            console.print(said, highlight=False)
 
 
 def keep(results: Sequence[Result], path: Path) -> None:

@@ -31,6 +31,10 @@ DLQ_SHARE, CONSUMERS_SHARE, WAITING_SHARE = 50, 5, 10
 LAMBDA_SECONDS = 900
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 _ACCOUNT = "123456789012"
+_NONE = (
+    *("ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"),
+    "ReceiveMessageWaitTimeSeconds",
+)
 _ARNS = f"arn:aws:sqs:{REGION}:{_ACCOUNT}:"
 
 
@@ -94,12 +98,9 @@ class ManyQueues:
             "VisibilityTimeout": "30",
             "MessageRetentionPeriod": "345600",
             "ApproximateNumberOfMessages": "9" if _waits(n) else "0",
-            "ApproximateNumberOfMessagesNotVisible": "0",
-            "ApproximateNumberOfMessagesDelayed": "0",
-            "CreatedTimestamp": "1700000000",
-            "LastModifiedTimestamp": "1700000000",
+            **dict.fromkeys(_NONE, "0"),
+            **dict.fromkeys(("CreatedTimestamp", "LastModifiedTimestamp"), "1700000000"),
             "SqsManagedSseEnabled": "true",
-            "ReceiveMessageWaitTimeSeconds": "0",
         }
         if n % 100 < DLQ_SHARE and not name.endswith("-dlq"):
             dead = f'{{"deadLetterTargetArn":"{_ARNS}{name}-dlq","maxReceiveCount":5}}'
@@ -199,45 +200,39 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     # Each service has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after.
     sqs, functions, cloudwatch = (each.seconds for each in waited)
     seconds = max(sqs, functions) + cloudwatch
-    proving.figure("queues", done.queues)
-    for operation, calls in sorted(many.calls.items()):
-        proving.figure(f"calls_{operation}", calls)
-    proving.figure("seconds_at_the_retained_rates", round(seconds))
-    proving.figure("suspects", done.suspects)
-    proving.figure("measured", done.measured)
-    proving.figure("skipped_for_budget", done.skipped)
     harmed = [may_be_harmed(each) for each in many.measured]
-    proving.figure("suspects_of_harm_to_messages", worth_it)
-    proving.figure("measured_of_those", sum(harmed))
-    proving.figure("measured_of_short_polling_alone", len(harmed) - sum(harmed))
-    proving.figure("metrics_asked", many.metrics)
-    proving.figure("findings", len(done.findings))
-    proving.holds("every queue is looked at, and none fails", whether=not done.failed)
-    proving.holds("all of them are", whether=done.queues == queues)
-    proving.holds(
-        "no queue's attributes are asked for twice", whether=max(many.asked.values()) == 1
+    proving.note(
+        {
+            "queues": done.queues,
+            **{f"calls_{name}": calls for name, calls in sorted(many.calls.items())},
+            "seconds_at_the_retained_rates": round(seconds),
+            "suspects": done.suspects,
+            "measured": done.measured,
+            "skipped_for_budget": done.skipped,
+            "suspects_of_harm_to_messages": worth_it,
+            "measured_of_those": sum(harmed),
+            "measured_of_short_polling_alone": len(harmed) - sum(harmed),
+            "metrics_asked": many.metrics,
+            "findings": len(done.findings),
+        }
     )
-    proving.holds(
-        "the mappings are listed once for the account, not once a queue",
-        whether=many.calls["ListEventSourceMappings"] <= 1 + queues * CONSUMERS_SHARE // 10_000,
+    lists, timeouts = many.calls["ListEventSourceMappings"], many.calls["GetFunctionConfiguration"]
+    mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
+    budget = many.metrics == spent["metrics"] <= limits.scan_metrics_per_day
+    counted = done.measured + done.skipped == done.suspects
+    proving.holding(
+        {
+            "every queue is looked at, and none fails": not done.failed,
+            "all of them are": done.queues == queues,
+            "no queue's attributes are asked for twice": max(many.asked.values()) == 1,
+            "the mappings are listed once for the account": lists <= 1 + mapped // 10_000,
+            "each function's timeout is asked for once": timeouts == mapped // 100,
+            "measuring keeps to the day's budget": budget,
+            "what is not measured is counted": counted,
+            "whose messages may be harmed is measured before what merely polls too often": first,
+            "it fits into one run of the Lambda": seconds < LAMBDA_SECONDS,
+        }
     )
-    proving.holds(
-        "each function's timeout is asked for once",
-        whether=many.calls["GetFunctionConfiguration"] == queues * CONSUMERS_SHARE // 100,
-    )
-    proving.holds(
-        "measuring keeps to the day's budget",
-        whether=many.metrics == spent["metrics"] <= limits.scan_metrics_per_day,
-    )
-    proving.holds(
-        "what is not measured is counted",
-        whether=done.measured + done.skipped == done.suspects,
-    )
-    proving.holds(
-        "whose messages may be harmed is measured before what merely polls too often",
-        whether=sum(harmed) == worth_it and all(harmed[:worth_it]),
-    )
-    proving.holds("it fits into one run of the Lambda", whether=seconds < LAMBDA_SECONDS)
 
 
 SCANS = (

@@ -51,21 +51,28 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
         for bodies in batches(account, queue_arn, calls, seconds):
             again += len(lambda_.deliver(bodies))
             proving.progress(lambda_.invocations * BATCH_MESSAGES / calls)
-    proving.figure("failed_calls", calls)
-    proving.figure("invocations", lambda_.invocations)
-    proving.figure("aws_calls", lambda_.calls.total)
-    proving.figure("set_queue_attributes", lambda_.calls.of("sqs", "SetQueueAttributes"))
-    proving.figure("case_store_writes", lambda_.calls.case_store_writes)
-    proving.figure("case_bucket_puts", lambda_.calls.of("s3", "PutObject"))
-    proving.figure("transitions", len(account.transitions()))
-    proving.figure("pages", lambda_.calls.of("sns", "Publish"))
-    proving.figure("log_megabytes", round(lambda_.output_bytes / 1e6, 2))
-    proving.holds("every message is taken at its first delivery", whether=again == 0)
-    proving.holds(
-        "no more is put into the case bucket than there are transitions",
-        whether=lambda_.calls.of("s3", "PutObject") <= len(account.transitions()),
+    made, transitions = lambda_.calls, len(account.transitions())
+    puts, pages = made.of("s3", "PutObject"), made.of("sns", "Publish")
+    proving.note(
+        {
+            "failed_calls": calls,
+            "invocations": lambda_.invocations,
+            "aws_calls": made.total,
+            "set_queue_attributes": made.of("sqs", "SetQueueAttributes"),
+            "case_store_writes": made.case_store_writes,
+            "case_bucket_puts": puts,
+            "transitions": transitions,
+            "pages": pages,
+        }
     )
-    proving.holds("one page at most", whether=lambda_.calls.of("sns", "Publish") <= 1)
+    no_more = "no more is put into the case bucket than there are transitions"
+    proving.holding(
+        {
+            "every message is taken at its first delivery": again == 0,
+            no_more: puts <= transitions,
+            "one page at most": pages <= 1,
+        }
+    )
     return lambda_, queue_arn
 
 
@@ -73,17 +80,17 @@ def fixed(proving: Proving, calls: int = CALLS) -> None:
     with moto_account() as account:
         seconds = A_DAY_SECONDS * calls / CALLS
         lambda_, queue_arn = storm(proving, account, calls, seconds)
-        proving.holds("one write of the queue at most", whether=lambda_.calls.queue_writes <= 1)
-        proving.holds(
-            "its visibility timeout went from 30 s to 45 s",
-            whether=account.visibility(queue_arn) == 45,
-        )
+        raised = account.visibility(queue_arn) == 45
         # What fails while the case is open says whether it helped: the first few, then some.
         noted = EvidenceNeeded().distinct_events + int(seconds / NOTED_EVERY.total_seconds())
         most = CASE_STORE_WRITES_OF_A_FIX + noted
-        proving.holds(
-            f"the case store is written at most {most} times",
-            whether=lambda_.calls.case_store_writes <= most,
+        few = lambda_.calls.case_store_writes <= most
+        proving.holding(
+            {
+                "one write of the queue at most": lambda_.calls.queue_writes <= 1,
+                "its visibility timeout went from 30 s to 45 s": raised,
+                f"the case store is written at most {most} times": few,
+            }
         )
 
 
@@ -93,29 +100,24 @@ def observed(proving: Proving, calls: int = CALLS) -> None:
         seconds = A_DAY_SECONDS * calls / CALLS
         lambda_, queue_arn = storm(proving, account, calls, seconds)
         tellings = 1 + int(seconds / 60 / account.settings.timing.cooldown_minutes)
-        proving.holds("no write of the queue", whether=lambda_.calls.queue_writes == 0)
-        proving.holds(
-            "its visibility timeout is still 30 s", whether=account.visibility(queue_arn) == 30
-        )
-        proving.holds(
-            f"it is told at most once a cooldown: {tellings} times",
-            whether=len(account.transitions()) <= tellings,
-        )
         # In observe mode nothing is open, so it is told again once a cooldown.
-        most = CASE_STORE_WRITES_OF_A_TRANSITION * tellings + 2 * (
-            1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds())
-        )
-        proving.holds(
-            f"the case store is written at most {most} times",
-            whether=lambda_.calls.case_store_writes <= most,
+        spread = 2 * (1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds()))
+        most = CASE_STORE_WRITES_OF_A_TRANSITION * tellings + spread
+        told, few = len(account.transitions()), lambda_.calls.case_store_writes <= most
+        stands = account.visibility(queue_arn) == 30
+        proving.holding(
+            {
+                "no write of the queue": lambda_.calls.queue_writes == 0,
+                "its visibility timeout is still 30 s": stands,
+                f"it is told at most once a cooldown: {tellings} times": told <= tellings,
+                f"the case store is written at most {most} times": few,
+            }
         )
 
 
 STORMS = (
     Proof(
-        "storm",
-        "A million failed calls about one queue in a day are one write, told once.",
-        fixed,
+        "storm", "A million failed calls about one queue in a day are one write, told once.", fixed
     ),
     Proof(
         "storm_observed",

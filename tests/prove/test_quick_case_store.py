@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
-from moto.dynamodb.models.dynamo_type import Item
 
 from tests.heal.conftest import Account, moto_account
 from tests.prove.quick_case_store import quick_case_store
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
-
-OTHERS = 30
 
 
 def _put(account: Account, pk: str, sk: str, n: str = "1") -> None:
@@ -71,21 +67,3 @@ def _lived(case_store: Callable[[], AbstractContextManager[None]]) -> list[Any]:
 
 def test_it_answers_and_keeps_what_moto_does() -> None:
     assert _lived(quick_case_store) == _lived(nullcontext)
-
-
-def test_what_others_keep_is_not_copied() -> None:
-    copied: list[Item] = []
-    copy: Any = Item.__deepcopy__
-
-    def counted(item: Item, memo: dict[int, Any]) -> Item:
-        copied.append(item)
-        made: Item = copy(item, memo)
-        return made
-
-    with moto_account() as account, quick_case_store(), patch.object(Item, "__deepcopy__", counted):
-        for n in range(OTHERS):
-            _put(account, f"queue-{n}", "a")
-        account.clients.dynamodb.transact_write_items(
-            TransactItems=[_updated("queue-0", "a", "attribute_exists(pk)")]
-        )
-    assert 0 < len(copied) < OTHERS

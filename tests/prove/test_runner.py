@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from tests.prove.__main__ import PROOFS, main
+from tests.prove.__main__ import main
 from tests.prove.budgets import budgets
-from tests.prove.endings import Ending
 from tests.prove.fault_points import in_pairs, singly
 from tests.prove.fuzz import middle_never_decides, never_raises
 from tests.prove.mass_symptoms import at_once, in_tens
@@ -72,11 +70,6 @@ def test_a_proof_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]
     assert "no proof is called strom" in capsys.readouterr().err
 
 
-def test_every_proof_has_its_own_name_and_claims_a_sentence() -> None:
-    assert len({each.name for each in PROOFS}) == len(PROOFS)
-    assert all(each.claim.endswith(".") for each in PROOFS)
-
-
 @pytest.mark.parametrize(
     ("prove", "size"),
     [
@@ -102,11 +95,3 @@ def test_a_small_one_holds(prove: Callable[[Proving, float], None], size: float)
     prove(proving, size)
     assert proving.claims
     assert proving.failures == []
-
-
-@pytest.mark.parametrize("left", [{}, {"/queue/DelaySeconds": "1"}, {"/queue/More": "0"}])
-def test_whatever_is_left_otherwise_is_named(left: dict[str, str]) -> None:
-    undisturbed = Ending({"/queue/DelaySeconds": "0"}, ("applied",), over=True)
-    assert undisturbed.differs_from(undisturbed) == []
-    assert replace(undisturbed, left=left).differs_from(undisturbed)
-    assert not replace(undisturbed, left=left).is_overridden

@@ -49,12 +49,14 @@ def window(proving: Proving, assessments: int = MENDINGS) -> None:
         ours_ms.append((watch.calls[write][1] - watch.calls[look][2]) * 1000)
         whole_ms.append((watch.calls[write][2] - watch.calls[look][1]) * 1000)
         proving.progress((n + 1) / assessments)
-    proving.figure("assessments", assessments)
-    proving.figure("most_calls_between_look_and_write", max(between_calls))
-    proving.figure("median_ms_from_the_look's_answer_to_the_write", round(median(ours_ms), 2))
-    proving.figure("most_ms_from_the_look's_answer_to_the_write", round(max(ours_ms), 2))
-    proving.figure(
-        "median_ms_of_look_and_write_in_moto_without_a_network", round(median(whole_ms), 2)
+    proving.note(
+        {
+            "assessments": assessments,
+            "most_calls_between_look_and_write": max(between_calls),
+            "median_ms_from_the_look's_answer_to_the_write": round(median(ours_ms), 2),
+            "most_ms_from_the_look's_answer_to_the_write": round(max(ours_ms), 2),
+            "median_ms_of_look_and_write_in_moto_without_a_network": round(median(whole_ms), 2),
+        }
     )
     proving.holds("no call stands between the look and the write", whether=not any(between_calls))
 

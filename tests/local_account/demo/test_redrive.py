@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.redrive import (
-    LOWERED,
-    ORDERS,
-    whereabouts,
-    would_halt,
-)
+from local_account.demo.redrive import LOWERED, ORDERS, whereabouts
 from mendq.model.limits import Bounds
 
 POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
@@ -30,12 +25,9 @@ def test_every_message_is_somewhere() -> None:
     ("handled", "quarantined", "dead", "charged", "faults"),
     [
         (GOOD - {"order-003"}, POISON, (), ONCE, ["lost", "good and not handled"]),
-        (GOOD, POISON - {"order-017"}, (), ONCE, ["lost", "poison and not in quarantine"]),
         (GOOD, POISON | {"order-003"}, (), ONCE, ["handled and in quarantine"]),
         (GOOD, POISON, {"order-017"}, ONCE, ["left in the DLQ"]),
         (GOOD, POISON, (), ONCE | {"order-000": 2}, ["not charged exactly once"]),
-        (GOOD, POISON, (), ONCE | {"order-007": 1}, ["not charged exactly once"]),
-        (GOOD, POISON, (), {k: 1 for k in GOOD if k[-1] != "0"}, ["not charged exactly once"]),
     ],
 )
 def test_what_is_elsewhere_is_named(
@@ -48,7 +40,3 @@ def test_what_is_elsewhere_is_named(
 def test_a_tenth_that_is_poison_halts_as_shipped_and_passes_here() -> None:
     for moved in (25, 105, 200):
         assert Bounds().halts_at(moved) <= moved // 10 < LOWERED.halts_at(moved)
-    said = [would_halt(*each) for each in ((0, 0), (5, 0), (25, 1), (105, 5), (25, 2))]
-    assert said[:4] == ["", "", "", ""]
-    assert "of 25 that went back 2 came back, and at 2 it stops" in said[4]
-    assert "the story lets 25% pass" in said[4]

@@ -1,60 +1,22 @@
-"""What a story may be made of, so that it shows what it says."""
+"""What a story is made of, so that it shows what it says, and the days of its jobs."""
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter
-from itertools import pairwise
+from datetime import datetime
 
-import msgspec
 import pytest
 
-from local_account.cannot_start import CannotStart
+from local_account.demo.nightly import monday_after, next_day
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.story import Calls, Story, read, stories_of, symptom_of
-from local_account.sqs.errors import KINDS
-from mendq.heal.guardrails import FEW_QUEUES
+from local_account.where import CannotStart
 from mendq.model.case import State
-from mendq.model.lifecycle import TABLE
+from mendq.nightly.jobs import Roots, nightly, week
 
 STORIES = stories_of("all")
 EACH = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
-
-
-@EACH
-def test_no_symptom_is_a_mass_symptom(story: Story) -> None:
-    assert max(Counter(bad.symptom for bad in story.queues).values()) <= FEW_QUEUES
-
-
-@EACH
-def test_what_a_case_would_do_is_what_its_symptom_may(story: Story) -> None:
-    for bad in story.queues:
-        kinds = {each.attribute: each for each in symptom_of(bad).steps}
-        assert all(
-            kinds[name].of(*pair).out_of_bounds() is None for name, pair in bad.steps.items()
-        )
-        assert bool(bad.steps) == (bad.states[0] not in (State.REFUSED, State.ESCALATED))
-        assert bad.a_person_sets.keys() <= bad.steps.keys()
-        assert not any(bad.steps[name][1] == value for name, value in bad.a_person_sets.items())
-
-
-@EACH
-def test_errors_on_demand_are_ones_that_the_account_has(story: Story) -> None:
-    assert {bad.on_demand for bad in story.queues if bad.on_demand} <= KINDS.keys()
-
-
-@EACH
-def test_a_case_goes_from_state_to_state_as_cases_can(story: Story) -> None:
-    """By time and by what is seen, or by a person's word and by heal."""
-    by_itself = {(state, row.into) for row in TABLE for state in row.out_of}
-    by_others = {
-        (State.PROPOSED, State.APPROVED),
-        (State.APPROVED, State.APPLIED),
-        (State.INEFFECTIVE, State.ESCALATED),
-        (State.APPLIED, State.ROLLED_BACK),
-    }
-    for bad in story.queues:
-        assert set(pairwise(bad.states)) <= by_itself | by_others
 
 
 @EACH
@@ -94,9 +56,15 @@ def test_a_story_that_is_none_is_refused_with_the_list() -> None:
     assert stories_of("life") == {"life": read("life")}
 
 
-def test_a_field_that_nobody_knows_is_refused() -> None:
-    bad = {"name": "a", "why": "", "traffic": {"kind": "nobody"}, "symptom": "s", "states": []}
-    assert msgspec.convert({"queues": [bad]}, Story)
-    for wrong in ({"colour": "red"}, {"states": ["fixed"]}, {"traffic": {"kind": "walks"}}):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.convert({"queues": [{**bad, **wrong}]}, Story)
+@pytest.mark.parametrize(
+    ("moment", "day", "iso_week"),
+    [
+        ("2026-11-22T23:59:59+00:00", "2026-11-22", "2026-W47"),
+        ("2026-11-23T00:30:00+01:00", "2026-11-22", "2026-W47"),
+        ("2027-01-03T12:00:00+00:00", "2027-01-03", "2026-W53"),
+    ],
+)
+def test_the_jobs_are_for_the_storys_own_day_and_week(moment: str, day: str, iso_week: str) -> None:
+    at, roots = datetime.fromisoformat(moment), Roots("trail", "cases", "out")
+    assert nightly(next_day(at), roots).of == day
+    assert week(monday_after(at), roots).of == iso_week

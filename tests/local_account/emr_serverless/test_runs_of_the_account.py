@@ -6,7 +6,6 @@ import gzip
 import os
 import time
 import uuid
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.assemblies import write_assembly
-from tests.local_account.callers import policy, user
+from tests.local_account.callers import allow, policy, user
+from tests.local_account.conftest import TINY
 from tests.local_account.queues import error_of, eventually
-from tests.local_account.roles import allow
 from tests.local_account.trail import Listener
 
 pytestmark = pytest.mark.account
@@ -30,15 +28,9 @@ READER = "import os\nprint(os.environ['AWS_ACCESS_KEY_ID'][:4], sorted(os.listdi
 
 
 @pytest.fixture(scope="module")
-def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_assembly(tmp_path_factory.mktemp("assembly") / "cdk.out")
-
-
-@pytest.fixture(scope="module")
-def tiny(assembly: Path) -> Iterator[LocalAccount]:
-    with LocalAccount(options=("--assembly", str(assembly))) as running:
-        _prepare(running)
-        yield running
+def jobs(tiny: LocalAccount) -> LocalAccount:
+    _prepare(tiny)
+    return tiny
 
 
 def _prepare(account: LocalAccount) -> None:
@@ -85,12 +77,12 @@ def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
     return _run(account, run_id)
 
 
-def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(tiny: LocalAccount) -> None:
-    listener = Listener(tiny, {"source": ["aws.emr-serverless"]})
-    run = _ended(tiny, run_id := _start(tiny, "forgetful", name="nightly-2026-11-09"))
+def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(jobs: LocalAccount) -> None:
+    listener = Listener(jobs, {"source": ["aws.emr-serverless"]})
+    run = _ended(jobs, run_id := _start(jobs, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
     assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'mendq'")
-    assert _log(tiny, run_id).startswith("begins\nTraceback")
+    assert _log(jobs, run_id).startswith("begins\nTraceback")
     announced = [e for e in listener.events(at_least=5) if e["detail"]["jobRunId"] == run_id]
     states = [each["detail"]["state"] for each in announced]
     assert states == ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "FAILED"]
@@ -103,27 +95,28 @@ def _log(account: LocalAccount, run_id: str) -> str:
     return gzip.decompress(answer["Body"].read()).decode()
 
 
-@pytest.mark.parametrize(
-    ("role", "about"),
-    [
+def test_a_role_that_is_not_enough_fails_the_run(jobs: LocalAccount) -> None:
+    for role, about in (
         ("closed", "s3://code/reader.py cannot be read"),
         ("foreign", "does not let emr-serverless.amazonaws.com assume it"),
         ("none", "does not exist"),
-    ],
-)
-def test_a_role_that_is_not_enough_fails_the_run(tiny: LocalAccount, role: str, about: str) -> None:
-    run = _ended(tiny, _start(tiny, "reader", executionRoleArn=ROLE.replace("job", role)))
-    assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
+    ):
+        run = _ended(jobs, _start(jobs, "reader", executionRoleArn=ROLE.replace("job", role)))
+        assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
 
 
-def test_a_run_is_its_roles_session(tiny: LocalAccount) -> None:
-    run_id = _start(tiny, "reader")
-    assert _ended(tiny, run_id)["state"] == "SUCCESS"
-    assert _log(tiny, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
+def test_a_run_is_its_roles_session_and_one_token_is_one_run(jobs: LocalAccount) -> None:
+    token = str(uuid.uuid4())
+    run_id = _start(jobs, "reader", clientToken=token)
+    assert _start(jobs, "reader", clientToken=token) == run_id
+    code, _ = error_of(lambda: _start(jobs, "reader", "--other", clientToken=token))
+    assert code == "ConflictException"
+    assert _ended(jobs, run_id)["state"] == "SUCCESS"
+    assert _log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
 
 
-def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None:
-    starting = allow("emr-serverless:StartJobRun", tiny.outputs["ApplicationArn"])
+def test_a_caller_needs_the_application_and_the_role(jobs: LocalAccount) -> None:
+    starting = allow("emr-serverless:StartJobRun", jobs.outputs["ApplicationArn"])
 
     def passing(service: str) -> dict[str, Any]:
         only = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
@@ -134,24 +127,14 @@ def test_a_caller_needs_the_application_and_the_role(tiny: LocalAccount) -> None
         ("iam:PassRole", starting),
         ("iam:PassRole", starting, passing("lambda")),
     ):
-        client = tiny.client("emr-serverless", **user(tiny, *statements)[1])
-        code, message = error_of(partial(_start, tiny, "reader", client=client))
+        client = jobs.client("emr-serverless", **user(jobs, *statements)[1])
+        code, message = error_of(partial(_start, jobs, "reader", client=client))
         assert (code, f"to perform: {lacks} " in message) == ("AccessDeniedException", True)
-    _, keys = user(tiny, starting, passing("emr-serverless"))
-    assert _start(tiny, "reader", client=tiny.client("emr-serverless", **keys))
 
 
-def test_one_token_is_one_run_and_another_request_a_conflict(tiny: LocalAccount) -> None:
-    token = str(uuid.uuid4())
-    first = _start(tiny, "reader", clientToken=token)
-    assert _start(tiny, "reader", clientToken=token) == first
-    code, _ = error_of(lambda: _start(tiny, "reader", "--other", clientToken=token))
-    assert code == "ConflictException"
-
-
-def test_the_second_run_waits_and_both_end_with_the_account(assembly: Path, tmp_path: Path) -> None:
+def test_the_second_run_waits_and_both_end_with_the_account(tmp_path: Path) -> None:
     written = tmp_path / "process"
-    with LocalAccount(options=("--assembly", str(assembly))) as account:
+    with LocalAccount(options=("--assembly", str(TINY))) as account:
         _prepare(account)
         first = _start(account, "sleeper", str(written))
         second = _start(account, "sleeper", str(tmp_path / "never"))

@@ -15,13 +15,23 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class Mutant:
-    """What would hurt, and the fragment of a function (class, or constant) that is replaced."""
+    """What would hurt, and where: `fault` is a fragment of a function (class, or constant).
+
+    In it `«old»new»` stands for what is replaced.
+    """
 
     hurts: str
     module: str
     function: str
-    old: str
-    new: str
+    fault: str
+
+    @property
+    def old(self) -> str:
+        return re.sub("«(.*?)»(.*?)»", r"\1", self.fault, flags=re.DOTALL)
+
+    @property
+    def new(self) -> str:
+        return re.sub("«(.*?)»(.*?)»", r"\2", self.fault, flags=re.DOTALL)
 
 
 @dataclass(frozen=True)

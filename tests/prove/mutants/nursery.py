@@ -32,27 +32,10 @@ from tests.prove.mutants.tables import SELECTIONS
 # Generous, because a machine may be busy; what a mutant lets run for ever ends here.
 SECONDS_EACH = 240
 PRELOADED = (
-    "altair",
-    "aws_lambda_powertools.metrics",
-    "aws_lambda_powertools.utilities.batch",
-    "boto3",
-    "botocore.stub",
-    "hypothesis",
-    "hypothesis.stateful",
-    "jinja2",
-    "moto",
-    "moto.awslambda",
-    "moto.cloudtrail",
-    "moto.cloudwatch",
-    "moto.dynamodb",
-    "moto.kms",
-    "moto.s3",
-    "moto.sns",
-    "moto.sqs",
-    "moto.sts",
-    "rich.table",
-    "typer.testing",
-    "xdist.scheduler",
+    *("altair", "aws_lambda_powertools.metrics", "aws_lambda_powertools.utilities.batch", "boto3"),
+    *("botocore.stub", "hypothesis", "hypothesis.stateful", "jinja2", "rich.table"),
+    *("moto", "moto.awslambda", "moto.cloudtrail", "moto.cloudwatch", "moto.dynamodb", "moto.kms"),
+    *("moto.s3", "moto.sns", "moto.sqs", "moto.sts", "typer.testing", "xdist.scheduler"),
 )
 PRELOADED_FOR_SPARK = ("chispa", "pyarrow.parquet", "pyspark.sql.functions")
 # What spark-submit would be told; the nightly job's own session says the same.
@@ -80,12 +63,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
 
 
-@dataclass(frozen=True)
-class Job:
-    """A mutant and the tests that have to kill it; without a mutant the tests have to pass."""
-
-    selection: Selection
-    mutant: Mutant | None = None
+Job = tuple[Selection, Mutant | None]  # without a mutant the tests have to pass
 
 
 @dataclass(frozen=True)
@@ -116,82 +94,71 @@ class _FirstFailure:
 
 def chosen(words: Sequence[str]) -> list[Selection]:
     """The selections with the mutants that have one of the words in title or module."""
-    found = []
-    for selection in SELECTIONS:
-        mutants = tuple(
-            each
-            for each in selection.mutants
-            if not words or any(word in f"{each.hurts} {each.module}" for word in words)
-        )
-        if mutants:
-            found.append(replace(selection, mutants=mutants))
-    return found
+
+    def is_meant(mutant: Mutant) -> bool:
+        return not words or any(word in f"{mutant.hurts} {mutant.module}" for word in words)
+
+    found = (replace(one, mutants=tuple(filter(is_meant, one.mutants))) for one in SELECTIONS)
+    return [each for each in found if each.mutants]
 
 
 def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
     """Run every selection without a mutant and with each of its own."""
-    jobs = deque(Job(each, mutant) for each in selections for mutant in (None, *each.mutants))
+    jobs: deque[Job] = deque(
+        (each, mutant) for each in selections for mutant in (None, *each.mutants)
+    )
     jvm = _Jvm()
     with tempfile.TemporaryDirectory() as scratch:
         running: dict[int, tuple[Job, Path, float]] = {}
         while jobs or running:
             job = _next_to_start(jobs, running.values()) if len(running) < at_once else None
             if job is None:
-                done, result = _next_of(running)
-                if done.selection.spark and not result.is_well:
+                (selection, _), result = _next_of(running)
+                if selection.spark and not result.is_well:
                     jvm.stop()
                 yield result
                 continue
             jobs.remove(job)
+            selection, mutant = job
             try:
-                code = mutated(job.mutant) if job.mutant else None
+                code = mutated(mutant) if mutant else None
             except NotApplicableError as fault:
                 yield _result(job, Verdict.NOT_APPLICABLE, str(fault), 0.0)
                 continue
             folder = Path(tempfile.mkdtemp(dir=scratch))
-            variables = jvm.environment() if job.selection.spark else {}
-            running[_start(job, code, folder, variables)] = (job, folder, time.monotonic())
+            variables = jvm.environment() if selection.spark else {}
+            sys.stdout.flush()
+            if (pid := os.fork()) == 0:
+                with suppress(BaseException):
+                    os.environ.update(variables)
+                    _child(job, code, folder)
+                os._exit(0)
+            running[pid] = (job, folder, time.monotonic())
     jvm.stop()
 
 
 def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]]) -> Job | None:
     """The first; but while one is at work in the JVM, one that needs none."""
-    busy = any(job.selection.spark for job, _, _ in running)
-    return next((each for each in jobs if not (busy and each.selection.spark)), None)
+    busy = any(selection.spark for (selection, _), _, _ in running)
+    return next((each for each in jobs if not (busy and each[0].spark)), None)
 
 
-def _start(job: Job, code: CodeType | None, folder: Path, variables: dict[str, str]) -> int:
-    sys.stdout.flush()
-    if pid := os.fork():
-        return pid
-    status = 70
-    try:
-        os.environ.update(variables)
-        status = _child(job, code, folder)
-    finally:
-        os._exit(status)
-
-
-def _child(job: Job, code: CodeType | None, folder: Path) -> int:
+def _child(job: Job, code: CodeType | None, folder: Path) -> None:
+    selection, mutant = job
     output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.alarm(SECONDS_EACH)
-    imported = install(job.mutant.module, code) if job.mutant and code else ["none"]
+    imported = install(mutant.module, code) if mutant and code else ["none"]
     witness = _FirstFailure()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
-    options += [
-        "--hypothesis-seed=0",
-        "--hypothesis-profile=mutants",
-        f"--basetemp={folder / 'tmp'}",
-    ]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    status = int(pytest.main([*options, *job.selection.arguments], plugins=[witness]))
+    options += ["--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W"]
+    options += ["ignore::pytest.PytestAssertRewriteWarning", f"--basetemp={folder / 'tmp'}"]
+    status = int(pytest.main([*options, *selection.arguments], plugins=[witness]))
     verdict = {0: Verdict.SURVIVED, 1: Verdict.KILLED}.get(status, Verdict.BROKEN)
     if not imported:
         verdict = Verdict.NEVER_IMPORTED
     (folder / "verdict").write_text(f"{verdict} {witness.failed}")
-    return 0
 
 
 def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
@@ -207,7 +174,7 @@ def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
         said = (folder / "verdict").read_text()
     verdict = next(each for each in Verdict if said.startswith(each))
     by = said.removeprefix(verdict).strip()
-    if job.mutant is None:
+    if job[1] is None:
         without = {Verdict.SURVIVED: Verdict.HOLDS, Verdict.KILLED: Verdict.BROKEN}
         verdict = without.get(verdict, verdict)
     if verdict is Verdict.BROKEN:
@@ -216,10 +183,10 @@ def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
 
 
 def _result(job: Job, verdict: Verdict, by: str, seconds: float) -> Result:
-    if job.mutant is None:
-        return Result(f"no mutant: {', '.join(job.selection.tests)}", "", verdict, by, seconds)
-    at = f"{job.mutant.module}.{job.mutant.function}"
-    return Result(job.mutant.hurts, at, verdict, by, seconds)
+    selection, mutant = job
+    if mutant is None:
+        return Result(f"no mutant: {', '.join(selection.tests)}", "", verdict, by, seconds)
+    return Result(mutant.hurts, f"{mutant.module}.{mutant.function}", verdict, by, seconds)
 
 
 def _prepare(selections: Sequence[Selection]) -> None:
@@ -287,11 +254,8 @@ def main(arguments: list[str]) -> int:
     results = []
     for result in run(selections, asked.at_once):
         results.append(result)
-        print(  # noqa: T201 - a tool's output
-            f"{result.verdict:<14} {result.seconds:>5.1f} s  {result.hurts}\n"
-            f"    {result.at}\n    {result.by}",
-            flush=True,
-        )
+        first = f"{result.verdict:<14} {result.seconds:>5.1f} s  {result.hurts}"
+        print(f"{first}\n    {result.at}\n    {result.by}", flush=True)  # noqa: T201
     if asked.results:
         asked.results.write_text(json.dumps([asdict(each) for each in results]))
     return 0 if all(each.is_well for each in results) else 1

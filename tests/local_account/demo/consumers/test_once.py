@@ -15,15 +15,6 @@ from local_account.demo.consumers.once import REMEMBERED_SECONDS, Busy, Once
 TABLE = "orders-done"
 
 
-def table(dynamodb: Any) -> None:
-    dynamodb.create_table(
-        TableName=TABLE,
-        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-
-
 @dataclass
 class CaseContext:
     """A table, and what was done."""
@@ -44,7 +35,12 @@ class CaseContext:
 def context() -> Iterator[CaseContext]:
     with mock_aws():
         dynamodb = boto3.client("dynamodb", region_name="us-east-1")
-        table(dynamodb)
+        dynamodb.create_table(
+            TableName=TABLE,
+            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
         yield CaseContext(dynamodb)
 
 

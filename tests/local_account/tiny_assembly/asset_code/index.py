@@ -8,8 +8,6 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-import boto3
-
 
 class Odd(Exception):
     """What is raised when asked to."""
@@ -18,8 +16,6 @@ class Odd(Exception):
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
     if "raise" in event:
         raise Odd(event["raise"])
-    if "publish" in event:
-        boto3.client("sns").publish(TopicArn=event["publish"], Message="hello")
     time.sleep(event.get("sleep_seconds", 0))
     metrics = [{"Name": "Handled", "Unit": "Count"}]
     directive = {"Namespace": "Test", "Dimensions": [["who"], []], "Metrics": metrics}

@@ -1,32 +1,26 @@
-"""The account deploys whatever an assembly holds, and runs its Lambda as AWS would."""
+"""Whatever an assembly holds is deployed, and its Lambda runs as AWS would run it."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from local_account.cannot_start import CannotStart
-from local_account.deployment import read_assembly
 from local_account.process import LocalAccount
-from tests.local_account.assemblies import POLLING, write_assembly
-from tests.local_account.queues import Queue, eventually
+from tests.local_account.callers import Function, allow, new_function
+from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
-    folder = write_assembly(tmp_path_factory.mktemp("assembly") / "cdk.out")
-    with LocalAccount(options=("--assembly", str(folder))) as running:
-        yield running
+pytestmark = pytest.mark.account
 
 
-def _queue(account: LocalAccount) -> Queue:
-    return Queue(account.client("sqs"), account.outputs["Queue"], is_fifo=False)
+def _queue(tiny: LocalAccount) -> Queue:
+    """That of the mapping; no window that an earlier message opened is open any more."""
+    queue = Queue(tiny.client("sqs"), tiny.outputs["Queue"], is_fifo=False)
+    counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+    eventually(lambda: all(queue.count(name) == 0 for name in counts))
+    return queue
 
 
 def _handled(account: LocalAccount, *who: str) -> float:
@@ -43,12 +37,6 @@ def _handled(account: LocalAccount, *who: str) -> float:
     return float(sum(each["Sum"] for each in answer["Datapoints"]))
 
 
-def test_a_folder_without_an_assembly_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotStart, match="holds no cloud assembly"):
-        read_assembly(tmp_path)
-
-
-@pytest.mark.account
 def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
     assert "AWS::CloudWatch::AnomalyDetector: accepted, not emulated" in tiny.not_emulated
     assert "AWS::CloudWatch::Alarm with metric math: accepted, not emulated" in tiny.not_emulated
@@ -59,31 +47,23 @@ def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
     assert tiny.outputs["Detector"]
 
 
-@pytest.mark.account
 def test_the_trail_is_deployed_and_honoured(tiny: LocalAccount) -> None:
-    cloudtrail = tiny.client("cloudtrail")
-    assert tiny.outputs["TrailArn"].endswith(":trail/tiny")
-    assert cloudtrail.get_trail_status(Name="tiny")["IsLogging"]
+    assert tiny.client("cloudtrail").get_trail_status(Name="tiny")["IsLogging"]
     queue, files = _queue(tiny), TrailFiles(tiny)
-    queue.attributes()
     queue.send()
     eventually(lambda: files.records(queue, "SendMessage"))
     assert files.records(queue, "GetQueueAttributes") == []
 
 
-@pytest.mark.account
 def test_a_lambda_sees_its_own_variables_and_its_zip(tiny: LocalAccount) -> None:
-    answer = tiny.client("lambda").invoke(FunctionName=tiny.outputs["Function"], Payload=b"{}")
-    seen: dict[str, Any] = json.load(answer["Payload"])
-    assert seen["variables"]["OWN"] == "yes"
+    error, seen = Function(tiny.client("lambda"), tiny.outputs["Function"]).invoke({})
+    assert (error, seen["variables"]["OWN"]) == (None, "yes")
     assert not {"AUTH", "GATEWAY_PORT", "HOME", "VIRTUAL_ENV"} & seen["variables"].keys()
     assert not seen["aws_lambda_powertools"]
 
 
-@pytest.mark.account
 def test_a_batch_waits_for_its_window_and_its_metrics_arrive(tiny: LocalAccount) -> None:
     queue = _queue(tiny)
-    _wait_until_empty(queue)
     before, sent = _handled(tiny, "test"), time.monotonic()
     for _ in range(3):
         queue.send()
@@ -92,14 +72,12 @@ def test_a_batch_waits_for_its_window_and_its_metrics_arrive(tiny: LocalAccount)
     assert (_handled(tiny), _handled(tiny, "nobody")) == (_handled(tiny, "test"), 0)
 
 
-@pytest.mark.account
 def test_a_mapping_polls_nothing_that_its_role_may_not(tiny: LocalAccount) -> None:
     iam, queue = tiny.client("iam"), _queue(tiny)
-    _wait_until_empty(queue)
     named = {"RoleName": "tiny", "PolicyName": "polling"}
     before = iam.get_role_policy(**named)["PolicyDocument"]
     fewer = json.loads(json.dumps(before))
-    fewer["Statement"][0]["Action"] = POLLING[1:]
+    fewer["Statement"][0]["Action"] = ["sqs:DeleteMessage", "sqs:GetQueueAttributes"]
     iam.put_role_policy(**named, PolicyDocument=json.dumps(fewer))
     try:
         queue.send()
@@ -110,7 +88,31 @@ def test_a_mapping_polls_nothing_that_its_role_may_not(tiny: LocalAccount) -> No
     eventually(lambda: queue.count() == 0)
 
 
-def _wait_until_empty(queue: Queue) -> None:
-    """No window that an earlier message opened is open any more."""
-    counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
-    eventually(lambda: all(queue.count(name) == 0 for name in counts))
+def test_an_exception_and_a_timeout_are_answers(tiny: LocalAccount) -> None:
+    function = new_function(tiny, Timeout=2)
+    error, payload = function.invoke({"raise": "it broke"})
+    assert (error, payload["errorMessage"]) == ("Unhandled", "it broke")
+    error, payload = function.invoke({"sleep_seconds": 30})
+    assert (error, payload["errorType"]) == ("Unhandled", "Sandbox.Timedout")
+    assert function.invoke({})[0] is None
+
+
+def test_an_event_that_fails_reaches_its_destination_if_the_role_may_send(
+    tiny: LocalAccount,
+) -> None:
+    queue, closed = new_queue(tiny), new_queue(tiny)
+    function = new_function(tiny, allow("sqs:SendMessage", queue.arn))
+    for destination in (closed, queue):
+        function.client.put_function_event_invoke_config(
+            FunctionName=function.name,
+            MaximumRetryAttempts=0,
+            DestinationConfig={"OnFailure": {"Destination": destination.arn}},
+        )
+        function.invoke({"raise": "it broke"}, InvocationType="Event")
+        eventually(lambda: queue.count() == 1 or any(closed.arn in e for e in tiny.log_lines))
+    eventually(lambda: queue.count() == 1)
+    (message,) = queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
+    record = json.loads(message["Body"])
+    assert record["requestContext"]["condition"] == "RetriesExhausted"
+    assert record["requestPayload"] == {"raise": "it broke"}
+    assert closed.count() == 0

@@ -1,0 +1,113 @@
+"""Late deletes and extensions, limits and words, as boto3 sees them answered."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from local_account.process import LocalAccount
+from tests.local_account.queues import error_of, new_queue
+
+pytestmark = pytest.mark.account
+INVALID, NOT_IN_FLIGHT = "InvalidParameterValue", "AWS.SimpleQueueService.MessageNotInflight"
+
+
+def _invalid(handle: str, reason: str) -> tuple[str, str]:
+    return INVALID, f"Value {handle} for parameter ReceiptHandle is invalid. Reason: {reason}"
+
+
+def _late(handle: str) -> tuple[str, str]:
+    return _invalid(handle, "The receipt handle has expired.")
+
+
+def test_late_calls_on_fifo_fail_and_the_message_stays(account: LocalAccount) -> None:
+    queue = new_queue(account, fifo=True)
+    handle = queue.expired_handle()
+    assert error_of(lambda: queue.change(handle, 60))[0] == NOT_IN_FLIGHT
+    assert error_of(lambda: queue.delete(handle)) == _late(handle)
+    assert queue.count() == 1
+    queue.receive(seconds=60)
+    assert error_of(lambda: queue.delete(handle)) == _late(handle)
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
+
+
+def test_late_calls_on_standard_answer_200_until_somebody_else_holds_it(
+    account: LocalAccount,
+) -> None:
+    queue = new_queue(account)
+    late = queue.expired_handle()
+    queue.change(late, 60)
+    assert queue.count() == 1  # answered 200, and changed nothing
+    latest = queue.receive(seconds=60)
+    assert error_of(lambda: queue.change(late, 0))[0] == NOT_IN_FLIGHT
+    queue.delete(late)
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
+    queue.delete(latest)
+    queue.delete(latest)
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 0
+    gone = "Message does not exist or is not available for visibility timeout change."
+    assert error_of(lambda: queue.change(latest, 60)) == _invalid(latest, gone)
+
+
+def test_batches_answer_200_with_what_failed(account: LocalAccount) -> None:
+    queue = new_queue(account, fifo=True)
+    late = queue.expired_handle()
+    queue.send()
+    queue.receive(seconds=60)
+    queue.send()
+    in_time = queue.receive(seconds=60)
+    entries = [{"Id": "late", "ReceiptHandle": late}, {"Id": "in-time", "ReceiptHandle": in_time}]
+    answer = queue.sqs.delete_message_batch(QueueUrl=queue.url, Entries=entries)
+    assert [each["Id"] for each in answer["Successful"]] == ["in-time"]
+    (failed,) = answer["Failed"]
+    assert (failed["Id"], (failed["Code"], failed["Message"])) == ("late", _late(late))
+    change = {"Id": "1", "ReceiptHandle": in_time, "VisibilityTimeout": 1}
+    answer = queue.sqs.change_message_visibility_batch(QueueUrl=queue.url, Entries=[change])
+    assert answer["Failed"][0]["Code"] == INVALID
+
+
+def test_what_aws_was_recorded_to_say(account: LocalAccount) -> None:
+    """The words that failed calls are matched by; each was seen from the real SQS."""
+    queue, fifo = new_queue(account, MaximumMessageSize="1024"), new_queue(account, fifo=True)
+    sqs, to_fifo = queue.sqs, {"QueueUrl": fifo.url, "MessageBody": "x"}
+    many = [{"Id": str(number), "MessageBody": "x"} for number in range(20)]
+    gone = {"QueueUrl": queue.url + "-gone", "ReceiptHandle": "x"}
+    prefix = "AWS.SimpleQueueService."
+    no_id = (
+        "The queue should either have ContentBasedDeduplication enabled or "
+        "MessageDeduplicationId provided explicitly"
+    )
+    too_long = "Message must be shorter than 1024 bytes."
+    too_many = "Maximum number of entries per request are 10. You have sent 20."
+    for call, code, message in (
+        (
+            partial(queue.send, "x" * 1025),
+            INVALID,
+            f"One or more parameters are invalid. Reason: {too_long}",
+        ),
+        (partial(sqs.send_message, MessageGroupId="g", **to_fifo), INVALID, no_id),
+        (
+            partial(sqs.send_message, **to_fifo),
+            "MissingParameter",
+            "The request must contain the parameter MessageGroupId.",
+        ),
+        (
+            partial(sqs.send_message_batch, QueueUrl=queue.url, Entries=many),
+            f"{prefix}TooManyEntriesInBatchRequest",
+            too_many,
+        ),
+        (
+            partial(sqs.delete_message, **gone),
+            f"{prefix}NonExistentQueue",
+            "The specified queue does not exist.",
+        ),
+    ):
+        assert error_of(call) == (code, message)
+    assert error_of(lambda: queue.delete("nonsense"))[0] == "ReceiptHandleIsInvalid"
+    for name, seconds in (("WaitTimeSeconds", 21), ("VisibilityTimeout", 43_201)):
+        code, message = error_of(
+            partial(sqs.receive_message, **{"QueueUrl": queue.url, name: seconds})
+        )
+        said = f"Value {seconds} for parameter {name} is invalid. Reason: Must be "
+        assert (code, message.startswith(said)) == (INVALID, True)

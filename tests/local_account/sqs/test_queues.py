@@ -1,0 +1,124 @@
+"""Attributes, names and DLQs as boto3 sees them: what is refused changes nothing."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from functools import partial
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from tests.local_account.queues import error_of, new_queue
+
+pytestmark = pytest.mark.account
+INVALID_NAME, INVALID_VALUE = "InvalidAttributeName", "InvalidAttributeValue"
+
+
+REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
+    ({"Nonsense": "1"}, INVALID_NAME, "Unknown Attribute Nonsense."),
+    ({"QueueArn": "arn:x"}, INVALID_NAME, "Unknown Attribute QueueArn."),
+    ({"FifoQueue": "false"}, INVALID_NAME, "Unknown Attribute FifoQueue."),
+    ({"VisibilityTimeout": "43201"}, INVALID_VALUE, "Value must be between 0 and 43200."),
+    ({"SqsManagedSseEnabled": "yes"}, INVALID_VALUE, "parameter SqsManagedSseEnabled."),
+    ({"Policy": "[]"}, INVALID_VALUE, "Invalid value for the parameter Policy."),
+    (
+        {"RedriveAllowPolicy": '{"redrivePermission": "byQueue"}'},
+        "InvalidParameterValue",
+        "is invalid. Reason: sourceQueueArns goes with byQueue, and only with it.",
+    ),
+    ({"RedriveAllowPolicy": '{"a": 1}'}, "InvalidParameterValue", "denyAll or byQueue."),
+    ({"ContentBasedDeduplication": "true"}, INVALID_NAME, "Unknown Attribute Content"),
+    ({"DeduplicationScope": "queue"}, INVALID_NAME, "only when FifoQueue is set to true."),
+    (
+        {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "true"},
+        INVALID_NAME,
+        "You can either enable KMS SSE or SQS SSE.",
+    ),
+)
+
+
+def test_refused_attributes(account: LocalAccount) -> None:
+    queue, name = new_queue(account), f"test-{uuid.uuid4()}"
+    before = queue.attributes()
+    for attributes, code, message in REFUSED:
+        refused = error_of(partial(queue.set, **{"DelaySeconds": "7", **attributes}))
+        assert (refused[0], message in refused[1]) == (code, True)
+        create = partial(queue.sqs.create_queue, QueueName=name, Attributes=attributes)
+        assert error_of(create)[0] == code
+    assert queue.attributes() == before
+    assert error_of(lambda: queue.sqs.get_queue_url(QueueName=name))[0].endswith("NonExistentQueue")
+
+
+def test_throughput_per_group_needs_deduplication_per_group(account: LocalAccount) -> None:
+    queue = new_queue(account, fifo=True)
+    pair = {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}
+    queue.set(VisibilityTimeout="43200", **pair)
+    assert pair.items() <= queue.attributes().items()
+    assert error_of(lambda: queue.set(DeduplicationScope="queue"))[0] == INVALID_VALUE
+    assert error_of(lambda: queue.set(FifoQueue="false"))[0] == INVALID_VALUE
+
+
+def test_one_kind_of_encryption_ends_the_other_and_sqs_s_own_is_there_at_first(
+    account: LocalAccount,
+) -> None:
+    by_sqs = "SqsManagedSseEnabled"
+    first: list[tuple[dict[str, Any], str]] = [
+        ({}, "true"),
+        ({by_sqs: "false"}, "false"),
+        ({"KmsMasterKeyId": "alias/orders"}, "false"),
+    ]
+    for asked, stands in first:
+        assert new_queue(account, **asked).attributes()[by_sqs] == stands
+    queue = new_queue(account)
+    queue.set(KmsMasterKeyId="alias/aws/sqs")
+    assert queue.attributes()[by_sqs] == "false"
+    queue.set(SqsManagedSseEnabled="true")
+    assert "KmsMasterKeyId" not in queue.attributes()
+
+
+def _to(arn: str) -> str:
+    return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+
+
+def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
+    source, standard = new_queue(account, fifo=True), new_queue(account)
+    fitting = new_queue(account, fifo=True)
+    by_others = {"redrivePermission": "byQueue", "sourceQueueArns": [standard.arn]}
+    for arn, allowed in (
+        (standard.arn, None),
+        (fitting.arn + "-gone", None),
+        (fitting.arn, {"redrivePermission": "denyAll"}),
+        (fitting.arn, by_others),
+    ):
+        fitting.set(RedriveAllowPolicy=json.dumps(allowed) if allowed else "")
+        assert error_of(partial(source.set, RedrivePolicy=_to(arn)))[0] == "InvalidParameterValue"
+    assert "RedrivePolicy" not in source.attributes()
+    by_others["sourceQueueArns"] = [source.arn]
+    fitting.set(RedriveAllowPolicy=json.dumps(by_others))
+    source.set(RedrivePolicy=_to(fitting.arn))
+    assert fitting.arn in source.attributes()["RedrivePolicy"]
+
+
+def test_names_that_no_queue_can_have_and_one_that_is_not_free_at_once(
+    account: LocalAccount,
+) -> None:
+    queue, sqs = new_queue(account), account.client("sqs")
+    fifo = {"FifoQueue": "true"}
+    for name, attributes in (("bad name", {}), ("x" * 81, {}), ("a.fifo", {}), ("a", fifo)):
+        create = partial(sqs.create_queue, QueueName=name, Attributes=attributes)
+        assert error_of(create)[0] == "InvalidParameterValue"
+    sqs.delete_queue(QueueUrl=queue.url)
+    code, _ = error_of(partial(sqs.create_queue, QueueName=queue.url.rpartition("/")[2]))
+    assert code == "AWS.SimpleQueueService.QueueDeletedRecently"
+
+
+def test_exactly_the_sources_of_a_dlq_are_listed(account: LocalAccount) -> None:
+    dead, other = new_queue(account), new_queue(account)
+    sources = [new_queue(account, RedrivePolicy=_to(dead.arn)) for _ in range(3)]
+    new_queue(account, RedrivePolicy=_to(other.arn))
+    listed = partial(dead.sqs.list_dead_letter_source_queues, QueueUrl=dead.url)
+    assert set(listed()["queueUrls"]) == {each.url for each in sources}
+    sources[0].set(RedrivePolicy="")
+    assert set(listed()["queueUrls"]) == {each.url for each in sources[1:]}

@@ -1,0 +1,140 @@
+"""The settings that the account deploys with, what it says, and how a start ends that cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+from pathlib import Path
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+
+from infra.settings.deployment import TrailSettings
+from local_account import deployment
+from local_account.command_line import main, raw_settings
+from local_account.deployment import Synthesis, digest_of
+from local_account.launcher import checked, first_steps
+from local_account.where import CannotStart
+from mendq.cli.__main__ import app
+from mendq.model.limits import Mode
+
+URL = "http://127.0.0.1:4566"
+ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
+
+
+def test_without_a_file_it_observes_and_sees_every_call() -> None:
+    settings = checked(raw_settings(""))
+    assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
+    assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
+    assert settings.trail.event_names == ()
+    (floor,) = settings.floors_lowered()
+    assert floor.startswith("timing.propagationSeconds: 0 instead of")
+
+
+def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"mode": "heal", "trail": {"queueArnPrefixes": [ONE_QUEUE]}}))
+    settings = checked(raw_settings(str(path)))
+    assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
+    assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
+    assert settings.trail.management_events
+    path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
+    assert checked(raw_settings(str(path))).trail == TrailSettings(create=False, bucket="our-logs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--settings", "missing.json"), "cannot be read (No such file or directory)"),
+        (("--settings", "wrong.json"), "quues"),
+        (("--port", "many"), "PORT many is not a port: give a number"),
+        (("--port", "TAKEN"), "is taken: give another one with PORT"),
+        (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
+        (("--nonsense",), "unrecognized arguments: --nonsense"),
+        ((), "file cannot be written"),
+    ],
+)
+def test_a_start_that_cannot_be_is_one_line_and_2(
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "wrong.json").write_text(json.dumps({"mode": "heel", "quues": []}))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main([each.replace("TAKEN", port) for each in arguments]) == 2
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert (shown.out, line.startswith("make account: "), said in line) == ("", True, True)
+
+
+def _under(heading: str, text: str) -> list[str]:
+    return text.partition(f"{heading}\n")[2].partition("\n\n")[0].splitlines()
+
+
+def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = first_steps(URL, checked(raw_settings("")))
+    for line in _under("In another shell:", steps):
+        word, assignment = shlex.split(line)
+        assert word == "export"
+        monkeypatch.setenv(*assignment.split("=", 1))
+    session = boto3.Session()
+    assert session.client("sqs").meta.endpoint_url == URL
+    assert session.region_name == os.environ["AWS_REGION"]
+    assert session.get_credentials().access_key == "test"  # type: ignore[union-attr]
+    assert _under("Settings in force:", steps)[0] == "  mode observe, tagMayRaiseTo heal"
+    for line in _under("To try there, in this folder:", steps):
+        program, command, *options = shlex.split(line.partition("#")[0])
+        help_text = CliRunner().invoke(app, [command, "--help"])
+        assert (program, help_text.exit_code) == (".venv/bin/mendq", 0)
+        assert all(each in help_text.stdout for each in options)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small one with a cache of its own."""
+    (tmp_path / "infra").mkdir()
+    for name in ("app.py", "cdk.json", "requirements.txt", "infra/stack.py"):
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(deployment, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(deployment, "CACHE", tmp_path / "build" / "account")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["infra/new.py", "infra/stack.py", "cdk.json"])
+def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_retained_is_taken(
+    repository: Path, name: str
+) -> None:
+    before = digest_of("{}")
+    assert digest_of('{"mode": "heal"}') != before
+    retained = repository / "build" / "account" / before
+    retained.mkdir(parents=True)
+    (retained / "manifest.json").touch()
+    assert Synthesis().assembly_for({}, lambda _: None) == retained
+    (repository / name).write_text("new")
+    assert digest_of("{}") != before
+
+
+def test_a_synthesis_that_fails_leaves_nothing(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deployment, "SYNTHESIZE", "no_such_module")
+    with pytest.raises(CannotStart, match=r"cannot be synthesized: .*no_such_module"):
+        Synthesis().assembly_for({}, lambda _: None)
+    assert list((repository / "build" / "account").iterdir()) == []
+    (repository / "build" / "account").rmdir()
+    (repository / "build" / "account").touch()
+    with pytest.raises(CannotStart, match=r"build/account cannot be written"):
+        Synthesis().assembly_for({}, lambda _: None)

@@ -1,0 +1,103 @@
+"""When schedules come due, in their own time zones; fired by themselves or when asked to."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from local_account.account_page import NotFired, SwitchRefused
+from local_account.process import LocalAccount
+from local_account.scheduler import next_after
+from tests.local_account.callers import allow, new_role
+from tests.local_account.queues import Queue, eventually, new_queue
+
+NOW = datetime(2026, 3, 28, 12, 30, tzinfo=UTC)  # a Saturday; Europe's clocks change that night
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "due"),
+    [
+        ("cron(0 2 * * ? *)", "UTC", "2026-03-29T02:00Z"),
+        ("cron(0 6 ? * MON *)", "Europe/Zurich", "2026-03-30T04:00Z"),
+        ("rate(5 minutes)", "UTC", "2026-03-28T12:35Z"),
+        ("at(2026-03-28T14:00:00)", "Europe/Zurich", "2026-03-28T13:00Z"),
+        ("at(2026-03-28T12:00:00)", "UTC", None),
+        ("cron(0 2 * * *)", "UTC", None),
+    ],
+)
+def test_the_zone_decides_and_what_is_over_or_unreadable_never_comes_due(
+    expression: str, zone: str, due: str | None
+) -> None:
+    schedule = {"ScheduleExpression": expression, "ScheduleExpressionTimezone": zone}
+    assert next_after(schedule, NOW) == (due and datetime.fromisoformat(due))
+
+
+@pytest.mark.parametrize(
+    ("started_seconds_ago", "due_in_seconds"), [(-1, 1), (0, 60), (59, 1), (60, 60), (3601, 59)]
+)
+def test_a_rate_keeps_the_beat_of_its_start(started_seconds_ago: int, due_in_seconds: int) -> None:
+    started = NOW.timestamp() - started_seconds_ago
+    schedule = {"ScheduleExpression": "rate(1 minute)", "StartDate": started}
+    assert next_after(schedule, NOW) == NOW + timedelta(seconds=due_in_seconds)
+
+
+def _schedule(account: LocalAccount, expression: str, target: Any, **more: Any) -> str:
+    name = f"test-{uuid.uuid4()}"
+    account.client("scheduler").create_schedule(
+        Name=name,
+        ScheduleExpression=expression,
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target=target,
+        **more,
+    )
+    return name
+
+
+def _target(account: LocalAccount, queue: Queue) -> dict[str, str]:
+    """One that may send the time to a queue."""
+    service = {"Service": "scheduler.amazonaws.com"}
+    role = new_role(account, service, allow("sqs:SendMessage", queue.arn))
+    return {"Arn": queue.arn, "RoleArn": role, "Input": "<aws.scheduler.scheduled-time>"}
+
+
+@pytest.mark.account
+def test_what_scheduler_could_not_invoke_is_not_fired(account: LocalAccount) -> None:
+    queue, closed, now = new_queue(account), new_queue(account), datetime.now(UTC)
+    target = _target(account, queue)
+    heals = "arn:aws:iam::000000000000:role/mendq-heal-us-east-1"
+    for wrong, because in (
+        ({"Arn": closed.arn}, "sqs:SendMessage"),
+        ({"RoleArn": heals}, r"does not let scheduler\.amazonaws\.com assume it"),
+    ):
+        name = _schedule(account, "rate(1 days)", {**target, **wrong})
+        with pytest.raises(NotFired, match=because):
+            account.fire(name, now)
+    assert queue.count() == closed.count() == 0
+    with pytest.raises(NotFired, match="there is no schedule nobody"):
+        account.fire("nobody", now)
+    with pytest.raises(SwitchRefused, match="which zone"):
+        account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused
+
+
+def _bodies(queue: Queue, how_many: int) -> list[str]:
+    eventually(lambda: queue.count() == how_many)
+    found = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)["Messages"]
+    return sorted(each["Body"] for each in found)
+
+
+@pytest.mark.account
+def test_what_is_due_fires_by_itself_and_a_time_ahead_does_not_move_the_beat(
+    account: LocalAccount,
+) -> None:
+    once, beat = new_queue(account), new_queue(account)
+    now = datetime.now(UTC).replace(microsecond=0)
+    at, start, ahead = now + timedelta(seconds=2), now - timedelta(seconds=57), now + timedelta(3)
+    _schedule(account, f"at({at:%Y-%m-%dT%H:%M:%S})", _target(account, once))
+    name = _schedule(account, "rate(1 minute)", _target(account, beat), StartDate=start)
+    account.fire(name, ahead)
+    due = [start + timedelta(minutes=1), ahead]
+    assert _bodies(beat, 2) == [f"{each:%Y-%m-%dT%H:%M:%SZ}" for each in due]
+    assert _bodies(once, 1) == [f"{at:%Y-%m-%dT%H:%M:%SZ}"]
