@@ -220,8 +220,8 @@ def page_of(item: Item) -> NotificationRecord | None:
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
     """A configuration's item without its key."""
     attributes, earlier = as_json(now.attributes), as_json(now.earlier) if now.earlier else None
-    kept = {"at": now.at, "since": now.since, "expires_at": known_until}
-    return fields(**kept, attributes=attributes, earlier=earlier)
+    times = {"at": now.at, "since": now.since, "expires_at": known_until}
+    return fields(**times, attributes=attributes, earlier=earlier)
 
 
 def _known_of(item: Item) -> Configuration | None:

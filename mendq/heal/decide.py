@@ -155,15 +155,15 @@ def _decline(
     case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
     if _is_repeat(situation, case):
         return SayNo(refusal)
-    told = _told(situation, case, situation.mode, refusal, of_the_plan=of_the_plan)
+    notification = _notified(situation, case, situation.mode, refusal, of_the_plan=of_the_plan)
     if quiet:
-        told = replace(told, severity=None)
-    if case.state is not State.OVERRIDDEN and case.code == "overridden" and told.severity:
-        told = replace(told, changes=situation.records.says_the_silence(case))
-    return Record(case, told, refusal)
+        notification = replace(notification, severity=None)
+    if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
+        notification = replace(notification, changes=situation.records.says_the_silence(case))
+    return Record(case, notification, refusal)
 
 
-def _told(
+def _notified(
     situation: Situation,
     case: Case,
     mode: Mode,
@@ -193,8 +193,8 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         code=refusal.code,
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
-    told = _told(situation, case, situation.mode, refusal)
-    return Record(case, replace(told, news=",".join(situation.evidence.principals())))
+    notification = _notified(situation, case, situation.mode, refusal)
+    return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
@@ -216,9 +216,9 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
     case = _opened(situation, state, reason, plan.steps)
     if _is_repeat(situation, case):
         return SayNo(Ignore("said_already", case.reason))
-    told = _told(situation, case, mode)
+    notification = _notified(situation, case, mode)
     beyond = tuple(map(str, plan.proposal))
-    return Record(case, replace(told, first=plan.first, beyond=beyond))
+    return Record(case, replace(notification, first=plan.first, beyond=beyond))
 
 
 def _is_repeat(situation: Situation, case: Case) -> bool:
@@ -326,7 +326,7 @@ def _move(situation: Situation, state: State, refusal: Refusal) -> No:
     case = situation.waits.moved(
         state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
     )
-    return Record(case, _told(situation, case, Mode.HEAL, refusal), refusal)
+    return Record(case, _notified(situation, case, Mode.HEAL, refusal), refusal)
 
 
 # A scan comes round in an hour: a little less than a day, so that it is no day and an hour.

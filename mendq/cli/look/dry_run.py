@@ -272,8 +272,8 @@ class DryRun:
 
     def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""
-        told = (each for each, what in would.items() if what.words != WAITS)
-        announced = [each for each in told if BY_NAME[each.symptom].plan]
+        spoken_of = (each for each, what in would.items() if what.words != WAITS)
+        announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
         of_many = f"{REFUSED}: mass_symptom"
         mass = {each.symptom for each, what in would.items() if what.words == of_many}
         return scanned.metrics + sum(

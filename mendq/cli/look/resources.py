@@ -86,8 +86,8 @@ def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resou
         if gone["StackName"] != stack:
             continue
         at = to_text(gone.get("DeletionTime", gone["CreationTime"]))
-        told = client.get_paginator("describe_stack_events").paginate(StackName=gone["StackId"])
-        for event in (each for page in told for each in page["StackEvents"]):
+        events = client.get_paginator("describe_stack_events").paginate(StackName=gone["StackId"])
+        for event in (each for page in events for each in page["StackEvents"]):
             kind = KINDS.get(event.get("ResourceType", ""))
             if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
                 yield Resource(kind, event["PhysicalResourceId"], event["LogicalResourceId"], at)

@@ -132,22 +132,22 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
         each["later_case"] = _later_case(histories, each, case_id)
 
 
-def _later_case(histories: Histories, kept: Answer, case_id: str) -> str | None:
+def _later_case(histories: Histories, answer: Answer, case_id: str) -> str | None:
     """The case that wrote what stands there after this one's last write; None if nobody's.
 
     What was overridden since, or taken back, is not ours.
     """
-    mine = _written(histories.get(case_id, ()), kept["attribute"])
+    mine = _written(histories.get(case_id, ()), answer["attribute"])
     if mine is None:
         return None
     queue_arn = mine.last.queue_arn
     for other, history in histories.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
-        later = _written(history, kept["attribute"])
+        later = _written(history, answer["attribute"])
         if later is None or later.was_overridden or later.last.at <= mine.last.at:
             continue
-        if later.after == kept["now"]:
+        if later.after == answer["now"]:
             return other
     return None
 
