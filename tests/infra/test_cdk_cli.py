@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
-from infra.packaging.cdk_cli import CLI, STAYS, main, with_settings
+from infra.packaging.cdk_cli import CLI, NPX, STAYS, main, with_settings
 from infra.packaging.wheels import ROOT
-from tests.infra.pinned_cli import cdk, first_error
+from tests.infra.pinned_cli import NODE, cdk, first_error
 from tests.infra.synthesized import whole_assembly
 
 
@@ -34,6 +37,33 @@ def test_with_a_file_of_settings_it_gives_the_template_that_app_py_gives(
     added = given["Resources"].pop(subscribed)
     assert added["Properties"]["Endpoint"] == notifications["urgent"][0]
     assert given == plain
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> None:
+    """In an environment of his own, activated, with a Node of his own and cdk.json as it stands."""
+    environment, out = tmp_path / "environment", tmp_path / "cdk.out"
+    venv.create(environment, with_pip=True)
+    npx = environment / "bin" / "npx"  # the wheel's own does not find its library
+    npx.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(str(NODE / "node"))} {shlex.quote(str(NPX))} "$@"\n'
+    )
+    npx.chmod(0o755)
+    path = os.pathsep.join((str(environment / "bin"), str(NODE), os.environ["PATH"]))
+    activated = {**os.environ, "PATH": path, "CI": "true", "npm_config_yes": "true"}
+    for variable in ("PYTHONPATH", "VIRTUAL_ENV", "CDK_OUTDIR"):
+        activated.pop(variable, None)
+    for command in ("pip install -r requirements.txt", f"npx {CLI} synth"):
+        words = shlex.split(command) + (["--output", str(out)] if "synth" in command else [])
+        done = subprocess.run(
+            words, cwd=ROOT, env=activated, capture_output=True, text=True, check=False
+        )
+        if done.returncode and ("npm error" in done.stderr or "pip" in done.args):
+            pytest.skip(f"{command} could not fetch what it takes: {first_error(done.stderr)}")
+        assert done.returncode == 0, done.stderr
+    template = "Mendq.template.json"
+    assert (out / template).read_text() == (whole_assembly() / template).read_text()
 
 
 def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) -> None:
