@@ -45,12 +45,6 @@ class CaseBucket:
     def put_findings(self, hour: datetime, document: Mapping[str, Any]) -> None:
         self._put(findings_key(hour), document)
 
-    def findings(self, hour: datetime) -> dict[str, Any]:
-        """What was put there before."""
-        answer = self.client.get_object(Bucket=self.name, Key=findings_key(hour))
-        document: dict[str, Any] = json.loads(answer["Body"].read())
-        return document
-
     def _put(self, key: str, document: Mapping[str, Any]) -> None:
         body, kind = json.dumps(document, sort_keys=True).encode(), "application/json"
         self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)

@@ -36,7 +36,7 @@ from mendq.model.limits import Consent
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.store import ScanStore, Stretch
+from mendq.scan.store import ScanStore, Stretch, findings_of
 
 # What measuring the suspects and handing over may take; by then no further queue is begun with.
 SECONDS_TO_MEASURE = 300
@@ -200,5 +200,5 @@ def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: Sca
     arns = (each.queue_arn for each in listing.queues)
     document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
-        document = added_to(context.case_bucket.findings(stretch.hour), document)
+        document = added_to(findings_of(stretch.hour, context.case_bucket), document)
     context.case_bucket.put_findings(stretch.hour, document)

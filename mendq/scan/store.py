@@ -5,12 +5,15 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.ht
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from mendq.cases import items
-from mendq.cases.finding import round_of
+from mendq.cases.context import CaseBucket
+from mendq.cases.finding import findings_key, round_of
 from mendq.cases.transactions import Table
 from mendq.heal.decide import REMEMBERED
 from mendq.heal.repeats import DailyPace
@@ -94,3 +97,10 @@ class ScanStore(Table):
                 update = f"{verb} queues :texts SET expires_at = :expires"
                 self.change(key, update, texts=texts, expires=now + REMEMBERED)
         return frozenset(admitted)
+
+
+def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:
+    """What a round has put into the case bucket; raises botocore's errors as they come."""
+    answer = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
+    document: dict[str, Any] = json.loads(answer["Body"].read())
+    return document

@@ -28,6 +28,7 @@ from mendq.cli.output import age, minute
 from mendq.model.names import HEARTBEAT, NAMESPACE
 from mendq.probe.probe import SEEN_WITHIN
 from mendq.probe.send import ProbeRecord
+from mendq.scan.store import findings_of
 
 # CloudWatch shows it within a few minutes.
 BEATS_WITHIN = timedelta(minutes=10)
@@ -214,7 +215,7 @@ def last_round(account: Account) -> LastRound | None:
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
         with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, ValueError):
-            return convert(bucket.findings(hour), LastRound)
+            return convert(findings_of(hour, bucket), LastRound)
     return None
 
 
