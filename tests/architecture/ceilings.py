@@ -30,21 +30,21 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 25_440, 22_000),
-    Ceiling("code lines beside it", "beside", "code_lines", 5_662, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 37_800, 28_000),
+    Ceiling("code lines of the product", "product", "code_lines", 23_550, 22_000),
+    Ceiling("code lines beside it", "beside", "code_lines", 4_980, 5_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 30_198, 28_000),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),
-    Ceiling("file names in several rooms", "cut", "file_names_in_several_rooms", 12, 10),
+    Ceiling("file names in several rooms", "cut", "file_names_in_several_rooms", 10, 10),
     Ceiling("heal's longest chain of imports", "cut", "longest_import_chain_of_heal", 14, 14),
     Ceiling("functions over 40 lines", "cut", "functions_over_40_lines", 0, 0),
     Ceiling("functions over 7 parameters", "cut", "functions_over_7_parameters", 0, 0),
     Ceiling("classes over 15 fields", "cut", "classes_over_15_fields", 0, 0),
     # What is left at the end are AWS's own names, such as DeadLetterQueueSourceArn.
     Ceiling("old words in identifiers", "old_words", "in_identifiers", 6, 0),
-    Ceiling("old words in strings", "old_words", "in_strings", 35, 0),
-    Ceiling("old words in pages", "old_words", "in_pages", 12, 0),
+    Ceiling("old words in strings", "old_words", "in_strings", 31, 0),
+    Ceiling("old words in pages", "old_words", "in_pages", 11, 0),
 )
 # Rooms that may hold more than 15 files, and how many; the target is the catalogue alone.
 ROOMS = {"mendq/catalogue": 37}
