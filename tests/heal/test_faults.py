@@ -15,7 +15,6 @@ import pytest
 from mendq.model.limits import Mode
 from tests.account.faults import (
     DELIVERIES,
-    KINDS,
     REDELIVERED_AFTER_MINUTES,
     Fault,
     Killed,
@@ -98,7 +97,8 @@ def _acted_with(account: Account, scene: Scene, kind: str, strike_at: int) -> in
     return calls
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Killed before a call is killed after the one before it; `make prove` strikes in every way.
+@pytest.mark.parametrize("kind", ["killed_after", "answer_lost"])
 @pytest.mark.parametrize(
     ("scene", "strike_at"),
     [(scene, call) for scene in SCENES for call in range(1, scene.calls + 1)],
