@@ -146,7 +146,7 @@ def _known_messages() -> list[str]:
 def _callers_text(turn: int, seen: Observation) -> None:
     """SQS's sentence around a harmless value and around a hostile one: the same symptom.
 
-    A message that CloudTrail may have cut may point to none.
+    A message that CloudTrail may have cut may point to none, or to what is only counted.
     """
     # Whole sentences of SQS, which a caller may know as well.
     scraps = st.sampled_from(
@@ -166,7 +166,8 @@ def _callers_text(turn: int, seen: Observation) -> None:
             seen[f"same_symptom_{harmless.name}"] += 1
         message = _sentence(value, parameter, reason)
         may_be_cut = len(message.encode("utf-8", "replace")) >= CUT_AT_CHARACTERS
-        if hostile is not harmless and not (hostile is None and may_be_cut):
+        is_silent = hostile is None or hostile.plan is None
+        if hostile is not harmless and not (is_silent and may_be_cut):
             seen["decided_otherwise"] += 1
             seen[f"otherwise: {message!r:.200}"] += 1
 
