@@ -194,6 +194,11 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
             f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and died "
             "again: see first whether their cause is fixed"
         )
+    if tally.selection.chosen_by.tree is None and route.messages.arn == route.dlq_arn:
+        yield (
+            "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
+            f"aws sqs start-message-move-task --source-arn {route.messages.arn}"
+        )
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (

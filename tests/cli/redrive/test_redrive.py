@@ -106,6 +106,14 @@ def test_the_tag_refuses_on_either_queue(queues: Dlq) -> None:
     assert queues.redrive(*ALL)["moved"] == 1
 
 
+def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
+    queues.write({"n": 1})
+    native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
+    assert native in queues.said(*SHOW)
+    some = ("redrive", "orders", "--where", "body.n == `1`", "--dry-run")
+    assert native not in queues.said(*some)
+
+
 def test_messages_of_another_source_stay(queues: Dlq) -> None:
     policy = queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
     queues.write(died_in="nobody")
