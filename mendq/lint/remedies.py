@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from math import inf
+
+import yaml
 
 from mendq.catalogue.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
@@ -48,8 +51,8 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
-    dlq = _line(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq, _line("RedrivePolicy", redrive)
+    dlq = _lines(logical_id, {"Type": QUEUE, "Properties": properties})
+    return dlq + _lines("RedrivePolicy", redrive)
 
 
 def _denying_statement(queue: Queue, _found: Declared) -> Lines:
@@ -64,16 +67,18 @@ def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     }
     document = {"Version": "2012-10-17", "Statement": [denial]}
     if queue.policy is not None:
-        return (_line("PolicyDocument", document),)
+        return _lines("PolicyDocument", document)
     properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
     policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-    return (_line(f"{own}Policy", policy),)
+    return _lines(f"{own}Policy", policy)
 
 
-def _line(name: str, document: object) -> str:
-    """Of a name that may be anybody's, what CloudFormation takes."""
+def _lines(name: str, document: object) -> Lines:
+    """As YAML; of a name that may be anybody's, what CloudFormation takes."""
     plain = "".join(each for each in name if each.isascii() and each.isalnum())
-    return f"{plain}: {json.dumps(document, separators=(',', ':'))}"
+    # The decoder's own types, which PyYAML does not write, are JSON as well.
+    written = {plain: json.loads(json.dumps(document))}
+    return tuple(yaml.safe_dump(written, sort_keys=False, width=inf).splitlines())
 
 
 _AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
