@@ -27,6 +27,7 @@ from tests.local_account.callers import (
     session_of,
     user,
 )
+from tests.local_account.conftest import SETTINGS
 from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
@@ -118,6 +119,13 @@ def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
         "Action": "sqs:SendMessage",
         "Resource": queue.arn,
     }
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[LocalAccount]:
+    """One of its own: what other tests leave must not hold up what is refused here."""
+    with LocalAccount(SETTINGS) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

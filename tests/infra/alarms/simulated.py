@@ -207,10 +207,12 @@ _METRICS = Metrics(namespace=NAMESPACE)
 
 
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:
-    """What the follow-up sends of these cases."""
+    """What the follow-up sends of these cases; nothing stays for who sends next in this process."""
     _METRICS.clear_metrics()
     emit_follow_up(_METRICS, Followed(list(listed)), at(minute), Limits())
-    return [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
+    sent = [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
+    _METRICS.clear_metrics()
+    return sent
 
 
 @cache
