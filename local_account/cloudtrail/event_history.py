@@ -7,7 +7,6 @@ Which name SQS's events give their queue under Resources is not documented: the 
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import deque
 from collections.abc import Mapping
@@ -75,21 +74,21 @@ class EventHistory:
         self._records = deque(sorted(moved, key=_seconds), maxlen=MOST_EVENTS)
 
     def _look_up(self, asked: Mapping[str, Any]) -> Any:
-        """Answer LookupEvents, newest first, on one page."""
-        attributes = asked.get("LookupAttributes") or []
-        start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
+        """Answer LookupEvents, newest first; a token is the last event of the page before."""
         here = (get_account_id(), get_region())
-        found = (
+        start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
+        found = [
             event
             for record in reversed(tuple(self._records))
             if (record["recipientAccountId"], record["awsRegion"]) == here
             if start <= (event := shown(record))["EventTime"] <= end
-            if all(_has(event, each) for each in attributes)
-        )
-        most = min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
-        answer = {"Events": list(itertools.islice(found, most))}
-        json_type = {"Content-Type": "application/x-amz-json-1.1"}
-        return 200, json_type, json.dumps(answer).encode()
+            if all(_has(event, each) for each in asked.get("LookupAttributes") or [])
+        ]
+        ids = [None, *(each["EventId"] for each in found)]
+        begin = ids.index(asked.get("NextToken"))
+        most = begin + min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
+        answer = {"Events": found[begin:most], "NextToken": ids[most] if found[most:] else None}
+        return 200, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(answer).encode()
 
 
 def _has(event: Event, attribute: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Annotated, Any
@@ -59,10 +59,19 @@ def with_invocation(command: Callable[..., Exit | None]) -> Callable[..., None]:
         call = Invocation(**{name: arguments.pop(name) for name in _SHARED})
         raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
 
+    return taking(run, own, _SHARED)
+
+
+def taking(
+    run: Callable[..., Any],
+    own: Iterable[inspect.Parameter],
+    options: Mapping[str, tuple[Any, Any]],
+) -> Callable[..., Any]:
+    """Have Typer see these parameters and, after them, options by name: annotation and default."""
     by_name = inspect.Parameter.KEYWORD_ONLY
     shared = [
         inspect.Parameter(name, by_name, annotation=kind, default=default)
-        for name, (kind, default) in _SHARED.items()
+        for name, (kind, default) in options.items()
     ]
     run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     return run

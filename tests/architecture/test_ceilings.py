@@ -18,6 +18,7 @@ def _at_the_ceilings() -> dict[str, dict[str, Any]]:
 
 def test_at_every_ceiling_nothing_is_exceeded() -> None:
     assert list(exceeded(_at_the_ceilings())) == []
+    assert all(each.target <= each.most for each in CEILINGS)
 
 
 @pytest.mark.parametrize("ceiling", CEILINGS, ids=lambda ceiling: ceiling.what)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import taking
 from mendq.cli.output import Yes, require_answer
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
 
@@ -55,13 +56,7 @@ def choosing(command: Callable[..., Exit]) -> Callable[..., Exit]:
         return command(call, choice=choice, **given)
 
     own = [each for each in parameters.values() if each.name != "choice"]
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(name, by_name, annotation=kind, default=default)
-        for name, (kind, default) in _OPTIONS.items()
-    ]
-    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    return run
+    return taking(run, own, _OPTIONS)
 
 
 def _chosen_by(expression: str | None, *, every: bool) -> MessageFilter:

@@ -209,3 +209,15 @@ def test_all_fields_of_one_selector_and_any_selector_of_many() -> None:
     assert not is_logged(_record(**management), [{"IncludeManagementEvents": False}])
     assert not is_logged(_record(), [{}])
     assert not is_logged(_record(), [])
+
+
+@pytest.mark.account
+def test_every_change_of_a_queue_is_looked_up_page_by_page(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    for seconds in ("31", "32", "33"):
+        queue.set(VisibilityTimeout=seconds)
+    asked = [{"AttributeKey": "ResourceName", "AttributeValue": queue.arn}]
+    lookup = account.client("cloudtrail").get_paginator("lookup_events").paginate
+    pages = lookup(LookupAttributes=asked, PaginationConfig={"PageSize": 2})
+    names = [[event["EventName"] for event in page["Events"]] for page in pages]
+    assert names == [["SetQueueAttributes"] * 2, ["SetQueueAttributes", "CreateQueue"]]
