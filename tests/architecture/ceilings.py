@@ -32,7 +32,7 @@ class Ceiling:
 CEILINGS = (
     Ceiling("code lines of the product", "product", "code_lines", 23_556, 22_000),
     Ceiling("code lines beside it", "beside", "code_lines", 4_980, 4_980),
-    Ceiling("code lines of the tests", "tests", "code_lines", 30_203, 28_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 30_199, 28_000),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),
