@@ -64,8 +64,9 @@ def _of_queue(bad: BadQueue, seen: Observation, watch: Watch) -> Iterator[Claim]
     yield _claim(f"{name}: its cases are", _listed(cases), _listed(expected))
     failed = seen.failed_calls
     yield f"{name}: {failed} calls failed", (failed == 0) == bad.is_silent
-    if bad.is_to_be_fixed:
-        calls, enough = f"{seen.calls_well} {bad.traffic.noun}s", bad.traffic.convincing
+    enough = bad.traffic.convincing
+    if bad.is_to_be_fixed and enough:
+        calls = f"{seen.calls_well} {bad.traffic.noun}s"
         words = f"fixed, and {calls} {bad.traffic.well}, expected {enough} at least"
         yield f"{name}: {words}", seen.calls_well >= enough
 
