@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from mendq.report.html_page import page
-from mendq.report.read_summary import read
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import (
     DAYS,
@@ -18,6 +17,7 @@ from tests.report.weeks import (
     nightly,
     notified,
     reached_a_person,
+    read,
     recommendation,
     week,
     without_newer,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 
 import pytest
 
-from mendq.report.mail import PICTURE_ID, Mail, message
+from mendq.report.mail import PICTURE_ID, message
 from tests.report.page_parts import PageParts
 from tests.report.test_page import NOTHING, PLACE, everywhere, outgoing
 from tests.report.weeks import Document, busy_week, incident, largest_week, week
 
 COMMAND = "mendq report --week 2026-W46 --open --region us-east-1"
-MAIL = Mail("Mendq 2026-W46: 2 incidents", "text: ü\n", "<p>ü</p>", b"\x89PNG\r\n\x1a\n" * 9_000)
+PNG = b"\x89PNG\r\n\x1a\n" * 9_000
 SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
 
 
@@ -120,22 +121,22 @@ def test_it_says_which_incidents_and_days_are_on_the_page(document: Document, ho
 
 
 def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
-    made = message(MAIL, SENDER, RECIPIENT)
-    parsed = _parsed(made)
+    made = outgoing(busy_week())
+    parsed = _parsed(made.message_to(RECIPIENT))
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
     assert [each.get_content_type() for each in parsed.walk()] == kinds
     _, text, _, html, picture = parsed.walk()
-    assert text.get_content().splitlines() == MAIL.text.splitlines()
-    assert html.get_content().strip() == MAIL.html
-    assert picture.get_content() == MAIL.picture
+    assert text.get_content().splitlines() == made.whole_text.splitlines()
+    assert html.get_content().splitlines() == made.html.splitlines()
+    assert picture.get_content() == made.picture
     assert picture["Content-ID"] == f"<{PICTURE_ID}>"
     assert picture.get_content_disposition() == "inline"
     headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
     assert set(parsed.keys()) == headers
-    assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, MAIL.subject]
+    assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, made.subject]
     # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
-    assert len(made) < 10_000_000 / 10
-    quiet = _parsed(message(Mail(MAIL.subject, MAIL.text, MAIL.html, None), SENDER, RECIPIENT))
+    assert len(message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
+    quiet = _parsed(outgoing(week()).message_to(RECIPIENT))
     assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
@@ -147,13 +148,13 @@ HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "
 def test_what_is_no_address_is_none(address: str) -> None:
     for sender, recipient in ((address, RECIPIENT), (SENDER, address)):
         with pytest.raises(ValueError, match=r"^no e-mail address"):
-            message(MAIL, sender, recipient)
+            replace(outgoing(week()), sender=sender).message_to(recipient)
 
 
 @pytest.mark.parametrize("subject", ["a\nBcc: c@d.io", "a\r\nX-Evil: 1", "a\rb"])
 def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
     with pytest.raises(ValueError, match="linefeed"):
-        message(Mail(subject, "", "", None), SENDER, RECIPIENT)
+        message(subject, "", "", None)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
     ["--=_mendq-alternative--\n", "\n.\n", "From me\n", "x" * 5_000 + "\n", "\ud800\n", "\x00\n"],
 )
 def test_no_text_ends_its_part_or_breaks_a_line_of_mail(text: str) -> None:
-    made = message(Mail("s", text, text, b"png"), SENDER, RECIPIENT)
+    made = message("s", text, text, b"png").as_bytes()
     assert made.isascii()
     assert max(map(len, made.split(b"\r\n"))) <= 78
     assert b"\n" not in made.replace(b"\r\n", b"")

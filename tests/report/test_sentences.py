@@ -14,12 +14,12 @@ import pytest
 
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
-from mendq.report.read_summary import read
-from tests.report.weeks import incident, week, without_newer, without_pictures
+from tests.report.weeks import busy_week, incident, read, week, without_newer, without_pictures
 
 SENTENCES = Path(__file__).parent / "sentences"
-# The parts of a page that each file is about; `mail` is the text for the topic.
-PARTS = {
+# The parts of a page that each file is about, all in their order where none is named; `mail` is
+# the text for the topic.
+PARTS: dict[str, tuple[str, ...]] = {
     "verdict": ("top", "mail"),
     "standout": ("top",),
     "tiles": ("tiles",),
@@ -33,6 +33,7 @@ PARTS = {
     "nightly_runs": ("not-seen", "mail"),
     "made_from": ("footer",),
     "places": ("heat", "cases"),
+    "whole": (),
 }
 LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
 # Classes that carry a meaning of their own.
@@ -80,11 +81,11 @@ class _Sections(HTMLParser):
 
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     incidents = [incident(**each) for each in entry["incidents"]]
-    document = week(incidents, **entry["changes"])
+    document = busy_week() if entry.get("busy") else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
     lines = _Sections(page(summary)).lines
     lines["mail"] = Outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
-    return [line for part in parts for line in lines.get(part, [])]
+    return [line for part in parts or lines for line in lines.get(part, [])]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -15,8 +15,8 @@ import pytest
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Paged
+from mendq.report import read_summary
 from mendq.report.drawing import Picture
-from mendq.report.read_summary import read
 from mendq.report.summary import Summary
 
 MONDAY = date(2026, 11, 9)
@@ -180,6 +180,10 @@ def week(cases: Rows = (), **changes: object) -> Document:
     document["not_seen"]["nightly_runs"] = [nightly(each) for each in DAYS]
     changes["not_seen"] = document["not_seen"] | dict(changes.get("not_seen", {}))  # type: ignore[call-overload]
     return document | changes
+
+
+def read(document: Document) -> Summary:
+    return read_summary.read(json.dumps(document).encode())
 
 
 def summary(cases: Rows = (), **changes: object) -> Summary:
