@@ -20,7 +20,6 @@ from tests.report.weeks import (
     read,
     recommendation,
     week,
-    without_newer,
 )
 
 WIDE_NAME = "W" * 80
@@ -70,19 +69,10 @@ def _all_named(*names: str) -> dict[str, Any]:
 
 
 MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
-FAR_FEWER = nightly(DAYS[1], records=900, verdict="far_fewer")
 WEEKS = {
     "busy": busy_week(),
     "quiet": week(),
     "nothing-read": week(not_seen=MISSING),
-    "first": week(
-        [incident(), incident("emails", outcome="observed")],
-        not_seen={
-            "nightly_runs_missing": ["2026-11-09", "2026-11-10"],
-            "nightly_runs": [FAR_FEWER],
-        },
-    ),
-    "older": without_newer(busy_week()),
     "largest": largest_week(),
     "long-names": _all_named(WIDE_NAME),
     "right-to-left": _all_named(*RIGHT_TO_LEFT),
