@@ -34,9 +34,7 @@ def calls(incident: Incident) -> str:
 
 
 def called_by(incident: Incident) -> str:
-    """The first principal of at most ten, and how many more; empty where none is known."""
-    if not incident.principals:
-        return ""
+    """The first principal of at most ten, and how many more."""
     more = len(incident.principals) - 1
     return principal_name(incident.principals[0]) + (f" and {more} more" if more else "")
 

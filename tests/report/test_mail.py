@@ -10,8 +10,9 @@ from email.policy import default
 import pytest
 
 from mendq.report.mail import PICTURE_ID, message
+from tests.report.hostile import everywhere
 from tests.report.page_parts import PageParts
-from tests.report.test_page import NOTHING, PLACE, everywhere, outgoing
+from tests.report.test_page import PLACE, outgoing
 from tests.report.weeks import Document, busy_week, incident, largest_week, week
 
 COMMAND = "mendq report --week 2026-W46 --open --region us-east-1"
@@ -58,25 +59,10 @@ def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
     assert "Do this week" not in quiet.html + quiet.whole_text
 
 
-LARGEST = dict.fromkeys(("incidents", "failed_calls", "queues", "healed", "notified"), 10**12)
-
-
-@pytest.mark.parametrize(
-    ("document", "says"),
-    [
-        (week(), "no incidents"),
-        (week([incident()]), "1 incident, 1 healed, 0 paged"),
-        (week([incident(outcome="escalated"), incident()]), "2 incidents, 1 healed, 1 paged"),
-        (week([incident(outcome="approved"), incident()]), "2 incidents, 2 healed, 0 paged"),
-        (week(not_seen=NOTHING), "nothing was read"),
-        (week(totals={**busy_week()["totals"], **LARGEST}), "1,000,000,000,000 incidents, "),
-    ],
-)
-def test_the_subject_is_numbers_and_fits_into_one_of_sns(document: Document, says: str) -> None:
-    subject = outgoing(document).subject
-    assert subject.startswith(f"Mendq 2026-W46: {says}")
-    assert len(subject) <= 100
-    assert subject.isascii()
+def test_the_longest_subject_fits_into_one_of_sns() -> None:
+    names = ("incidents", "failed_calls", "queues", "healed", "notified")
+    totals = {**busy_week()["totals"], **dict.fromkeys(names, 10**12)}
+    assert len(outgoing(week(totals=totals)).subject) <= 100
 
 
 @pytest.mark.usefixtures("undrawn")

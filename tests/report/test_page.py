@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from mendq.report.html_page import page
 from mendq.report.mail import PICTURE_ID, Outgoing
-from tests.report.hostile import PAYLOADS, hostile_weeks
+from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
     DAYS,
@@ -67,7 +67,7 @@ def outgoing(document: Document) -> Outgoing:
 
 @pytest.mark.usefixtures("undrawn")
 @settings(
-    max_examples=30,
+    max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(document=hostile_weeks())
@@ -125,22 +125,6 @@ def _require_a_mail_of_ours(mail: Outgoing) -> None:
     assert len(verdict.split("\n")) <= 9
     assert all(line.isprintable() and line for line in verdict.split("\n"))
     assert len(verdict.encode()) < 8_000
-
-
-def everywhere(text: str) -> Document:
-    """A document with `text` for every string that is not a date, a time or a week."""
-    retained = {"week", "from", "to", "date", "day"}
-    document = busy_week()
-
-    def filled(value: object, name: str) -> object:
-        if isinstance(value, dict):
-            return {key: filled(each, key) for key, each in value.items()}
-        if isinstance(value, list):
-            return [filled(each, name) for each in value]
-        is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value)
-        return text if isinstance(value, str) and name not in retained and not is_time else value
-
-    return {key: filled(value, key) for key, value in document.items()}
 
 
 @pytest.mark.usefixtures("undrawn")

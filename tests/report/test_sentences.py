@@ -84,7 +84,8 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     document = busy_week() if entry.get("busy") else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
     lines = _Sections(page(summary)).lines
-    lines["mail"] = Outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
+    mail = Outgoing(summary, "PLACE", "us-east-1", "")
+    lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
     return [line for part in parts or lines for line in lines.get(part, [])]
 
 
