@@ -90,7 +90,8 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
                 (ignored if is_ignored else findings).append(said)
     except RecursionError as error:
         raise NotATemplate("nested too deep to be worked out") from error
-    defaults = [{"parameter": name, "value": each} for name, each in sorted(found.defaults.items())]
+    taken = sorted(found.names.defaults.items())
+    defaults = [{"parameter": name, "value": each} for name, each in taken]
     return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)
 
 
