@@ -105,22 +105,19 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "least", "most", "ticks"),
+    ("seconds", "ticks"),
     [
-        ([0], 1, 10, ["1 s", "10 s"]),
-        ([10], 10, 60, ["10 s", "1 min"]),
-        ([20, 400], 10, 600, ["10 s", "1 min", "10 min"]),
-        ([5, 90_000], 1, 604_800, ["1 s", "1 min", "1 h", "1 d"]),
-        ([2_592_000], 604_800, 2_592_000, ["7 d", "30 d"]),
-        ([3e6], 604_800, 2_592_000, ["7 d", "30 d"]),
+        ([0], ["1 s", "10 s"]),
+        ([10], ["10 s", "1 min"]),
+        ([20, 400], ["10 s", "1 min", "10 min"]),
+        ([5, 90_000], ["1 s", "1 min", "1 h", "1 d"]),
+        ([3e6], ["7 d", "30 d"]),
     ],
 )
 def test_the_scale_holds_every_dot_between_two_ticks(
-    seconds: list[float], least: float, most: float, ticks: list[str]
+    seconds: list[float], ticks: list[str]
 ) -> None:
-    scale = scale_of(seconds)
-    assert (scale.least, scale.most) == (least, most)
-    assert [TICKS[each] for each in scale.ticks] == ticks
+    assert [TICKS[each] for each in scale_of(seconds).ticks] == ticks
 
 
 @given(st.lists(st.floats(0, 2**63, allow_nan=False), min_size=1, max_size=20))
