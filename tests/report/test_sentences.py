@@ -17,8 +17,8 @@ from mendq.report.mail import Outgoing
 from tests.report.weeks import busy_week, incident, read, week, without_newer, without_pictures
 
 SENTENCES = Path(__file__).parent / "sentences"
-# The parts of a page that each file is about, all in their order where none is named; `mail` is
-# the text for the topic.
+# The parts of a page that each file is about; `mail` is the text for the topic.
+# Where none is named: the whole page in its order, and both mails.
 PARTS: dict[str, tuple[str, ...]] = {
     "verdict": ("top", "mail"),
     "standout": ("top",),
@@ -59,10 +59,10 @@ class _Sections(HTMLParser):
             self._part = given.get("aria-labelledby") or given.get("class") or tag
             self._part = tag if tag == "footer" else self._part
         self._quiet = tag in {"style", "title"}
-        self._text += " | " * (tag in {"td", "th"}) + " " * (given.get("class") == "small")
+        self._text += " | " * (tag in {"td", "th"}) + " " * _stands_apart(given)
         if given.get("class", "").startswith(MEANINGFUL):
             self._text += f" [{given['class']}] "
-        if tag == "img" and given["class"] == "light":
+        if tag == "img" and given.get("class") == "light":
             self._text += given["alt"]
 
     def handle_endtag(self, tag: str) -> None:
@@ -74,9 +74,13 @@ class _Sections(HTMLParser):
         self._text += "" if self._quiet else data
 
     def _end_line(self) -> None:
-        if line := " ".join(self._text.split()):
+        if (line := " ".join(self._text.split())) not in ("", "|"):
             self.lines.setdefault(self._part, []).append(line)
         self._text = ""
+
+
+def _stands_apart(given: dict[str, str]) -> bool:
+    return given.get("class") == "small" or given.get("style", "").startswith("display:block")
 
 
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
@@ -86,6 +90,7 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     lines = _Sections(page(summary)).lines
     mail = Outgoing(summary, "PLACE", "us-east-1", "")
     lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
+    lines["mail as HTML"] = _Sections(mail.html).lines["top"]
     return [line for part in parts or lines for line in lines.get(part, [])]
 
 
