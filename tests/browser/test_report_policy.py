@@ -28,7 +28,7 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 TITLE = "document.title"
 
 
-def test_the_policy_stops_a_planted_script_and_a_planted_picture(opened: Any) -> None:
+def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(opened: Any) -> None:
     html = html_of("quiet").replace("</main>", PLANTED)
     shown = opened(html)
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
