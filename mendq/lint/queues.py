@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import Environment, Names, NotKnown
@@ -52,11 +52,11 @@ class Attributes(dict[str, Any]):
         return self[name] if name in self.keys() else default
 
 
-class Consumer(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Consumer(LambdaConsumer):
     """A mapping's function; `unknown` says why its times are not known, which are then 0."""
 
     mapping: Resource
-    read_by: LambdaConsumer
     unknown: str = ""
 
 
@@ -67,7 +67,7 @@ class Queue(Facts):
     resource: Resource
     attributes: Attributes
     policy: Resource | None
-    consumers: Sequence[Consumer]
+    lambda_consumers: tuple[Consumer, ...]
 
 
 class Declared:
@@ -114,8 +114,8 @@ class Declared:
             timeout = self._seconds(self.template.resources.get(logical_id), "Timeout", 3)
             window = self._seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
         except NotKnown as error:
-            return Consumer(mapping, LambdaConsumer(arn, 0, 0), error.because)
-        return Consumer(mapping, LambdaConsumer(arn, timeout, window))
+            return Consumer(arn, 0, 0, mapping=mapping, unknown=error.because)
+        return Consumer(arn, timeout, window, mapping=mapping)
 
     def _seconds(self, resource: Resource | None, name: str, default: int) -> int:
         """The default where it is not set; of functions it is in their page.
@@ -185,18 +185,17 @@ class Declared:
             return None
 
     def _queue(self, arn: str, sources: Sequence[SourceQueue]) -> Queue:
-        resource, dlq_arn, consumers = self._resource(arn), self._dlq_arn(arn), self._consumers[arn]
+        resource, dlq_arn = self._resource(arn), self._dlq_arn(arn)
         is_here = dlq_arn in self.names.queues
         return Queue(
             queue_arn=arn,
             attributes=self._attributes[arn],
             tags=self._tags(resource),
-            lambda_consumers=tuple(each.read_by for each in consumers),
+            lambda_consumers=tuple(self._consumers[arn]),
             dlq=DlqFacts(dlq_arn, self._attributes[dlq_arn]) if dlq_arn and is_here else None,
             dlq_sources=tuple(sources),
             resource=resource,
             policy=self._policies.get(arn, (None,))[0],
-            consumers=consumers,
         )
 
     def _resource(self, arn: str) -> Resource:
