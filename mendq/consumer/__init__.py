@@ -7,11 +7,12 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from .writes import LOST, Hold, Writes, tens
+from .writes import LOST, Hold, tens, write
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -21,6 +22,7 @@ LONGEST_POLL_SECONDS = 20
 # How often it beats within one visibility timeout; what is past its half is extended.
 _BEATS = 8
 _DELETES = 2
+_CHANGE = "change_message_visibility"
 
 
 class VisibilityHeartbeat:
@@ -44,7 +46,7 @@ class VisibilityHeartbeat:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
-        self._writes = Writes(sqs, queue_url)
+        self._write = partial(write, sqs, queue_url)
         # In the order in which they came; what is dropped from it is not lost.
         self._holds: dict[str, Hold] = {}
         self._lost: set[str] = set()
@@ -139,7 +141,7 @@ class VisibilityHeartbeat:
             released = self._among(message_ids)
             self._drop(released)
             for ten in tens(released):
-                self._writes.change(ten, 0)
+                self._write(_CHANGE, ten, VisibilityTimeout=0)
 
     def delete(self, *message_ids: str) -> frozenset[str]:
         """Delete these, or all, where they are held still; the ids of those that are gone now.
@@ -150,7 +152,7 @@ class VisibilityHeartbeat:
             asked = left = self._among(message_ids)
             for _ in range(_DELETES):
                 for ten in tens(left):
-                    refused = self._writes.delete(ten)
+                    refused = self._write("delete_message", ten)
                     self._drop(each for each in ten if each.message_id not in refused)
                     self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
                 left = [each for each in asked if self._holds.get(each.message_id) is each]
@@ -170,7 +172,7 @@ class VisibilityHeartbeat:
         if not holds:
             return
         seconds = min(self._seconds, int(min(each.last_at for each in holds) - now))
-        refused = self._writes.change(holds, seconds)
+        refused = self._write(_CHANGE, holds, VisibilityTimeout=seconds)
         for each in holds:
             if each.message_id not in refused:
                 each.until = now + seconds

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,6 @@ LOST = frozenset(
     }
 )
 _UNANSWERED = ""
-_Call = Callable[..., Any]
 
 
 @dataclass(eq=False)
@@ -52,45 +51,34 @@ class Hold:
         return now >= self.until - seconds / 2 and self.last_at - self.until >= 1
 
 
-class Writes:
-    """Each write takes at most ten, never raises for what SQS answers, and answers with the error
-    code, by message id, of each that SQS did not take; an empty one is no answer."""
+def write(
+    sqs: SQSClient, queue_url: str, operation: str, holds: Sequence[Hold], **more: int
+) -> dict[str, str]:
+    """Call the operation about at most ten; the error codes of those that SQS did not take.
 
-    def __init__(self, sqs: SQSClient, queue_url: str) -> None:
-        self._sqs, self._queue_url = sqs, queue_url
-
-    def change(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
-        """Hide them for so long from now on; 0 makes them visible."""
-        calls = (self._sqs.change_message_visibility, self._sqs.change_message_visibility_batch)
-        return self._refused(*calls, holds, {"VisibilityTimeout": seconds})
-
-    def delete(self, holds: Sequence[Hold]) -> dict[str, str]:
-        calls = (self._sqs.delete_message, self._sqs.delete_message_batch)
-        return self._refused(*calls, holds, {})
-
-    def _refused(
-        self, single: _Call, batch: _Call, holds: Sequence[Hold], more: Mapping[str, int]
-    ) -> dict[str, str]:
-        """One alone goes by the single call: CloudTrail records no refusal within a batch."""
-        handles = [each.handle for each in holds]
-        answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
-        try:
-            if len(handles) == 1:
-                single(QueueUrl=self._queue_url, ReceiptHandle=handles[0], **more)
-            else:
-                entries = [
-                    {"Id": f"{n}", "ReceiptHandle": each, **more} for n, each in enumerate(handles)
-                ]
-                answer = batch(QueueUrl=self._queue_url, Entries=entries)
-        except ClientError as error:
-            code = _code(error.response.get("Error", {}))
-            return {each.message_id: code for each in holds}
-        except BotoCoreError:
-            return {each.message_id: _UNANSWERED for each in holds}
-        taken = {each["Id"] for each in answer.get("Successful", [])}
-        codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
-        by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}
-        return {name: codes.get(n, _UNANSWERED) for n, name in by_id.items() if n not in taken}
+    Never raises for what SQS answers; codes are by message id, an empty one is no answer. One
+    alone goes by the single call: CloudTrail records no refusal within a batch.
+    """
+    handles = [each.handle for each in holds]
+    answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
+    try:
+        if len(handles) == 1:
+            call = getattr(sqs, operation)
+            call(QueueUrl=queue_url, ReceiptHandle=handles[0], **more)
+        else:
+            call = getattr(sqs, f"{operation}_batch")
+            entries = [{"Id": f"{n}", "ReceiptHandle": it, **more} for n, it in enumerate(handles)]
+            answer = call(QueueUrl=queue_url, Entries=entries)
+    except ClientError as error:
+        return dict.fromkeys(
+            (each.message_id for each in holds), _code(error.response.get("Error", {}))
+        )
+    except BotoCoreError:
+        return dict.fromkeys((each.message_id for each in holds), _UNANSWERED)
+    taken = {each["Id"] for each in answer.get("Successful", [])}
+    codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
+    by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}
+    return {name: codes.get(n, _UNANSWERED) for n, name in by_id.items() if n not in taken}
 
 
 def tens(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:

@@ -90,7 +90,8 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
                 (ignored if is_ignored else findings).append(said)
     except RecursionError as error:
         raise NotATemplate("nested too deep to be worked out") from error
-    defaults = [{"parameter": name, "value": each} for name, each in sorted(found.defaults.items())]
+    taken = sorted(found.names.defaults.items())
+    defaults = [{"parameter": name, "value": each} for name, each in taken]
     return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)
 
 
@@ -112,7 +113,7 @@ def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
     yield from sorted(findings, key=lambda each: each.severity is not Severity.ERROR)
     for (attribute, why), symptoms in unknown.items():
         yield _not_judged(found, found.place(queue, [attribute]), why, *symptoms)
-    for each in queue.consumers:
+    for each in queue.lambda_consumers:
         if each.unknown:
             why = f"how long its function may run: {each.unknown}"
             yield _not_judged(found, found.place_of(each.mapping), why, TOO_SHORT.name)
@@ -156,7 +157,7 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     An error where work outlasts it. Raises NotKnown or TagUnreadable.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    known = tuple(each.read_by for each in queue.consumers if not each.unknown)
+    known = tuple(each for each in queue.lambda_consumers if not each.unknown)
     facts = replace(queue, lambda_consumers=known)
     needs = _visibility.named(facts)
     if not needs:

@@ -9,10 +9,10 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from mendq.lint.template import Place, Resource, Template, listed, under
-from mendq.lint.values import Environment, Names, NotKnown, Values
+from mendq.lint.values import Environment, Names, NotKnown
 from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, arn_of, arn_of_url
@@ -52,11 +52,11 @@ class Attributes(dict[str, Any]):
         return self[name] if name in self.keys() else default
 
 
-class Consumer(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Consumer(LambdaConsumer):
     """A mapping's function; `unknown` says why its times are not known, which are then 0."""
 
     mapping: Resource
-    read_by: LambdaConsumer
     unknown: str = ""
 
 
@@ -67,7 +67,7 @@ class Queue(Facts):
     resource: Resource
     attributes: Attributes
     policy: Resource | None
-    consumers: Sequence[Consumer]
+    lambda_consumers: tuple[Consumer, ...]
 
 
 class Declared:
@@ -75,9 +75,7 @@ class Declared:
 
     def __init__(self, template: Template, environment: Environment) -> None:
         self.template = template
-        self.defaults: dict[str, str] = {}
-        self.names = Names(template, environment, self.defaults)
-        self._values = Values(template, self.names.known, self.defaults)
+        self.names = Names(template, environment)
         self.astray = self.names.untyped
         self._stray_policy: NotKnown | None = None
         self._consumers = defaultdict[str, list[Consumer]](list)
@@ -97,7 +95,7 @@ class Declared:
         self.queues = {arn: self._queue(arn, sources[arn]) for arn in self.names.queues}
 
     def _take_mapping(self, mapping: Resource) -> None:
-        values, given = self._values, mapping.properties
+        values, given = self.names, mapping.properties
         source = values.text(given.get("EventSourceArn"))
         if source not in self.names.queues:
             if source and source.split(":")[2:3] == ["sqs"]:
@@ -110,14 +108,14 @@ class Declared:
     def _consumer(self, mapping: Resource) -> Consumer:
         arn = "a function of another stack"
         try:
-            arn = self._values.text(mapping.properties.get("FunctionName")) or "a function"
+            arn = self.names.text(mapping.properties.get("FunctionName")) or "a function"
             logical_id = self.names.function_named(arn) or ""
             arn = self.names.known.get(f"{logical_id}.Arn", arn)
             timeout = self._seconds(self.template.resources.get(logical_id), "Timeout", 3)
             window = self._seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
         except NotKnown as error:
-            return Consumer(mapping, LambdaConsumer(arn, 0, 0), error.because)
-        return Consumer(mapping, LambdaConsumer(arn, timeout, window))
+            return Consumer(arn, 0, 0, mapping=mapping, unknown=error.because)
+        return Consumer(arn, timeout, window, mapping=mapping)
 
     def _seconds(self, resource: Resource | None, name: str, default: int) -> int:
         """The default where it is not set; of functions it is in their page.
@@ -126,7 +124,7 @@ class Declared:
         """
         if resource is None:
             raise NotKnown("the template does not declare its function")
-        text = self._values.text(resource.properties.get(name)) or str(default)
+        text = self.names.text(resource.properties.get(name)) or str(default)
         if not NUMBER.fullmatch(text):
             raise NotKnown("it is no whole number")
         return int(text)
@@ -137,7 +135,7 @@ class Declared:
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
         text = self._policy_text(policy)
-        urls = listed(self._values.of(policy.properties.get(POLICIES[policy.type])))
+        urls = listed(self.names.of(policy.properties.get(POLICIES[policy.type])))
         for arn in dict.fromkeys(arn_of_url(each, self.names.environment.region) for each in urls):
             if arn in self._policies:
                 both = f"{self._policies[arn][0].logical_id} and {policy.logical_id}"
@@ -152,7 +150,7 @@ class Declared:
         try:
             statements = (under(document) or {}).get("Statement")
             made = [self._statement(each) for each in listed(statements)]
-            found = self._values.of(document, _ANY if made else None)
+            found = self.names.of(document, _ANY if made else None)
         except NotKnown as because:
             return because
         found = {**found, "Statement": made} if isinstance(statements, list) else found
@@ -161,16 +159,16 @@ class Declared:
 
     def _statement(self, statement: Any) -> Any:
         """In a grant to somebody who is named, a word stands for each text that is not known."""
-        found = self._values.of(statement, _ANY)
+        found = self.names.of(statement, _ANY)
         is_a_grant = isinstance(found, dict) and _is_a_grant_to_somebody(found)
-        return found if is_a_grant else self._values.of(statement)
+        return found if is_a_grant else self.names.of(statement)
 
     def _attributes_of(self, arn: str) -> Attributes:
         """Every property as the attribute of its name; what SQS would not take is not known."""
         made: dict[str, str | NotKnown] = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
         for name, node in self._resource(arn).properties.items():
             try:
-                found = self._values.of(node)
+                found = self.names.of(node)
                 made |= {} if found is None else {name: _spelled(name, found)}
             except NotKnown as because:
                 made[name] = because
@@ -187,18 +185,17 @@ class Declared:
             return None
 
     def _queue(self, arn: str, sources: Sequence[SourceQueue]) -> Queue:
-        resource, dlq_arn, consumers = self._resource(arn), self._dlq_arn(arn), self._consumers[arn]
+        resource, dlq_arn = self._resource(arn), self._dlq_arn(arn)
         is_here = dlq_arn in self.names.queues
         return Queue(
             queue_arn=arn,
             attributes=self._attributes[arn],
             tags=self._tags(resource),
-            lambda_consumers=tuple(each.read_by for each in consumers),
+            lambda_consumers=tuple(self._consumers[arn]),
             dlq=DlqFacts(dlq_arn, self._attributes[dlq_arn]) if dlq_arn and is_here else None,
             dlq_sources=tuple(sources),
             resource=resource,
             policy=self._policies.get(arn, (None,))[0],
-            consumers=consumers,
         )
 
     def _resource(self, arn: str) -> Resource:
@@ -207,7 +204,7 @@ class Declared:
     def _tags(self, resource: Resource) -> dict[str, str]:
         """Those that are known."""
         tags = [each for each in listed(resource.properties.get("Tags")) if isinstance(each, dict)]
-        text = self._values.known_text
+        text = self.names.known_text
         return {text(each.get("Key")): text(each.get("Value")) for each in tags}
 
     def place(self, queue: Queue, attributes: Sequence[str]) -> Place:

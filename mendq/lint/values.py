@@ -54,7 +54,7 @@ class Values:
     """
 
     template: Template
-    known: Mapping[str, str]
+    known: dict[str, str]
     defaults: dict[str, str] = field(default_factory=dict)
 
     def of(self, node: Any, otherwise: str | None = None) -> Any:
@@ -191,41 +191,35 @@ class Environment:
         return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{rest}"
 
 
-class Names:
-    """What resources are called: `known` by name and attribute, `queues` logical ids by ARN.
+class Names(Values):
+    """Values by what resources are called; `queues` are logical ids by ARN.
 
     `untyped` says of a queue why nobody knows whether it is FIFO: it has no name here.
     """
 
-    def __init__(
-        self, template: Template, environment: Environment, defaults: dict[str, str]
-    ) -> None:
-        """Name queues and functions first: their names need no more than the template's text."""
+    def __init__(self, template: Template, environment: Environment) -> None:
+        super().__init__(template, environment.pseudo_parameters)
         self.environment = environment
-        self.known = environment.pseudo_parameters
         self.queues: dict[str, str] = {}
         self.untyped: dict[str, NotKnown] = {}
         self._functions: dict[str, str] = {}
-        alone = Values(template, environment.pseudo_parameters, defaults)
         for number, each in enumerate(template.resources.values()):
             if each.type == QUEUE:
-                self._name_queue(each, alone)
+                self._name_queue(each)
             elif each.type.startswith("AWS::"):
-                own = each.properties.get("FunctionName") if each.type == FUNCTION else None
-                self._name_other(each, f"resource-{number}", alone.known_text(own))
-        values = Values(template, self.known, defaults)
+                self._name_other(each, f"resource-{number}")
         for each in template.of_type("AWS::Lambda::Version", "AWS::Lambda::Alias"):
-            name = values.known_text(each.properties.get("FunctionName"))
+            name = self.known_text(each.properties.get("FunctionName"))
             if function := self.function_named(name):
                 # A version or an alias is its function's, as far as a queue is concerned.
                 own, arn = each.logical_id, f"{self.known[f'{function}.Arn']}:{len(self.known)}"
                 self.known |= dict.fromkeys((own, f"{own}.AliasArn", f"{own}.FunctionArn"), arn)
 
-    def _name_queue(self, resource: Resource, values: Values) -> None:
+    def _name_queue(self, resource: Resource) -> None:
         logical_id = resource.logical_id
-        name = values.known_text(resource.properties.get("QueueName"))
+        name = self.known_text(resource.properties.get("QueueName"))
         try:
-            is_fifo = values.of(resource.properties.get("FifoQueue")) == "true"
+            is_fifo = self.of(resource.properties.get("FifoQueue")) == "true"
         except NotKnown as unknown:
             self.untyped[logical_id] = unknown
             return
@@ -239,10 +233,11 @@ class Names:
         self.known |= {logical_id: public_url(arn), f"{logical_id}.Arn": arn}
         self.known[f"{logical_id}.QueueName"] = name
 
-    def _name_other(self, resource: Resource, name: str, own: str) -> None:
+    def _name_other(self, resource: Resource, name: str) -> None:
         """A name that nothing else has: no check of a queue asks which, only whose it is."""
         logical_id, arn = resource.logical_id, self.environment.arn("other", name)
         if resource.type == FUNCTION:
+            own = self.known_text(resource.properties.get("FunctionName"))
             name = own if _WORD.fullmatch(own) and own not in self._functions else name
             self._functions[name] = logical_id
             arn = self.environment.arn("lambda", f"function:{name}")

@@ -174,17 +174,14 @@ def terraform_name(attribute: str) -> str:
 
 def template_line(attribute: str, text: str) -> str:
     """`VisibilityTimeout: 690` of AWS::SQS::Queue; empty where nothing is set or it is too long."""
-    written = _exact(text) if 0 < len(text) <= _MOST_READ else ""
-    return f"{_property(attribute)}: {written}" if 0 < len(written) <= _MOST_VALUE else ""
+    written = _written(text)
+    return f"{_property(attribute)}: {written}" if written else ""
 
 
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
     """Both languages' lines, after whose value it is; they say it where there is none to write."""
-    written = _exact(text)
-    if not text:
-        written = f"({NOT_SET}: leave it out)"
-    elif len(written) > _MOST_VALUE:
-        written = "(too long for a page)"
+    none = "(too long for a page)" if text else f"({NOT_SET}: leave it out)"
+    written = _written(text) or none
     escaped = written.replace("${", "$${").replace("%{", "%%{")
     encoded = f"jsonencode({escaped})" if escaped.startswith("{") else escaped
     return (
@@ -200,8 +197,12 @@ def _property(attribute: str) -> str:
     )
 
 
-def _exact(text: str) -> str:
-    """As YAML and HCL both read it: number, true or false, document, text."""
+def _written(text: str) -> str:
+    """As YAML and HCL both read it: number, true or false, document, text.
+
+    Empty where nothing is set or it is too long.
+    """
     if NUMBER.fullmatch(text) or text in ("true", "false"):
         return text
-    return exact_json(parsed(text) or text)
+    written = exact_json(parsed(text) or text) if 0 < len(text) <= _MOST_READ else ""
+    return written if len(written) <= _MOST_VALUE else ""

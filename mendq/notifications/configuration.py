@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -150,23 +150,12 @@ def _of_members(path: str, was: Any, now: Any) -> Iterator[str]:
             inner = f"{path} {plain(key, _MOST_NAME)}"[:_MOST_PATH]
             yield from _of_members(inner, was.get(key), now.get(key))
     elif was and now and (isinstance(was, list) or isinstance(now, list)):
-        removed, added = _only_in_one(_listed(was), _listed(now))
-        yield from (f"{path}: {_shown(each)} is gone" for each in removed)
-        yield from (f"{path}: {_shown(each)} is new" for each in added)
+        shown = {_canonical(each): _shown(each) for each in _listed(was) + _listed(now)}
+        had, has = (Counter(map(_canonical, _listed(each))) for each in (was, now))
+        yield from (f"{path}: {shown[each]} is gone" for each in (had - has).elements())
+        yield from (f"{path}: {shown[each]} is new" for each in (has - had).elements())
     else:
         yield f"{path}: {_shown(was)} -> {_shown(now)}"
-
-
-def _only_in_one(was: list[Any], now: list[Any]) -> tuple[list[Any], list[Any]]:
-    removed, added = [], [(_canonical(each), each) for each in now]
-    for each in was:
-        wanted = _canonical(each)
-        same = next((other for other in added if other[0] == wanted), None)
-        if same is None:
-            removed.append(each)
-        else:
-            added.remove(same)
-    return removed, [each for _, each in added]
 
 
 def _listed(document: Any) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from mendq.report import days, not_seen, outcomes, tables, tiles, to_do, verdict, words
-from mendq.report.days import NARROW, WIDE, PerDay, Size, days_chart, per_day
+from mendq.report.days import NARROW, WIDE, PerDay, days_chart, per_day
 from mendq.report.drawing import DARK, LIGHT, Picture, in_both
 from mendq.report.summary import Summary
-from mendq.report.times import times
 from mendq.report.words import parts, together
 
 
@@ -49,7 +49,6 @@ def page(summary: Summary) -> str:
     return _PAGE.render(
         summary=summary,
         per_day=week,
-        times=times(summary, week),
         pictures=_days(week) if week.total else None,
         palettes=(LIGHT, DARK),
         most_rows=MOST_ROWS,
@@ -57,7 +56,5 @@ def page(summary: Summary) -> str:
 
 
 def _days(week: PerDay) -> dict[str, dict[str, Picture]]:
-    def drawn(size: Size) -> dict[str, Picture]:
-        return in_both(lambda look: days_chart(week, size, look))
-
-    return {"wide": drawn(WIDE), "narrow": drawn(NARROW)}
+    sizes = {"wide": WIDE, "narrow": NARROW}
+    return {name: in_both(partial(days_chart, week, size)) for name, size in sizes.items()}

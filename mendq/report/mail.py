@@ -104,8 +104,9 @@ class Outgoing:
 
     def message_to(self, recipient: str) -> bytes:
         """Raises ValueError where sender or recipient are no address."""
-        mail = Mail(self.subject, self.whole_text, self.html, self.picture)
-        return message(mail, self.sender, recipient)
+        made = message(self.subject, self.whole_text, self.html, self.picture)
+        made["From"], made["To"] = _address(self.sender), _address(recipient)
+        return made.as_bytes()
 
 
 def _to_do_text(number: int, each: ToDo) -> str:
@@ -126,36 +127,24 @@ _ENCODING = "quoted-printable"
 _ADDRESS = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Mail:
-    """What a mail program shows; `picture` is a PNG, None where there is none."""
+def message(subject: str, text: str, html: str, picture: bytes | None) -> EmailMessage:
+    """What a mail program shows, to nobody yet; lines of 76 characters, ASCII alone.
 
-    subject: str
-    text: str
-    html: str
-    picture: bytes | None
-
-
-def message(mail: Mail, sender: str, recipient: str) -> bytes:
-    """The whole message with its headers; lines of 76 characters, ASCII alone.
-
-    Raises ValueError for an address that is none, and for a subject of two lines.
+    `picture` is a PNG. Raises ValueError for a subject of two lines.
     """
     made = EmailMessage(policy=SMTP)
-    made["From"] = _address(sender)
-    made["To"] = _address(recipient)
-    made["Subject"] = mail.subject
+    made["Subject"] = subject
     made["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's absence note comes back
-    made.set_content(_sendable(mail.text), cte=_ENCODING)
-    made.add_alternative(_sendable(mail.html), subtype="html", cte=_ENCODING)
+    made.set_content(_sendable(text), cte=_ENCODING)
+    made.add_alternative(_sendable(html), subtype="html", cte=_ENCODING)
     made.set_boundary(_ALTERNATIVE)
-    if mail.picture is not None:
+    if picture is not None:
         _, page = made.iter_parts()
         assert isinstance(page, EmailMessage)  # noqa: S101 - what add_alternative makes
         named: dict[str, Any] = {"cid": f"<{PICTURE_ID}>", "filename": f"{PICTURE_ID}.png"}
-        page.add_related(mail.picture, "image", "png", disposition="inline", **named)
+        page.add_related(picture, "image", "png", disposition="inline", **named)
         page.set_boundary(_RELATED)
-    return made.as_bytes()
+    return made
 
 
 def _address(text: str) -> Address:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from analytics.week import CasesSeen, Observation, summary
 from analytics.week_parts import NightlyRows
+from analytics.weekly import as_json
 from mendq.nightly.verdict import NightlyRead
 from mendq.report.read_summary import read
 from tests.analytics.week_authored import (
@@ -59,7 +60,7 @@ def test_a_week_is_counted() -> None:
     )
     expected = json.loads(Path(__file__).with_name("week.json").read_text())
     assert json.loads(json.dumps(document)) == expected
-    read(document)
+    read(as_json(document))
 
 
 DRILL = arn("mendq-drill-0123abcd.fifo")
@@ -163,11 +164,11 @@ def test_a_case_bucket_without_cases_is_another_thing_than_none() -> None:
     document = summary(WEEK, Observation(), MADE_AT)
     assert not OF_CASES & set(document)
     assert "case_files_unreadable" not in document["not_seen"]
-    assert not read(document).cases_were_read
+    assert not read(as_json(document)).cases_were_read
     document = summary(WEEK, Observation(cases=CasesSeen(files_unreadable=2)), MADE_AT)
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
-    assert read(document).cases_were_read
+    assert read(as_json(document)).cases_were_read
 
 
 HOSTILE = "<script>\u202e\x00\ud800{{7*7}}\r\n${jndi:ldap://x}"
@@ -238,4 +239,4 @@ def test_sums_add_up(rows: list[tuple[int, dict[str, Any]]]) -> None:
     times = document["times_to_heal"]
     assert sum(each["incidents"] for each in times) == document["totals"]["healed_with_time"]
     assert document["totals"]["healed_with_time"] <= document["totals"]["healed"]
-    read(document)
+    read(as_json(document))

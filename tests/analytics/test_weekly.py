@@ -16,7 +16,7 @@ from analytics.days import days_of
 from analytics.nightly import case_files
 from analytics.storage import FolderStorage
 from analytics.tables import Tables, path_of
-from analytics.weekly import Weekly
+from analytics.weekly import Weekly, as_json
 from mendq.nightly.verdict import NightlyRead, nightly_key
 from mendq.report.read_summary import read
 from tests.analytics.authored import SCHEMAS, Account, transition
@@ -46,7 +46,7 @@ def written(
     tables = Tables(SparkSession.active(), FolderStorage(str(account.out)), said.append)
     Weekly(cases, tables).write(WEEK, made_at, scheduled_at)
     document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
-    read(document)
+    read(as_json(document))
     return document, said
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from mendq.report.html_page import page
-from mendq.report.read_summary import read
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import (
     DAYS,
@@ -18,9 +17,9 @@ from tests.report.weeks import (
     nightly,
     notified,
     reached_a_person,
+    read,
     recommendation,
     week,
-    without_newer,
 )
 
 WIDE_NAME = "W" * 80
@@ -70,19 +69,10 @@ def _all_named(*names: str) -> dict[str, Any]:
 
 
 MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
-FAR_FEWER = nightly(DAYS[1], records=900, verdict="far_fewer")
 WEEKS = {
     "busy": busy_week(),
     "quiet": week(),
     "nothing-read": week(not_seen=MISSING),
-    "first": week(
-        [incident(), incident("emails", outcome="observed")],
-        not_seen={
-            "nightly_runs_missing": ["2026-11-09", "2026-11-10"],
-            "nightly_runs": [FAR_FEWER],
-        },
-    ),
-    "older": without_newer(busy_week()),
     "largest": largest_week(),
     "long-names": _all_named(WIDE_NAME),
     "right-to-left": _all_named(*RIGHT_TO_LEFT),

@@ -110,24 +110,3 @@ def _fills(pdf: bytes) -> set[str]:
     drawn = b"".join(zlib.decompressobj().decompress(each) for each in streams)
     found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn)
     return {"#" + "".join(f"{round(255 * float(part)):02x}" for part in each) for each in found}
-
-
-REACHED_BY_KEYS = """[...document.querySelectorAll('.scrolls')].every(each => each.tabIndex === 0)
-  && [...document.querySelectorAll('summary')].every(each => each.tabIndex === 0)"""
-SCROLLS = """[...document.querySelectorAll('body *')].filter(each =>
-  each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 1
-  && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX) && each.tabIndex < 0).length"""
-
-
-@pytest.mark.parametrize(("name", "width"), [("busy", CONTEXT), ("long-names", PHONE)])
-def test_whatever_scrolls_or_opens_is_reached_by_keys(opened: Any, name: str, width: int) -> None:
-    shown = opened(html_of(name), width)
-    shown.evaluate(OPEN_ALL)
-    assert shown.evaluate(REACHED_BY_KEYS)
-    assert shown.evaluate(SCROLLS) == 0
-    focused = []
-    for _ in range(12):
-        for kind in ("keyDown", "keyUp"):
-            shown.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
-        focused.append(shown.evaluate("document.activeElement.tagName"))
-    assert {"SUMMARY", "DIV"} <= set(focused)

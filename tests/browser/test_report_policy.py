@@ -34,12 +34,8 @@ def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(open
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
     assert not [each for each in shown.fetched if "planted.png" in each]
     assert len(shown.stopped) >= 3
-
-
-def test_it_is_the_policy_that_stops_it(opened: Any) -> None:
-    html = POLICY.sub("", html_of("quiet").replace("</main>", PLANTED))
-    shown = opened(html)
-    assert shown.evaluate(TITLE) == "run"
+    shown = opened(POLICY.sub("", html))
+    assert shown.evaluate(TITLE) == "run", "without it they would have been"
     assert [each for each in shown.fetched if "planted.png" in each]
 
 

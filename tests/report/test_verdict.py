@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,8 +13,7 @@ from mendq.nightly.verdict import Verdict
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
 from mendq.report.summary import FIXED
-from mendq.report.tables import LEVELS, STATES, level
-from mendq.report.tiles import against
+from mendq.report.tables import STATES
 from mendq.report.to_do import _WHAT, WHY
 from mendq.report.verdict import headline, others
 from mendq.report.words import plain
@@ -60,27 +58,3 @@ def _healed_of(said: str, incidents: int) -> int:
     if number := re.match(r"([\d,]+) healed", words):
         return int(number[1].replace(",", ""))
     return incidents if re.match(r"(healed|both healed|all healed)\b", words) else 0
-
-
-@pytest.mark.parametrize(
-    ("now", "before", "change"),
-    [
-        (5, [], ("level", "no whole week before it to compare with")),
-        (5, [5], ("level", "equal to the 5 of the one earlier week")),
-        (5, [3], ("rise", "2 above the 3 of the one earlier week")),
-        (5, [20, 21], ("fall", "15.5 below the 2-week median of 20.5")),
-        (29, [1, 20, 22, 900], ("rise", "8 above the 4-week median of 21")),
-        (1_029, [0, 0, 0], ("rise", "1,029 above the 3-week median of 0")),
-    ],
-)
-def test_a_figure_stands_against_the_median(
-    now: int, before: list[int], change: tuple[str, str]
-) -> None:
-    assert against(now, before) == change
-
-
-def test_a_cell_is_the_darker_the_more_it_holds() -> None:
-    levels = [level(count, 1_000) for count in (0, 1, 10, 100, 1_000)]
-    assert levels == sorted(levels)
-    assert (levels[0], levels[1], levels[-1]) == (0, 1, LEVELS)
-    assert [level(count, 1) for count in (0, 1)] == [0, LEVELS]

@@ -12,8 +12,6 @@ from functions.telemetry import emit_scan
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
 from mendq.cases.finding import Scanned
-from mendq.catalogue.symptom import Detection, Found
-from mendq.model.facts import Facts, Need
 from tests.functions.conftest import metrics
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 from tests.scan.test_scan import dlq, slow
@@ -85,20 +83,6 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     scanned.account.later(minutes=10)
     assert scanned.done(SYMPTOMS).unseen == 2
     assert counts(scanned) == (3, 2, 2)
-    assert scanned.scan(SYMPTOMS) is None
-
-
-def test_a_fault_of_one_entry_at_every_queue_does_not_make_it_blind(scanned: Scanning) -> None:
-    """Asked again each ten minutes, measuring would cost six times as much."""
-    dlq(scanned)
-
-    def detect(_facts: Facts) -> Found:
-        raise FactsUnavailable("its redrives")
-
-    detection = Detection(detect, frozenset({Need.QUEUE}), of_configuration=True)
-    failing = replace(SYMPTOMS[0], name="failing", detection=detection)
-    done = scanned.done([failing, *SYMPTOMS])
-    assert (len(done.failed), done.unseen, done.is_blind) == (1, 0, False)
     assert scanned.scan(SYMPTOMS) is None
 
 

@@ -150,7 +150,7 @@ PEOPLE = (
         "tests.report.test_read_summary::test_another_schema_is_refused_in_one_sentence",
     ), (
         Mutant("a text passes for a number in a summary", _READ, "read",
-            "msgspec.convert(document, Summary«», strict=False»)"),
+            "msgspec.json.decode(content, type=Summary«», strict=False»)"),
         Mutant("a number below nothing is reported", _SUMMARY, "Whole",
             "Meta(«ge=0, »»le=LARGEST)"),
         Mutant("a document of another release is reported", _READ, "read",
