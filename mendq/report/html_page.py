@@ -14,6 +14,7 @@ from mendq.report import days, not_seen, outcomes, tables, tiles, to_do, verdict
 from mendq.report.days import NARROW, WIDE, PerDay, days_chart, per_day
 from mendq.report.drawing import DARK, LIGHT, Picture, in_both
 from mendq.report.summary import Summary
+from mendq.report.times import times
 from mendq.report.words import parts, together
 
 
@@ -49,6 +50,7 @@ def page(summary: Summary) -> str:
     return _PAGE.render(
         summary=summary,
         per_day=week,
+        times=times(summary, week),
         pictures=_days(week) if week.total else None,
         palettes=(LIGHT, DARK),
         most_rows=MOST_ROWS,

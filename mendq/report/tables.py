@@ -9,7 +9,7 @@ from typing import Any
 
 from mendq.report.days import NOT_READ
 from mendq.report.outcomes import OUTCOMES
-from mendq.report.summary import Incident, NotifiedCase, Summary, TimesToHeal
+from mendq.report.summary import Incident, NotifiedCase, Summary
 from mendq.report.words import (
     counted,
     duration,
@@ -118,33 +118,6 @@ def scanned(summary: Summary) -> str:
     paged = f", {found.notified:,} paged a person" if found.notified else ""
     opened = f"Scans opened {counted(found.cases, 'case')} where no call failed{what}"
     return f"{opened}; {found.healed:,} healed{paged}."
-
-
-# For a percentile.
-TOO_FEW = "n<5"
-
-
-def times(summary: Summary) -> dict[str, Any]:
-    """The symptoms with most healed incidents, and the others; empty where none was timed."""
-    timed = [each for each in summary.times_to_heal if each.seconds]
-    if not timed:
-        return {}
-    shown, others = timed[:MOST_SYMPTOMS], timed[MOST_SYMPTOMS:]
-    count = sum(each.incidents for each in others)
-    beyond = f"{counted(len(others), 'more symptom')}: {counted(count, 'healed incident')}."
-    return {"rows": [_times_of(each) for each in shown], "beyond": beyond if others else ""}
-
-
-def _times_of(one: TimesToHeal) -> dict[str, str]:
-    seconds, middle = one.seconds, one.median_seconds
-    ends = dict.fromkeys((duration(seconds[0]), duration(seconds[-1])))
-    return {
-        "symptom": visible(one.symptom),
-        "count": f"{one.incidents:,}",
-        "range": f"{'from ' * (len(ends) > 1)}{' to '.join(ends)}",
-        "median": duration(seconds[(len(seconds) - 1) // 2] if middle is None else middle),
-        "p90": TOO_FEW if one.p90_seconds is None else duration(one.p90_seconds),
-    }
 
 
 LEVELS = 5

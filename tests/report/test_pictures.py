@@ -9,11 +9,15 @@ from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mendq.report.days import NARROW, WIDE, PerDay, Size, days_chart, per_day
 from mendq.report.drawing import DARK, LIGHT, Look, as_picture, as_png
+from mendq.report.times import TICKS, Scale, axis_chart, scale_of, strip_chart, times
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import incident, notified, reached_a_person, summary
+from tests.report.weeks import times as times_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,3 +87,67 @@ def test_no_name_reaches_the_picture_and_its_font_travels_with_it() -> None:
         assert all(re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW))
     fonts = set(re.findall(r'font-family="([^"]+)"', ET.tostring(drawn, encoding="unicode")))
     assert fonts == {"Liberation Sans, Arial, sans-serif"}
+
+
+COLOUR = LIGHT.series[0]
+
+
+def _strip(*seconds: float) -> ET.Element:
+    ranked = sorted(seconds)
+    median = ranked[len(ranked) // 2]
+    return _drawn(strip_chart(ranked, median, scale_of(ranked), LIGHT, 0))
+
+
+def _dots(*seconds: float) -> list[tuple[float, float]]:
+    dots = [each for each in _strip(*seconds).iter(f"{SVG}path") if each.get("fill") == COLOUR]
+    places = [re.findall(r"[\d.]+", each.get("transform") or "") for each in dots]
+    return [(float(x), float(y)) for x, y in places]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ticks"),
+    [
+        ([0], ["1 s", "10 s"]),
+        ([10], ["10 s", "1 min"]),
+        ([20, 400], ["10 s", "1 min", "10 min"]),
+        ([5, 90_000], ["1 s", "1 min", "1 h", "1 d"]),
+        ([3e6], ["7 d", "30 d"]),
+    ],
+)
+def test_the_scale_holds_every_dot_between_two_ticks(
+    seconds: list[float], ticks: list[str]
+) -> None:
+    assert [TICKS[each] for each in scale_of(seconds).ticks] == ticks
+
+
+@given(st.lists(st.floats(0, 2**63, allow_nan=False), min_size=1, max_size=20))
+def test_a_scale_is_never_upside_down_nor_crowded(seconds: list[float]) -> None:
+    scale = scale_of(seconds)
+    assert 0 < scale.least < scale.most
+    assert scale.most >= min(max(seconds), max(TICKS))
+    assert 1 <= len(scale.ticks) <= 5
+
+
+def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> None:
+    places = _dots(20, 40, 80, 300)
+    assert len(places) == 4
+    assert [x for x, _ in places] == sorted({x for x, _ in places})
+    assert len(set(_dots(41, 41, 41))) == 3
+    assert len({y for _, y in _dots(20, 60, 300)}) == 1
+    assert len(_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
+    fills = [each.get("fill") for each in _strip(41, 41, 41).iter(f"{SVG}path")]
+    assert fills.index(COLOUR) > max(n for n, each in enumerate(fills) if each == LIGHT.ink)
+
+
+def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
+    cases = [incident(symptom=each) for each in ("b", "b", "a")]
+    week = summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
+    found = times(week, per_day(week))
+    pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
+    assert len({each.width for each in pictures}) == 1
+    svgs = [b64decode(each.address.partition(",")[2]).decode() for each in pictures]
+    assert [LIGHT.series[1] in each for each in svgs] == [True, False, False]
+    assert [LIGHT.series[0] in each for each in svgs] == [False, True, False]
+    axis = _drawn(axis_chart(Scale(1, 600), DARK))
+    texts = ["".join(each.itertext()) for each in axis.iter(f"{SVG}text")]
+    assert texts == ["1 s", "10 s", "1 min", "10 min"]

@@ -252,5 +252,10 @@ def without_pictures(patch: pytest.MonkeyPatch) -> None:
     blank = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
     patch.setattr("mendq.report.drawing.as_picture", lambda _: blank)
     patch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
-    for each in ("html_page", "mail"):
-        patch.setattr(f"mendq.report.{each}.days_chart", lambda *_: None)
+    for each in (
+        "html_page.days_chart",
+        "mail.days_chart",
+        "times.strip_chart",
+        "times.axis_chart",
+    ):
+        patch.setattr(f"mendq.report.{each}", lambda *_: None)
