@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mendq.catalogue._visibility import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.facts import DlqFacts, Facts
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Measured
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import (
@@ -94,11 +94,7 @@ def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
 def gone(facts: Facts) -> str | None:
     """The DLQ that a RedrivePolicy names in vain, where one could stand there."""
     named = facts.dlq
-    if (
-        named is None
-        or named.attributes is not None
-        or why_unfit_as_dlq(facts.queue_arn, named.queue_arn)
-    ):
+    if named is None or named.exists or why_unfit_as_dlq(facts.queue_arn, named.queue_arn):
         return None
     return named.queue_arn
 
@@ -159,7 +155,7 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
         return Ignore("name_not_known", f"nobody looked for {dlq_arn}")
-    if namesake.attributes is None or _is_as_made(facts, namesake):
+    if not namesake.exists or _is_as_made(facts, namesake):
         return None
     reason = (
         f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
@@ -169,8 +165,8 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     return Escalate("name_taken", reason, command)
 
 
-def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
-    stands = namesake.attributes or {}
+def _is_as_made(facts: Facts, namesake: QueueFacts) -> bool:
+    stands = namesake.attributes
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")
     return (

@@ -15,8 +15,7 @@ from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFo
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.queue import parts_of
-from mendq.notifications.commands import metric_command
+from mendq.notifications.commands import aws_command, metric_command
 
 
 def detect(facts: Facts) -> Found | None:
@@ -44,11 +43,9 @@ def _where_it_shows(facts: Facts) -> str:
     failing = failing_consumer(facts)
     if failing is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
-    log_group = f"/aws/lambda/{failing.name}"
-    return (
-        f"aws logs filter-log-events --region {parts_of(facts.queue_arn).region} "
-        f"--log-group-name {quote(log_group)} --filter-pattern '?ERROR ?Exception' --limit 20"
-    )
+    log_group = quote(f"/aws/lambda/{failing.name}")
+    options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
+    return aws_command("logs filter-log-events", facts.queue_arn, options)
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 1_000, **over: Any) -> Facts:

@@ -21,7 +21,7 @@ from mendq.model.evidence import named, receives, sends, who_called
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.queue import parts_of
+from mendq.notifications.commands import aws_command
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
@@ -49,20 +49,16 @@ KEY_TAKEN_OFF = Refused(
 
 def describe_key(facts: Facts, key: str) -> str:
     """The command that shows a key's state; aliases will do."""
-    region = parts_of(facts.queue_arn).region
-    return f"aws kms describe-key --region {region} --key-id {shlex.quote(key)}"
+    return aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
 
 
 def get_key_policy(facts: Facts, key: str) -> str:
     """The command that shows who may use a key; KMS wants its id, not an alias, for that."""
-    region = parts_of(facts.queue_arn).region
     key_id = shlex.quote(key)
     if "alias/" in key:
         key_id = f'"$({describe_key(facts, key)} --query KeyMetadata.KeyId --output text)"'
-    return (
-        f"aws kms get-key-policy --region {region} --key-id {key_id} "
-        "--policy-name default --output text"
-    )
+    options = f"--key-id {key_id} --policy-name default --output text"
+    return aws_command("kms get-key-policy", facts.queue_arn, options)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import CODES, FailedCall, says_anything
+from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
@@ -42,7 +42,7 @@ class SeenAs:
 
     event_names: frozenset[str] | None
     error_code: str
-    says: Callable[[str], bool] = says_anything
+    says: Callable[[str], bool] = anything
     on: Callable[[str | None], bool] = anything
 
     def fits(self, call: FailedCall) -> bool:

@@ -39,7 +39,7 @@ def _emitted() -> set[str]:
     detected = (each.code for entry in CATALOGUE for each in entry.detected)
     examples = {code for code in (*caught, *detected) if code}
     found = {code for source in sources for code in _codes(source)}
-    return {*found, *examples, *(each.code for each in FINDINGS), AWS_REFUSED}
+    return {*found, *examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED}
 
 
 def _explained(text: str) -> set[str]:

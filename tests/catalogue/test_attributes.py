@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mendq.catalogue.examples import DLQ_ARN, queue, standard
 from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
-from mendq.model.facts import DlqFacts, Facts
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Plan
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup
@@ -22,13 +22,14 @@ from tests.catalogue.asking import answer_to, planned, refused, step_of
 FULL = "1048576"
 
 
-def taking(redrive: object = "", size: int = 1024, dlq: DlqFacts | None = None) -> Facts:
+def taking(redrive: object = "", size: int = 1024, dlq: QueueFacts | None = None) -> Facts:
     policy = redrive if isinstance(redrive, str) else json.dumps(redrive)
     return standard(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
 
 
 def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
-    return taking({"deadLetterTargetArn": arn, "maxReceiveCount": 5}, dlq=DlqFacts(arn, attributes))
+    redrive = {"deadLetterTargetArn": arn, "maxReceiveCount": 5}
+    return taking(redrive, dlq=QueueFacts(arn, attributes or {}))
 
 
 @pytest.mark.parametrize(

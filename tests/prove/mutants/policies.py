@@ -109,7 +109,7 @@ POLICIES = (
         Mutant("a DLQ is attached though nothing was measured", _ATTACHING, "_not_measured",
             "«facts.measured is not None and »»not facts.move_task_running"),
         Mutant("a queue of that name that somebody made otherwise is attached", _ATTACHING,
-            "_name_is_taken", "namesake.attributes is None or _is_as_made«(facts, namesake)»»"),
+            "_name_is_taken", "not namesake.exists or _is_as_made«(facts, namesake)»»"),
         Mutant("a quarantine is made as a DLQ", _ATTACHING, "_is_quarantine",
             "if «not »»is_quarantine("),
     )),
