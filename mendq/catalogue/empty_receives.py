@@ -141,10 +141,6 @@ EMPTY_RECEIVES = Fixed(
             "a FIFO queue is throttled for another reason",
             failed_call("ReceiveMessage", "RequestThrottled"),
         ),
-        NotMatched(
-            "too much in flight is not too often asked",
-            failed_call("ReceiveMessage", "OverLimit", "", STANDARD_ARN),
-        ),
         Refused("senders alone", _read(0, "SendMessage"), "senders_throttled"),
         Refused("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),
     ),

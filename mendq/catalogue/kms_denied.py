@@ -138,6 +138,5 @@ KMS_DENIED = Paged(
             "IAM's refusal of the call itself", failed_call("SendMessage", "AccessDeniedException")
         ),
         NotMatched("KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")),
-        NotMatched("the key is disabled", failed_call("SendMessage", "KMS.DisabledException")),
     ),
 )

@@ -44,7 +44,6 @@ KMS_KEY_UNUSABLE = Paged(
     mass=MassAdvice("Look for the key that these queues share, and who disabled or deletes it."),
     examples=(
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
-        _caught("a key that waits for its deletion", "ReceiveMessage", "KmsInvalidState"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
         Caught(
             "messages of an older key",

@@ -91,10 +91,6 @@ KMS_THROTTLED = Fixed(
             (SetKmsDataKeyReusePeriod(300, 600),),
         ),
         NotMatched(
-            "KMS that denies does not throttle",
-            failed_call("SendMessage", "KMS.AccessDeniedException"),
-        ),
-        NotMatched(
             "SQS's own throttling is not KMS's",
             failed_call("SendMessage", "ThrottlingException", "Rate exceeded"),
         ),

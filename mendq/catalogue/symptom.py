@@ -91,23 +91,11 @@ class Detection:
     measured_last: bool = False
 
 
-class _Answered:
-    """An example with the entry's answer: the steps of a plan, or the code of a page."""
-
-    answer: Steps | str
-
-    @property
-    def plan(self) -> Steps:
-        return () if isinstance(self.answer, str) else self.answer
-
-    @property
-    def code(self) -> str:
-        return self.answer if isinstance(self.answer, str) else ""
-
-
 @dataclass(frozen=True)
-class Caught(_Answered):
-    """An example call that the entry matches, and its answer where the queue is as `facts` say."""
+class Caught:
+    """An example call that the entry matches, and its answer where the queue is as `facts` say:
+    the steps of a plan, or the code of a page.
+    """
 
     title: str
     call: FailedCall
@@ -116,7 +104,7 @@ class Caught(_Answered):
 
 
 @dataclass(frozen=True)
-class Detected(_Answered):
+class Detected:
     """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str

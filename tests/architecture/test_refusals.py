@@ -35,9 +35,8 @@ def _codes(source: str) -> Iterator[str]:
 @cache
 def _emitted() -> set[str]:
     sources = (each.read_text() for each in (ROOT / "mendq").rglob("*.py"))
-    caught = (each.code for entry in CATALOGUE for each in entry.caught)
-    detected = (each.code for entry in CATALOGUE for each in entry.detected)
-    examples = {code for code in (*caught, *detected) if code}
+    answers = (each.answer for entry in CATALOGUE for each in (*entry.caught, *entry.detected))
+    examples = {each for each in answers if isinstance(each, str)}
     found = {code for source in sources for code in _codes(source)}
     return {*found, *examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED}
 
