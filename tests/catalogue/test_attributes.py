@@ -102,16 +102,3 @@ def fifo(scope: str | None, limit: str | None) -> Facts:
 def test_what_is_missing_is_turned_on_in_the_order_sqs_wants(facts: Facts, answer: Any) -> None:
     found = answer_to(FIFO_THROTTLED, facts)
     assert (found.steps if isinstance(found, Plan) else found.code) == answer
-
-
-WORDS = st.sampled_from(["queue", "messageGroup", "perQueue", "perMessageGroupId"])
-
-
-@given(st.none() | WORDS | st.text(max_size=20), st.none() | WORDS | st.text(max_size=20))
-def test_a_plan_writes_over_nothing_but_what_sqs_ships(
-    scope: str | None, limit: str | None
-) -> None:
-    facts = fifo(scope, limit)
-    if isinstance(answer_to(FIFO_THROTTLED, facts), Plan):
-        assert planned(FIFO_THROTTLED, facts).steps
-        assert {scope, limit} <= {None, "queue", "messageGroup", "perQueue", "perMessageGroupId"}
