@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mendq.catalogue._visibility import failing_consumer
+from mendq.catalogue.symptom import Found
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Measured
@@ -27,8 +28,8 @@ FEWEST_MESSAGES = 100
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
 
-def failing_in(facts: Facts) -> str | None:
-    """In a sentence: received at least twice as often as deleted, and no delete too many."""
+def failing_in(facts: Facts) -> Found | None:
+    """Received at least twice as often as deleted, and no delete too many."""
     measured = facts.measured
     if measured is None or _is_another_s(facts, measured):
         return None
@@ -37,7 +38,7 @@ def failing_in(facts: Facts) -> str | None:
         return None
     held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
-    return (
+    return Found(
         f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
         f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
         "delete"
@@ -135,7 +136,8 @@ def _cause(facts: Facts) -> str | None:
     # Late deletes fail on a FIFO queue: what is deleted there was one message's.
     if facts.measured is not None and facts.measured.shows_a_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
-    return failing_in(facts)
+    found = failing_in(facts)
+    return found.because if found else None
 
 
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:

@@ -15,7 +15,6 @@ from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, q
 from mendq.catalogue.symptom import (
     Caught,
     Fixed,
-    MassAdvice,
     NotMatched,
     Refused,
     carries_messages,
@@ -135,9 +134,7 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
-    mass=MassAdvice(
-        "Look for what these queues have in common: a role, a policy, an organization's."
-    ),
+    look_for="Look for what these queues have in common: a role, a policy, an organization's.",
     examples=(
         Caught(
             "a deployment overwrote the policy that a person has pinned",

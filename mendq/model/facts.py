@@ -155,18 +155,6 @@ class QueueFacts:
         return number_in(self.attributes, "VisibilityTimeout")
 
     @property
-    def maximum_message_bytes(self) -> int:
-        return number_in(self.attributes, "MaximumMessageSize")
-
-    @property
-    def receive_wait_seconds(self) -> int:
-        return number_in(self.attributes, "ReceiveMessageWaitTimeSeconds")
-
-    @property
-    def kms_reuse_seconds(self) -> int:
-        return number_in(self.attributes, "KmsDataKeyReusePeriodSeconds")
-
-    @property
     def kms_key(self) -> str | None:
         """None where the queue is not encrypted with a KMS key."""
         return self.attributes.get("KmsMasterKeyId") or None

@@ -37,7 +37,7 @@ def _as(kind: Any, value: Any) -> Any:
         return tuple(_as(parts[0], each) for each in value)
     if origin is Mapping and isinstance(value, dict):
         return {_as(parts[0], name): _as(parts[1], each) for name, each in value.items()}
-    if is_dataclass(kind) and isinstance(value, dict):
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
         return kind(**{name: _as(float, each) for name, each in value.items()})
     words = {str(each): each for each in kind} if kind in (Mode, Owner) else {}
     if isinstance(value, str) and value in words:
