@@ -93,7 +93,7 @@ def but(facts: Facts, **over: Any) -> Facts:
     attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
     facts = replace(facts, attributes={**facts.attributes, **attributes})
     if counts:
-        facts = replace(facts, measured=recounted(facts.measured or measured(), **counts))
+        facts = replace(facts, measured=measured(facts.measured or _NOTHING, **counts))
     return replace(facts, **own)
 
 
@@ -117,14 +117,14 @@ def case(
     return made
 
 
-def measured(**counted: Any) -> Measured:
-    """Six hours of a queue on which nothing went on; `counted` over that."""
-    nothing = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
-    return recounted(nothing, **counted)
+_NOTHING = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
 
 
-def recounted(known: Measured, **counted: Any) -> Measured:
-    """`counted` over what is known; `visible_now`, `backlog_before` are gauges at either end."""
+def measured(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
+    """`counted` over what is known, which is six hours on which nothing went on where not said.
+
+    `visible_now`, `backlog_before` are gauges at either end.
+    """
     ends: dict[str, Any] = {end: getattr(known, end) for end in _ENDS}
     for name in counted.keys() & _GAUGES.keys():
         end, gauge = _GAUGES[name]

@@ -97,11 +97,6 @@ SERVICE_CANNOT_USE_KEY = Paged(
     detection=Detection(detect, _NEEDS, of_configuration=True),
     examples=(
         Detected("a topic, by its principal", _queue(), "aws_managed_key"),
-        Detected(
-            "AWS's key by the ARN of its alias",
-            _queue(f"arn:aws:kms:us-east-1:123456789012:{AWS_MANAGED_ALIAS}"),
-            "aws_managed_key",
-        ),
         Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
         NotFound("a customer managed key", _queue("alias/orders")),
         NotFound("no key", _queue("")),

@@ -165,12 +165,6 @@ def refused_by(error_code: str, error_message: str) -> RefusedBy | None:
     return _NAMED.get(name, (RefusedBy.NOT_SAID,) * 2)[bool(found["silent"])]
 
 
-def caller_in(error_code: str, error_message: str) -> str:
-    """The ARN of the caller whom IAM's refusal begins with; empty where it is no such refusal."""
-    found = _refusal(error_message) if error_code == _DENIED else None
-    return found["caller"] if found else ""
-
-
 def _refusal(error_message: str) -> re.Match[str] | None:
     return None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)
 
@@ -311,7 +305,8 @@ def _stranger(detail: Record, identity: Record, error_code: str) -> str:
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
-    arn = caller_in(error_code, _text(detail, "errorMessage"))
+    refusal = _refusal(_text(detail, "errorMessage")) if error_code == _DENIED else None
+    arn = refusal["caller"] if refusal else ""
     account = "".join(arn.split(":")[4:5])
     is_its = account and account == _text(identity, "accountId", 12)
     return arn if is_its and account != _text(detail, "recipientAccountId", 12) else ""

@@ -179,6 +179,7 @@ def retained(own_seconds: int, *sources_seconds: int) -> Facts:
 
 
 def test_the_source_that_keeps_longest_is_named() -> None:
+    assert found_in(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4)), "it keeps no longer"
     found = found_in(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4, 2 * DAYS_4, 60))
     assert found is not None
     assert f"{STANDARD_ARN}-1" in found.found

@@ -177,7 +177,7 @@ LATE = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=
         (examples.measured(received=300, deleted=300, backlog_now=700), False),
         # Every delete came too late: no message is gone yet; but one came without being sent.
         (LATE, True),
-        (examples.recounted(LATE, backlog_now=5), False),
+        (examples.measured(LATE, backlog_now=5), False),
     ],
 )
 def test_a_race_is_a_surplus_that_nothing_else_explains(counted: Measured, *, races: bool) -> None:
