@@ -16,7 +16,7 @@ from mendq.catalogue.symptom import (
     Refused,
     seen_as_labelled,
 )
-from mendq.model.evidence import named, receives, sends, who_called
+from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named, who_called
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -30,7 +30,7 @@ def without_key(facts: Facts) -> Refusal:
 
     Taking a key off a queue does not touch the messages in it: they still need the old one.
     """
-    if not receives(facts.event_names):
+    if RECEIVE_MESSAGE not in granted_by(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
@@ -75,7 +75,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 def _missing(facts: Facts) -> str:
     """The grants that lack. Senders also decrypt: SQS checks the data key that it uses again."""
-    sending, receiving = sends(facts.event_names), receives(facts.event_names)
+    actions = granted_by(facts.event_names)
+    sending, receiving = SEND_MESSAGE in actions, RECEIVE_MESSAGE in actions
     needed = []
     if sending or not receiving:
         needed.append("whoever sends needs kms:GenerateDataKey and kms:Decrypt on it")

@@ -25,7 +25,6 @@ from mendq.catalogue.symptom import (
     Reported,
     Symptom,
 )
-from mendq.model.facts import Need
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, read
 from mendq.model.plan import Escalate, Plan, owner_of_case, owner_of_plan
 from mendq.model.steps import STEPS, AttributeStep, Owner, SetMessageRetention
@@ -146,15 +145,6 @@ def test_a_detection_misses_it_in_what_its_needs_gather(entry: Symptom, example:
     assert entry.detection is not None
     needs = {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN
     assert found_in(entry, asked_only(example.facts, needs)) is None
-
-
-@_entries(SCANNED)
-def test_without_measurements_only_a_configuration_is_detected(entry: Symptom) -> None:
-    assert entry.detection is not None
-    if entry.is_of_configuration or Need.MEASUREMENTS not in entry.detection.needs:
-        return
-    for each in entry.detected:
-        assert found_in(entry, replace(each.facts, measured=None)) is None
 
 
 @_entries(SCANNED)

@@ -211,15 +211,6 @@ def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "counted",
-    [{"received": 100_000, "visible_now": 4_000}, {"empty_receives": 2_160}, {"measured": None}],
-)
-def test_however_often_messages_are_looked_at_nobody_takes_them(counted: dict[str, Any]) -> None:
-    """A preview, a census and a scan read every message each time."""
-    assert who_takes(dlq(**counted)) is None
-
-
-@pytest.mark.parametrize(
     ("word", "is_off"),
     [("on", False), *((word, True) for word in ("OFF", " off ", "false", "", "0", "onn"))],
 )
