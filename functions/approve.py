@@ -5,11 +5,11 @@ from __future__ import annotations
 from functions.entry import Call, Event, entry
 from mendq.cases.context import CaseContext
 from mendq.heal.approve import answered, decide
-from mendq.model.settings import ApproveSettings
+from mendq.model.settings import OperatorSettings
 
 
-@entry(ApproveSettings)
-def handler(event: Event, call: Call[ApproveSettings]) -> Event:
+@entry(OperatorSettings)
+def handler(event: Event, call: Call[OperatorSettings]) -> Event:
     """`{"case_id", "decision", "actor"}` in; what became of the case, or `{"error", "reason"}`."""
     context, owners = call.at_store(CaseContext), call.settings.owners
     answer = answered(

@@ -7,11 +7,11 @@ from mendq.cases.context import WritingContext
 from mendq.heal.apply import write
 from mendq.heal.approve import answered
 from mendq.heal.rollback import rollback
-from mendq.model.settings import RollbackSettings
+from mendq.model.settings import OperatorSettings
 
 
-@entry(RollbackSettings)
-def handler(event: Event, call: Call[RollbackSettings]) -> Event:
+@entry(OperatorSettings)
+def handler(event: Event, call: Call[OperatorSettings]) -> Event:
     """`{"case_id", "actor", "dry_run"}` in; each attribute's outcome, or `{"error", "reason"}`."""
     context, owners = call.writing(WritingContext, write=write), call.settings.owners
     dry_run = event.get("dry_run") is not False

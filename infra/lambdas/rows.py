@@ -39,15 +39,14 @@ from infra.queue_grants import (
 from infra.roles import may
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
-    ApproveSettings,
     DeliverReportSettings,
     FollowUpSettings,
     HealSettings,
     LambdaSettings,
+    OperatorSettings,
     OwnerSettings,
     ProbeSettings,
     RedriveSettings,
-    RollbackSettings,
     ScanSettings,
     StartNightlySettings,
     WatchNightlySettings,
@@ -152,7 +151,7 @@ ROWS = (
     # on, and write down before and after.
     Row(
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
-        ApproveSettings,
+        OperatorSettings,
         (moves_cases, reads_cases),
         calls=_OWNERS,
     ),
@@ -160,7 +159,7 @@ ROWS = (
         Handler(
             "rollback", "Mendq: undoes what it changed, where nobody changed it since", 90, 512
         ),
-        RollbackSettings,
+        OperatorSettings,
         (moves_cases, notifies, reads_cases, reads_facts(ROLLBACK_READS), writes(taken_back())),
         calls=(Owner.REDRIVE.value,),
     ),

@@ -26,7 +26,7 @@ from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.model.case import Case
-from mendq.model.facts import DlqFacts, Facts, Need, SoleSource, SourceQueue
+from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Consent, Mode, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
 from mendq.model.queue import arn_of_dlq, parts_of
@@ -132,22 +132,22 @@ class FactsReader:
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
-        return replace(facts, dlq=self._named(here) if here else DlqFacts(facts.dlq_arn, None))
+        return replace(facts, dlq=self._named(here) if here else QueueFacts(facts.dlq_arn, {}))
 
     def dlq_namesake(self, facts: Facts) -> Facts:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
 
-    def _named(self, queue_arn: str) -> DlqFacts:
+    def _named(self, queue_arn: str) -> QueueFacts:
         with suppress(QueueGone):
-            return DlqFacts(queue_arn, self.attributes(queue_arn))
-        return DlqFacts(queue_arn, None)
+            return QueueFacts(queue_arn, self.attributes(queue_arn))
+        return QueueFacts(queue_arn, {})
 
     def dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""
         sources = []
         for arn in self.sources(facts.queue_arn):
             with suppress(QueueGone, QueueRefusesUs):
-                sources.append(SourceQueue(arn, self.attributes(arn)))
+                sources.append(QueueFacts(arn, self.attributes(arn)))
         return replace(facts, dlq_sources=tuple(sources))
 
     def move_tasks(self, facts: Facts) -> Facts:

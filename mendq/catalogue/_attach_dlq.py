@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mendq.catalogue._visibility import failing_consumer
+from mendq.catalogue.symptom import Found
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.facts import DlqFacts, Facts
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Measured
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import (
@@ -27,8 +28,8 @@ FEWEST_MESSAGES = 100
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
 
-def failing_in(facts: Facts) -> str | None:
-    """In a sentence: received at least twice as often as deleted, and no delete too many."""
+def failing_in(facts: Facts) -> Found | None:
+    """Received at least twice as often as deleted, and no delete too many."""
     measured = facts.measured
     if measured is None or _is_another_s(facts, measured):
         return None
@@ -37,7 +38,7 @@ def failing_in(facts: Facts) -> str | None:
         return None
     held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
-    return (
+    return Found(
         f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
         f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
         "delete"
@@ -74,31 +75,33 @@ def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
     dlq_arn = arn_of_dlq(facts.queue_arn)
     if not has_none(facts):
         return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
-    refusal = _cause_first(facts) or _name_is_taken(facts, dlq_arn)
-    if refusal is not None:
-        return refusal
-    redrive = Redrive(dlq_arn, MAX_RECEIVE_COUNT)
     reason = (
         f"{because}. What is received {MAX_RECEIVE_COUNT} times and not deleted would go to "
         f"{dlq_arn}, and be kept there for 14 days"
     )
-    return Plan((CreateDlq("", dlq_arn), AttachDlq("", redrive.text)), reason)
+    steps = CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, MAX_RECEIVE_COUNT).text)
+    return _cause_first(facts) or _name_is_taken(facts, dlq_arn) or Plan(steps, reason)
 
 
 def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
-    """The queue that its RedrivePolicy names, under that very name; the source is not written."""
-    refusal = _is_quarantine(facts, dlq_arn) or _cause_first(facts)
-    return refusal or Plan((CreateDlq("", dlq_arn),), because)
+    """The queue that its RedrivePolicy names, under that very name; the source is not written.
+
+    Mendq manages no queue of a quarantine's name, and makes one to keep what came back alone.
+    """
+    if is_quarantine(parts_of(dlq_arn).name):
+        reason = (
+            f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
+            "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
+        )
+        command = get_attributes(facts.queue_arn, AttachDlq.attribute)
+        return Escalate("names_a_quarantine", reason, command)
+    return _cause_first(facts) or Plan((CreateDlq("", dlq_arn),), because)
 
 
 def gone(facts: Facts) -> str | None:
     """The DLQ that a RedrivePolicy names in vain, where one could stand there."""
     named = facts.dlq
-    if (
-        named is None
-        or named.attributes is not None
-        or why_unfit_as_dlq(facts.queue_arn, named.queue_arn)
-    ):
+    if named is None or named.exists or why_unfit_as_dlq(facts.queue_arn, named.queue_arn):
         return None
     return named.queue_arn
 
@@ -108,45 +111,16 @@ def has_none(facts: Facts) -> bool:
     return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
 
 
-def _is_quarantine(facts: Facts, dlq_arn: str) -> Refusal | None:
-    """Mendq manages no queue of such a name, and makes one to keep what came back alone."""
-    if not is_quarantine(parts_of(dlq_arn).name):
-        return None
-    reason = (
-        f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
-        "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
-    )
-    command = get_attributes(facts.queue_arn, AttachDlq.attribute)
-    return Escalate("names_a_quarantine", reason, command)
-
-
 def _cause_first(facts: Facts) -> Refusal | None:
     """The backlog of a consumer that fails or is too slow would be dumped at once.
 
-    Whether a case is open about that or a person has closed it: what shows it now decides.
+    Whether a case is open about that or a person has closed it: what shows it now decides. Where
+    nothing was measured nobody can say; where nobody reads and nothing waits, nothing is dumped.
     """
     cause = _cause(facts)
     if cause is not None:
         reason = f"{cause}: its backlog would all become DLQ messages"
         return Ignore("cause_first", reason)
-    return _not_measured(facts)
-
-
-def _cause(facts: Facts) -> str | None:
-    opened = sorted(FIXED_FIRST & facts.open_symptoms)
-    if opened:
-        return f"{opened[0]} is open about it"
-    failing = failing_consumer(facts)
-    if failing is not None:
-        return f"{failing.function_arn} fails in most of its runs"
-    # Late deletes fail on a FIFO queue: what is deleted there was one message's.
-    if facts.measured is not None and facts.measured.shows_a_race and not facts.is_fifo:
-        return "its messages are handled twice, so its visibility timeout is too short"
-    return failing_in(facts)
-
-
-def _not_measured(facts: Facts) -> Refusal | None:
-    """Nobody can say that it is not so; where nobody reads and nothing waits, nothing is dumped."""
     idle = not facts.lambda_consumers and facts.visible + facts.in_flight == 0
     if idle or (facts.measured is not None and not facts.move_task_running):
         return None
@@ -154,23 +128,34 @@ def _not_measured(facts: Facts) -> Refusal | None:
     return Ignore("not_measured", reason)
 
 
+def _cause(facts: Facts) -> str | None:
+    if opened := sorted(FIXED_FIRST & facts.open_symptoms):
+        return f"{opened[0]} is open about it"
+    if (failing := failing_consumer(facts)) is not None:
+        return f"{failing.function_arn} fails in most of its runs"
+    # Late deletes fail on a FIFO queue: what is deleted there was one message's.
+    if facts.measured is not None and facts.measured.shows_a_race and not facts.is_fifo:
+        return "its messages are handled twice, so its visibility timeout is too short"
+    found = failing_in(facts)
+    return found.because if found else None
+
+
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     """One that is as Mendq would make it will do: it is ours from before, or as good."""
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
         return Ignore("name_not_known", f"nobody looked for {dlq_arn}")
-    if namesake.attributes is None or _is_as_made(facts, namesake):
+    if not namesake.exists or _is_as_made(facts, namesake):
         return None
     reason = (
         f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
         "whether to attach it, or another, is for its owner to say"
     )
-    command = get_attributes(dlq_arn, "All")
-    return Escalate("name_taken", reason, command)
+    return Escalate("name_taken", reason, get_attributes(dlq_arn, "All"))
 
 
-def _is_as_made(facts: Facts, namesake: DlqFacts) -> bool:
-    stands = namesake.attributes or {}
+def _is_as_made(facts: Facts, namesake: QueueFacts) -> bool:
+    stands = namesake.attributes
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")
     return (

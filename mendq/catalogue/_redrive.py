@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,14 +16,13 @@ from mendq.catalogue._redrive_causes import (
     Explained,
     explained_by,
     keeps_out,
-    key_grants,
-    key_sentence,
+    keys_needed,
     redrive_is_off,
     still_shows,
 )
 from mendq.catalogue._time_left import TimeLeft, could_lose, left_by_age, span, takes
 from mendq.model.case import Case
-from mendq.model.facts import Facts, SoleSource, SourceQueue
+from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds, Mode
 from mendq.model.metrics import LATELY, PERIOD
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
@@ -56,7 +55,7 @@ def time_left(facts: Facts) -> TimeLeft:
     retained_seconds = facts.retention_seconds
     if facts.measured is None or not age_is_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
-    longest = max(map(_retained_seconds, facts.dlq_sources or ()), default=0)
+    longest = max((each.retention_seconds for each in facts.dlq_sources or ()), default=0)
     age_seconds = facts.measured.now.oldest_age_seconds
     return left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
 
@@ -64,10 +63,6 @@ def time_left(facts: Facts) -> TimeLeft:
 def age_is_known(facts: Facts) -> bool:
     """What lies there has an age; SQS leaves out of it what was received too often."""
     return facts.measured is not None and facts.measured.now.oldest_age_seconds > 0
-
-
-def _retained_seconds(source: SourceQueue) -> int:
-    return number_in(source.attributes, "MessageRetentionPeriod")
 
 
 # While one of them is open or found, messages would die again, or others with them.
@@ -119,17 +114,15 @@ class RedriveForecast:
     of the account."""
 
     facts: Facts
-    queue: SourceQueue
+    queue: QueueFacts
     source: SoleSource
 
     @property
     def soak(self) -> timedelta:
-        attributes = self.queue.attributes
-        receives = Facts(self.queue.queue_arn, attributes, {}).max_receive_count
         return replace(SHIPPED, soak_factor=self.source.soak_factor).soak(
-            receives=receives or 1,
-            needed_seconds=number_in(attributes, "VisibilityTimeout"),
-            delay_seconds=number_in(attributes, "DelaySeconds"),
+            receives=self.queue.max_receive_count or 1,
+            needed_seconds=self.queue.visibility_seconds,
+            delay_seconds=number_in(self.queue.attributes, "DelaySeconds"),
         )
 
     @property
@@ -169,11 +162,8 @@ class RedriveForecast:
         if raised:
             yield "So that none expires on the way, they are kept for 14 days first"
         yield "What goes back is a new message with an id of its own"
-        grants = key_grants(
-            self.facts.queue_arn, self.facts.attributes, self.queue.queue_arn, self.queue.attributes
-        )
-        if grants:
-            yield key_sentence(grants, "Mendq's redrive role")
+        if needed := keys_needed("Mendq's redrive role", self.facts, self.queue):
+            yield needed
 
     def _pace(self) -> str:
         deletes, lasts = self.source.deletes_per_second, self.lasts
@@ -187,139 +177,90 @@ class RedriveForecast:
 
 def first_against(facts: Facts) -> Refusal | None:
     """The first that speaks against it; None where nothing does: then it has a sole source."""
-    return next((found for each in _AGAINST if (found := each(facts))), None)
+    return next(_against(facts), None)
 
 
-def _nothing_waits(facts: Facts) -> Refusal | None:
-    if facts.visible and facts.dlq_sources:
-        return None
-    return Ignore("need_already_met", "no DLQ message waits there any more")
+def _against(facts: Facts) -> Iterator[Refusal]:
+    if not facts.visible or not facts.dlq_sources:
+        yield Ignore("need_already_met", "no DLQ message waits there any more")
+    yield from _of_its_queues(facts)
+    yield from _at_work(facts)
+    yield from _of_the_cause(facts)
+    # The mover would be denied, in the midst of the messages.
+    (source,) = facts.dlq_sources or ()
+    for queue, actions in ((facts, LEAVING), (source, ARRIVING)):
+        fault = keeps_out(queue.attributes.get("Policy", ""), queue.queue_arn, actions)
+        if fault is not None:
+            reason = f"{queue.queue_arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
+            yield Refuse("network_only_policy", reason, redrive_preview(source.queue_arn))
 
 
-def _shared(facts: Facts) -> Refusal | None:
-    sources = facts.dlq_sources or ()
-    if facts.sole_source is not None and [facts.sole_source.queue_arn] == list(facts.source_arns):
-        return None
-    others = (
-        f"it takes the messages of {len(sources)} queues"
-        if len(sources) > 1
-        else ("it takes the messages of another queue too, which keeps Mendq out")
-    )
-    reason = (
-        f"{others}, and which of these is fixed is a person's to say: one source's alone are sent "
-        "back by hand"
-    )
-    fixed = [each.queue_arn for each in explained(facts).fixed]
-    command = redrive_preview((fixed or [sources[0].queue_arn])[0])
-    return Refuse("shared_dlq", reason, command)
-
-
-def _forbidden(facts: Facts) -> Refusal | None:
+def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
     """A queue that nobody gave to Mendq is not sent to; the DLQ messages' own is asked before."""
-    source = facts.sole_source
-    queues = [(facts.queue_arn, facts.tags), *([(source.queue_arn, source.tags)] if source else [])]
-    for arn, tags in queues:
+    sources, sole = facts.source_arns, facts.sole_source
+    if sole is None or sources != (sole.queue_arn,):
+        others = (
+            f"it takes the messages of {len(sources)} queues"
+            if len(sources) > 1
+            else "it takes the messages of another queue too, which keeps Mendq out"
+        )
+        reason = (
+            f"{others}, and which of these is fixed is a person's to say: one source's alone are "
+            "sent back by hand"
+        )
+        fixed = [each.queue_arn for each in explained(facts).fixed]
+        yield Refuse("shared_dlq", reason, redrive_preview((fixed or sources)[0]))
+        return
+    for arn, tags in ((facts.queue_arn, facts.tags), (sole.queue_arn, sole.tags)):
         if redrive_is_off(tags):
-            return Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
-    if source is not None and source.mode is None:
-        reason = f"{source.queue_arn}, where they would go, is not managed by Mendq"
-        return Ignore("source_not_managed", reason)
-    return None
+            yield Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
+    if sole.mode is None:
+        reason = f"{sole.queue_arn}, where they would go, is not managed by Mendq"
+        yield Ignore("source_not_managed", reason)
+    if facts.attributes.get("RedrivePolicy"):
+        reason = "it has a DLQ itself: messages that are only held die further there"
+        yield Ignore("messages_die_further", reason)
 
 
-def _dies_further(facts: Facts) -> Refusal | None:
-    reason = "it has a DLQ itself: messages that are only held die further there"
-    has_one = facts.attributes.get("RedrivePolicy")
-    return Ignore("messages_die_further", reason) if has_one else None
+def _at_work(facts: Facts) -> Iterator[Refusal]:
+    """Somebody else has them; an approval waits until that is over."""
+    if facts.lambda_consumers:
+        reader = facts.lambda_consumers[0].function_arn
+        yield Ignore("messages_are_read", f"{reader} reads it: whoever reads them {_AT_WORK}")
+    if (taken := who_takes(facts)) is not None:
+        yield Ignore("messages_are_taken", f"{taken}: whoever does that {_AT_WORK}")
+    if facts.move_task_running:
+        reason = "a message movement task runs on it, or ran within the last 42 hours"
+        yield Ignore("move_task_running", reason)
 
 
-def _read(facts: Facts) -> Refusal | None:
-    """A function that an enabled mapping feeds from it."""
-    if not facts.lambda_consumers:
-        return None
-    reader = facts.lambda_consumers[0].function_arn
-    return Ignore("messages_are_read", f"{reader} reads it: whoever reads them {_AT_WORK}")
-
-
-def _taken(facts: Facts) -> Refusal | None:
-    """An approval waits until that is over."""
-    taken = who_takes(facts)
-    reason = f"{taken}: whoever does that {_AT_WORK}"
-    return Ignore("messages_are_taken", reason) if taken else None
-
-
-def _moves(facts: Facts) -> Refusal | None:
-    reason = "a message movement task runs on it, or ran within the last 42 hours"
-    return Ignore("move_task_running", reason) if facts.move_task_running else None
-
-
-def _cause_first(facts: Facts) -> Refusal | None:
-    """Not of what is only watched after it was proven fixed."""
+def _of_the_cause(facts: Facts) -> Iterator[Refusal]:
+    """Nothing is held up by what is only watched after it was proven fixed."""
     watched = {each.symptom for each in facts.source_cases if each.state in PROVEN}
     known = sorted((facts.open_symptoms & FIXED_FIRST) - watched)
     shown = [f"{each.symptom} at {_name(each)}" for each in facts.source_cases if still_shows(each)]
-    if not shown and not known:
-        return None
-    reason = f"{(shown or known)[0]} is open: messages that go back now would die again"
-    return Ignore("cause_first", reason)
-
-
-def _not_fixed(facts: Facts) -> Refusal | None:
+    for cause in (*shown, *known):
+        reason = f"{cause} is open: messages that go back now would die again"
+        yield Ignore("cause_first", reason)
     found = explained(facts)
-    if found.unfixed:
-        case = found.unfixed[0]
+    for case in found.unfixed:
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
-        return Ignore("cause_not_fixed", reason)
+        yield Ignore("cause_not_fixed", reason)
     if not found.fixed:
         reason = "no case at its source explains these messages and is fixed"
-        return Ignore("no_fixed_cause", reason)
-    return None
+        yield Ignore("no_fixed_cause", reason)
+    measured = facts.measured
+    # Only known where everything was fixed before the first that was measured.
+    if measured is None or any(each.at > measured.since for each in found.fixed):
+        return
+    if measured.messages_risen >= 1 and measured.messages_arrived >= 1:
+        risen = counted(measured.messages_risen, "message")
+        reason = f"{risen} came since it was fixed: something else kills messages"
+        yield Ignore("messages_arrive", reason)
 
 
 def _name(case: Case) -> str:
     return parts_of(case.queue_arn).name
-
-
-def _arrive(facts: Facts) -> Refusal | None:
-    """Only known where everything was fixed before the first that was measured."""
-    measured, fixed = facts.measured, explained(facts).fixed
-    if measured is None or any(each.at > measured.since for each in fixed):
-        return None
-    if measured.messages_risen < 1 or measured.messages_arrived < 1:
-        return None
-    risen = counted(measured.messages_risen, "message")
-    reason = f"{risen} came since it was fixed: something else kills messages"
-    return Ignore("messages_arrive", reason)
-
-
-def _for_one_network(facts: Facts) -> Refusal | None:
-    """The mover would be denied, in the midst of the messages."""
-    source = (facts.dlq_sources or ())[0]
-    for arn, attributes, actions in (
-        (facts.queue_arn, facts.attributes, LEAVING),
-        (source.queue_arn, source.attributes, ARRIVING),
-    ):
-        fault = keeps_out(attributes.get("Policy", ""), arn, actions)
-        if fault is not None:
-            reason = f"{arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
-            return Refuse("network_only_policy", reason, redrive_preview(source.queue_arn))
-    return None
-
-
-# In this order; the first that speaks is told.
-_AGAINST: tuple[Callable[[Facts], Refusal | None], ...] = (
-    _nothing_waits,
-    _shared,
-    _forbidden,
-    _dies_further,
-    _read,
-    _taken,
-    _moves,
-    _cause_first,
-    _not_fixed,
-    _arrive,
-    _for_one_network,
-)
 
 
 def who_takes(facts: Facts) -> str | None:

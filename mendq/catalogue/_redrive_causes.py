@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 from mendq.catalogue._restore_policy import asked_in, concerns, fits
 from mendq.model.case import Case, State
 from mendq.model.evidence import granted_by
-from mendq.model.facts import Facts, is_aws_managed
+from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.limits import Consent, Mode
 from mendq.model.names import REDRIVE, role_name
@@ -121,45 +122,22 @@ def why_not_between(
     )
 
 
-@dataclass(frozen=True)
-class KeyGrant:
-    """What whoever moves messages has to be granted on one key, and of which queues that is."""
-
-    key: str
-    actions: tuple[str, ...]
-    queue_names: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{' and '.join(self.actions)} on {self.key} ({', '.join(self.queue_names)})"
-
-
-def key_grants(
-    dlq_arn: str, dlq: Mapping[str, str], source_arn: str, source: Mapping[str, str]
-) -> tuple[KeyGrant, ...]:
-    """By the attributes of both queues; none where neither is encrypted with a key of one's own.
+def keys_needed(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
+    """What `who` moves messages has to be granted on which keys; empty where it is nothing.
 
     The key that AWS manages grants everybody of its account who may use the queue, and SQS's own
     encryption asks nobody. A quarantine is encrypted as its source.
     """
-    asked: dict[str, tuple[set[str], list[str]]] = {}
-    for arn, attributes, actions in ((dlq_arn, dlq, {READ}), (source_arn, source, {READ, SEND})):
-        key = attributes.get("KmsMasterKeyId", "")
-        if key and not is_aws_managed(key):
-            of_key, names = asked.setdefault(key, (set(), []))
-            of_key.update(actions)
-            names.append(parts_of(arn).name)
-    return tuple(
-        KeyGrant(key, tuple(sorted(actions)), tuple(names))
-        for key, (actions, names) in asked.items()
-    )
-
-
-def key_sentence(grants: Iterable[KeyGrant], who: str) -> str:
-    """`who` needs which; empty where there is nothing to grant."""
-    needed = "; ".join(map(str, grants))
-    return f"{who} needs {needed}: in the key's policy, or in its own where that lets it" * bool(
-        needed
-    )
+    asked = defaultdict[str, list[str]](list)
+    for queue in (dlq, source):
+        if queue.kms_key is not None and not is_aws_managed(queue.kms_key):
+            asked[queue.kms_key].append(queue.queue_arn)
+    needed = []
+    for key, arns in asked.items():
+        actions = f"{READ} and {SEND}" if source.queue_arn in arns else READ
+        needed.append(f"{actions} on {key} ({', '.join(parts_of(arn).name for arn in arns)})")
+    where = "in the key's policy, or in its own where that lets it"
+    return f"{who} needs {'; '.join(needed)}: {where}" if needed else ""
 
 
 # What moves messages, of the queue that they leave and of the one that they go to.

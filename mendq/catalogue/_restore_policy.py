@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import EVERYBODY, SETTLED_AFTER, Pin, Pinned, Statement, statements_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import aws_command, get_attributes
 
 # What nearly every policy denies, and no client of AWS's does: a call without TLS.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
@@ -193,20 +193,6 @@ def _overwritten_by(pinned: Pinned) -> str:
     return f"{named((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What to tell a person where this policy refused, and what they look at first."""
-
-    refused_by: RefusedBy
-    code: str
-    because: str
-    command: Callable[[Facts], str]
-
-    @property
-    def lacks_a_grant(self) -> bool:
-        return self.code.endswith("_lacks_grant")
-
-
 def _queue_policy(facts: Facts) -> str:
     return get_attributes(facts.queue_arn, "Policy")
 
@@ -224,84 +210,76 @@ def _simulation(facts: Facts) -> str:
 
 
 def _sessions(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws cloudtrail lookup-events --region {region} "
-        "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
-    )
+    options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
+    return aws_command("cloudtrail lookup-events", facts.queue_arn, options)
 
 
 def _endpoints(facts: Facts) -> str:
-    region = parts_of(facts.queue_arn).region
-    return (
-        f"aws ec2 describe-vpc-endpoints --region {region} "
-        "--filters 'Name=service-name,Values=*.sqs'"
-    )
+    options = "--filters 'Name=service-name,Values=*.sqs'"
+    return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
 
 
-NOT_SAID = Finding(
-    RefusedBy.NOT_SAID,
-    "policy_not_named",
-    "IAM does not say which policy refused; of callers from other organizations it seldom does",
-    _queue_policy,
-)
+@dataclass(frozen=True)
+class Finding:
+    """What to tell a person where a policy refused, and what they look at first."""
 
-FINDINGS = (
-    Finding(
-        RefusedBy.RESOURCE_POLICY_DENIES,
+    code: str
+    because: str
+    command: Callable[[Facts], str]
+
+    @property
+    def lacks_a_grant(self) -> bool:
+        return self.code.endswith("_lacks_grant")
+
+
+FINDINGS: Mapping[RefusedBy, Finding] = {
+    RefusedBy.RESOURCE_POLICY_DENIES: Finding(
         "queue_policy_denies",
         "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
         _queue_policy,
     ),
-    Finding(
-        RefusedBy.NO_RESOURCE_POLICY,
-        "queue_policy_lacks_grant",
-        "No statement of the queue's policy allows it",
-        _queue_policy,
+    RefusedBy.NO_RESOURCE_POLICY: Finding(
+        "queue_policy_lacks_grant", "No statement of the queue's policy allows it", _queue_policy
     ),
-    Finding(
-        RefusedBy.IDENTITY_POLICY_DENIES,
+    RefusedBy.IDENTITY_POLICY_DENIES: Finding(
         "identity_policy_denies",
         "The caller's identity policy denies it explicitly, which no grant elsewhere lifts",
         _simulation,
     ),
-    Finding(
-        RefusedBy.IDENTITY_POLICY,
+    RefusedBy.IDENTITY_POLICY: Finding(
         "identity_policy_lacks_grant",
         "The caller's identity policy does not allow it",
         _simulation,
     ),
-    Finding(
-        RefusedBy.ABOVE_THE_ACCOUNT,
+    RefusedBy.ABOVE_THE_ACCOUNT: Finding(
         "organization_refuses",
         "A service or resource control policy refuses it: "
         "a matter for whoever administers the AWS organization",
         _simulation,
     ),
-    Finding(
-        RefusedBy.PERMISSIONS_BOUNDARY,
+    RefusedBy.PERMISSIONS_BOUNDARY: Finding(
         "boundary_refuses",
         "The caller's permissions boundary refuses it: a matter for whoever set the boundary",
         _simulation,
     ),
-    Finding(
-        RefusedBy.SESSION_POLICY,
+    RefusedBy.SESSION_POLICY: Finding(
         "session_policy_refuses",
         "The session's own policy refuses it: a matter for the program that assumes the role",
         _sessions,
     ),
-    Finding(
-        RefusedBy.VPC_ENDPOINT_POLICY,
+    RefusedBy.VPC_ENDPOINT_POLICY: Finding(
         "vpc_endpoint_refuses",
         "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
         _endpoints,
     ),
-    NOT_SAID,
-)
+    RefusedBy.NOT_SAID: Finding(
+        "policy_not_named",
+        "IAM does not say which policy refused; of callers from other organizations it seldom does",
+        _queue_policy,
+    ),
+}
 
 
-def leading(facts: Facts) -> Finding:
+def leading(facts: Facts) -> RefusedBy:
     """The one that leads a page: of several policies that refused, the first of FINDINGS."""
-    return next(
-        (finding for finding in FINDINGS if finding.refused_by in facts.refused_by), NOT_SAID
-    )
+    return next((each for each in FINDINGS if each in facts.refused_by), RefusedBy.NOT_SAID)

@@ -19,6 +19,7 @@ from mendq.model.limits import Bounds
 SAFETY = 2
 # A person may take a day to approve it, and nobody a weekend to look.
 UNHURRIED = timedelta(days=3)
+_NOTHING = timedelta()
 Each = TypeVar("Each")
 
 
@@ -30,16 +31,12 @@ class TimeLeft:
     at_most: timedelta
 
     @property
-    def is_exact(self) -> bool:
-        return self.at_least == self.at_most
-
-    @property
     def is_urgent(self) -> bool:
         """Whether a day of somebody's thinking and a weekend may be too long."""
         return self.at_least < UNHURRIED
 
     def __str__(self) -> str:
-        if self.is_exact:
+        if self.at_least == self.at_most:
             return f"in {span(self.at_least)}"
         if not self.at_least:
             return f"within {span(self.at_most)}, and maybe at once"
@@ -48,8 +45,8 @@ class TimeLeft:
 
 def left_of(sent_at: datetime, retained_seconds: int, now: datetime) -> TimeLeft:
     """Of one message, exactly, by when SQS took it."""
-    age = _not_negative(now - sent_at)
-    left = _not_negative(timedelta(seconds=retained_seconds) - age)
+    retained = timedelta(seconds=retained_seconds)
+    left = min(max(sent_at + retained - now, _NOTHING), retained)
     return TimeLeft(left, left)
 
 
@@ -61,10 +58,10 @@ def left_by_age(
     So it is a bound: before the move a message may have been in the source for as long as that
     keeps messages.
     """
-    at_most = _not_negative(timedelta(seconds=retained_seconds - age_seconds))
+    at_most = max(timedelta(seconds=retained_seconds - age_seconds), _NOTHING)
     if is_fifo:
         return TimeLeft(at_most, at_most)
-    return TimeLeft(_not_negative(at_most - timedelta(seconds=source_retained_seconds)), at_most)
+    return TimeLeft(max(at_most - timedelta(seconds=source_retained_seconds), _NOTHING), at_most)
 
 
 def takes(messages: int, per_second: float, soak: timedelta, bounds: Bounds) -> timedelta | None:
@@ -109,7 +106,3 @@ def span(time: timedelta) -> str:
         count, seconds = divmod(seconds, size)
         parts += [f"{count} {name}"] if count else []
     return " ".join(parts)
-
-
-def _not_negative(time: timedelta) -> timedelta:
-    return max(time, timedelta(0))

@@ -10,12 +10,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue._restore_policy import Finding, granted_by_the_pin, leading, restoration
+from mendq.catalogue._restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
     Caught,
     Fixed,
-    MassAdvice,
     NotMatched,
     Refused,
     carries_messages,
@@ -44,17 +43,18 @@ def speaks(call: FailedCall) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """The pinned policy, where nothing but its loss refused them; else a page."""
-    finding = leading(facts)
     restored: Plan | Refusal | str = ""
     if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
         restored = granted_by_the_pin(facts)
     elif facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
-        restored = restoration(facts, f"{_refused(facts)}. {finding.because}")
-    return _page(facts, finding, restored) if isinstance(restored, str) else restored
+        because = FINDINGS[RefusedBy.NO_RESOURCE_POLICY].because
+        restored = restoration(facts, f"{_refused(facts)}. {because}")
+    return _page(facts, restored) if isinstance(restored, str) else restored
 
 
-def _page(facts: Facts, finding: Finding, about_the_pin: str) -> Refusal:
-    others = ", ".join(sorted(facts.refused_by - {finding.refused_by}))
+def _page(facts: Facts, about_the_pin: str) -> Refusal:
+    first = leading(facts)
+    finding, others = FINDINGS[first], ", ".join(sorted(facts.refused_by - {first}))
     sentences = (
         _refused(facts),
         finding.because,
@@ -134,9 +134,7 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
-    mass=MassAdvice(
-        "Look for what these queues have in common: a role, a policy, an organization's."
-    ),
+    look_for="Look for what these queues have in common: a role, a policy, an organization's.",
     examples=(
         Caught(
             "a deployment overwrote the policy that a person has pinned",

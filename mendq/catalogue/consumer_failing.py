@@ -11,18 +11,11 @@ from typing import Any
 from mendq.catalogue._attach_dlq import EXPLAINED_BY, failing_in
 from mendq.catalogue._visibility import failing_consumer
 from mendq.catalogue.examples import FAILING, STANDARD_ARN, sources, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, NotFound, Paged
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.queue import parts_of
-from mendq.notifications.commands import metric_command
-
-
-def detect(facts: Facts) -> Found | None:
-    """Received at least twice as often as deleted, and no delete too many."""
-    because = failing_in(facts)
-    return None if because is None else Found(because)
+from mendq.notifications.commands import aws_command, metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -44,11 +37,9 @@ def _where_it_shows(facts: Facts) -> str:
     failing = failing_consumer(facts)
     if failing is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
-    log_group = f"/aws/lambda/{failing.name}"
-    return (
-        f"aws logs filter-log-events --region {parts_of(facts.queue_arn).region} "
-        f"--log-group-name {quote(log_group)} --filter-pattern '?ERROR ?Exception' --limit 20"
-    )
+    log_group = quote(f"/aws/lambda/{failing.name}")
+    options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
+    return aws_command("logs filter-log-events", facts.queue_arn, options)
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 1_000, **over: Any) -> Facts:
@@ -66,7 +57,7 @@ CONSUMER_FAILING = Paged(
     plan=plan,
     gives_way_to=EXPLAINED_BY,
     detection=Detection(
-        detect,
+        failing_in,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
         # What fails leaves messages behind, waiting or in flight.
         lambda facts: facts.visible + facts.in_flight > 0,

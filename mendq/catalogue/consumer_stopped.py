@@ -5,9 +5,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 
 from __future__ import annotations
 
-from typing import Any
-
-from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, sources, standard
+from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, but, sources, standard
 from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Paged
 from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
@@ -55,17 +53,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("consumer_stopped", reason, f"{consumers_of(facts.queue_arn)} {query}")
 
 
-def _queue(**over: Any) -> Facts:
-    """A queue whose only mapping is disabled, with messages that wait; `over` that."""
-    waiting = {
-        "ApproximateNumberOfMessages": 340,
-        "stopped_consumers": ("arn:aws:lambda:us-east-1:123456789012:function:bill",),
-        "sent": 300,
-        "visible_now": 340,
-        "least_visible": 40,
-        "oldest_age_seconds_now": 25_200,
-    }
-    return standard(**{**waiting, **over})
+_STOPPED = standard(
+    ApproximateNumberOfMessages=340,
+    stopped_consumers=(FUNCTION.function_arn,),
+    sent=300,
+    visible_now=340,
+    least_visible=40,
+    oldest_age_seconds_now=25_200,
+)
 
 
 CONSUMER_STOPPED = Paged(
@@ -77,16 +72,19 @@ CONSUMER_STOPPED = Paged(
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
     examples=(
-        Detected("its only mapping is disabled", _queue(), "consumer_stopped"),
+        Detected("its only mapping is disabled", _STOPPED, "consumer_stopped"),
         Detected(
-            "nobody sends any more either", _queue(sent=0, visible_now=40), "consumer_stopped"
+            "nobody sends any more either",
+            but(_STOPPED, sent=0, visible_now=40),
+            "consumer_stopped",
         ),
-        NotFound("another function reads it", _queue(lambda_consumers=(FUNCTION,))),
-        NotFound("somebody else receives", _queue(received=1)),
-        NotFound("nothing waited all the while", _queue(least_visible=0)),
-        NotFound("an archive, which nobody ever read", _queue(stopped_consumers=())),
+        NotFound("another function reads it", but(_STOPPED, lambda_consumers=(FUNCTION,))),
+        NotFound("somebody else receives", but(_STOPPED, received=1)),
+        NotFound("nothing waited all the while", but(_STOPPED, least_visible=0)),
+        NotFound("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
         NotFound(
-            "DLQ messages, read when somebody wants to", _queue(dlq_sources=sources(STANDARD_ARN))
+            "DLQ messages, read when somebody wants to",
+            but(_STOPPED, dlq_sources=sources(STANDARD_ARN)),
         ),
     ),
 )

@@ -6,15 +6,16 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Detected, Detection, Found, MassAdvice, NotFound, Paged
+from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Paged
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.queue import parts_of
+from mendq.notifications.commands import aws_command
 from mendq.notifications.text import counted
 
 # Lambda tries again by itself; a tenth of all tries is more than a burst.
@@ -65,14 +66,8 @@ def _concurrency(facts: Facts) -> str:
     throttled = _most_throttled(facts)
     if throttled is None:
         return ""
-    return (
-        f"aws lambda get-function-concurrency --region {parts_of(facts.queue_arn).region} "
-        f"--function-name {quote(throttled.name)}"
-    )
-
-
-def _account_concurrency(queue_arn: str) -> str:
-    return f"aws lambda get-account-settings --region {parts_of(queue_arn).region}"
+    options = f"--function-name {quote(throttled.name)}"
+    return aws_command("lambda get-function-concurrency", facts.queue_arn, options)
 
 
 def _queue(throttled_share: float | None, **over: Any) -> Facts:
@@ -88,11 +83,9 @@ CONSUMER_THROTTLED = Paged(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    mass=MassAdvice(
-        "The account's concurrency in this region is used up: look for the function that takes "
-        "it, reserve what others need, or ask AWS for more.",
-        _account_concurrency,
-    ),
+    look_for="The account's concurrency in this region is used up: look for the function that "
+    "takes it, reserve what others need, or ask AWS for more.",
+    look_first=partial(aws_command, "lambda get-account-settings"),
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     examples=(
         Detected("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from mendq.catalogue.examples import failed_call, queue, refused_value
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import Facts
-from mendq.model.failed_call import asks_for_deduplication_id
+from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import on_fifo
@@ -30,10 +30,6 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
 
 
-_TEXT = (
-    "The queue should either have ContentBasedDeduplication enabled "
-    "or MessageDeduplicationId provided explicitly"
-)
 _ALPHABET = (
     "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
     "1 to 128 in length."
@@ -52,13 +48,13 @@ DEDUP_ID_MISSING = Fixed(
     examples=(
         Caught(
             "a queue without content-based deduplication",
-            failed_call("SendMessage", "InvalidParameterValue", _TEXT),
+            failed_call("SendMessage", "InvalidParameterValue", NO_DEDUPLICATION_ID),
             queue(ContentBasedDeduplication="false"),
             (_STEP,),
         ),
         Caught(
             "a batch, in the spelling of the JSON protocol",
-            failed_call("SendMessageBatch", "InvalidParameterValueException", _TEXT),
+            failed_call("SendMessageBatch", "InvalidParameterValueException", NO_DEDUPLICATION_ID),
             queue(),
             (_STEP,),
         ),
@@ -68,7 +64,7 @@ DEDUP_ID_MISSING = Fixed(
         ),
         NotMatched(
             "a caller who writes SQS's sentence into the id",
-            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, _TEXT),
+            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, NO_DEDUPLICATION_ID),
         ),
         Refused(
             "a queue where it was turned on meanwhile",

@@ -29,7 +29,7 @@ from mendq.catalogue.examples import (
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.case import State
 from mendq.model.evidence import named
-from mendq.model.facts import Facts, Need, SourceQueue
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.lifecycle import UNMANAGED
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
@@ -63,7 +63,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 _BACK = RedriveMessages(HELD, STANDARD_ARN)
-_SECOND = SourceQueue(f"{STANDARD_ARN}-2", source().attributes)
+_SECOND = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
 _TOO_SHORT = "visibility_timeout_too_short"
 
 DLQ_MESSAGES_WAITING = Fixed(

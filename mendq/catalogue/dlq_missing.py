@@ -6,13 +6,20 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.examples import DLQ_ARN, FUNCTION, QUEUE_ARN, STANDARD_ARN, sources, standard
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    FUNCTION,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    but,
+    sources,
+    standard,
+)
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.dlq import arn_of_quarantine
-from mendq.model.facts import DlqFacts, Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
@@ -92,21 +99,13 @@ _TEXT = Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text
 _ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", _TEXT))
 
 
-def _none(**over: Any) -> Facts:
-    """A queue without a DLQ; `over` that."""
-    nothing = {"ApproximateNumberOfMessages": 1, "dlq_namesake": DlqFacts(DLQ_ARN, None)}
-    return standard(**{**nothing, **over})
+_NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
+_READ = but(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
+_THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
 
 
-def _read(**over: Any) -> Facts:
-    """The same, read by a Lambda function that handles what comes."""
-    quiet = {"sent": 60, "received": 60, "deleted": 60}
-    return _none(**{"lambda_consumers": (FUNCTION,), **quiet, **over})
-
-
-def _gone(dlq_arn: str = DLQ_ARN, **over: Any) -> Facts:
-    """A queue that names a DLQ which is gone."""
-    return standard(**{"RedrivePolicy": _TEXT, "dlq": DlqFacts(dlq_arn, None), **over})
+def _naming(dlq: QueueFacts) -> Facts:
+    return standard(RedrivePolicy=_TEXT, dlq=dlq)
 
 
 DLQ_MISSING = Fixed(
@@ -125,44 +124,52 @@ DLQ_MISSING = Fixed(
     # It is the configuration that lacks something; a measurement only says that it matters now.
     detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
     examples=(
-        Detected("the queue that is named is gone", _gone(), (CreateDlq("", DLQ_ARN),)),
-        Detected("a Lambda function reads it", _read(), _ATTACH),
+        Detected(
+            "the queue that is named is gone",
+            _naming(QueueFacts(DLQ_ARN, {})),
+            (CreateDlq("", DLQ_ARN),),
+        ),
+        Detected("a Lambda function reads it", _READ, _ATTACH),
         Detected(
             "a message comes back again and again",
-            _none(sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
+            but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
             _ATTACH,
         ),
         Detected(
-            "somebody else's queue has the name",
-            _read(dlq_namesake=DlqFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})),
-            "name_taken",
+            "somebody else's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"
         ),
         Refused(
             "the queue that is named would be a quarantine",
-            _gone(arn_of_quarantine(STANDARD_ARN)),
+            _naming(QueueFacts(arn_of_quarantine(STANDARD_ARN), {})),
             "names_a_quarantine",
         ),
-        NotFound("it has one", _gone(dlq=DlqFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"}))),
-        NotFound("it takes DLQ messages itself", _read(dlq_sources=sources(QUEUE_ARN))),
-        NotFound("it is called a DLQ", replace(_read(), queue_arn=DLQ_ARN)),
-        NotFound("three receives to a delete", _none(sent=1, received=6, deleted=2, backlog_now=1)),
+        NotFound("it has one", _naming(_THERE)),
+        NotFound("it takes DLQ messages itself", but(_READ, dlq_sources=sources(QUEUE_ARN))),
+        NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
+        NotFound(
+            "three receives to a delete", but(_NONE, sent=1, received=6, deleted=2, backlog_now=1)
+        ),
         NotFound(
             "much was received and is still at work: nothing came back",
-            _none(sent=60, received=60, backlog_now=60),
+            but(_NONE, sent=60, received=60, backlog_now=60),
         ),
         Refused(
             "its consumer fails: its backlog would be dumped",
-            _read(open_symptoms=frozenset({"consumer_failing"})),
+            but(_READ, open_symptoms=frozenset({"consumer_failing"})),
             "cause_first",
         ),
         Refused(
             "nobody has measured whether its consumers finish what they receive",
-            _read(measured=None),
+            but(_READ, measured=None),
             "not_measured",
         ),
         Refused(
-            "nobody looked whether the name is free", _read(dlq_namesake=None), "name_not_known"
+            "nobody looked whether the name is free",
+            but(_READ, dlq_namesake=None),
+            "name_not_known",
         ),
-        NotFound("the queue that is named would be of another type", _gone(QUEUE_ARN)),
+        NotFound(
+            "the queue that is named would be of another type", _naming(QueueFacts(QUEUE_ARN, {}))
+        ),
     ),
 )

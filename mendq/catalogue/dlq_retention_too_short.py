@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
-from mendq.model.facts import Facts, Need, SourceQueue
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import LONGEST_RETENTION_SECONDS
@@ -29,7 +29,7 @@ def detect(facts: Facts) -> Found | None:
     longest = _longest_retained(facts)
     if facts.is_fifo or longest is None:
         return None
-    retained, sent_for = facts.retention_seconds, _retention_seconds(longest)
+    retained, sent_for = facts.retention_seconds, longest.retention_seconds
     if retained > sent_for or retained >= LONGEST_RETENTION_SECONDS:
         return None
     return Found(
@@ -46,17 +46,13 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         reason = "messages are kept for as long as they can be, or longer than at their sources"
         return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
-    is_at_its_longest = _retention_seconds(longest) >= LONGEST_RETENTION_SECONDS
+    is_at_its_longest = longest.retention_seconds >= LONGEST_RETENTION_SECONDS
     return Plan((step,), f"{found.because}{_CANNOT_BE_LONGER * is_at_its_longest}")
 
 
-def _longest_retained(facts: Facts) -> SourceQueue | None:
+def _longest_retained(facts: Facts) -> QueueFacts | None:
     others = (source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn)
-    return max(others, key=_retention_seconds, default=None)
-
-
-def _retention_seconds(source: SourceQueue) -> int:
-    return int(source.attributes.get("MessageRetentionPeriod", "0"))
+    return max(others, key=lambda source: source.retention_seconds, default=None)
 
 
 def _retained(own_seconds: int, source_seconds: int) -> Facts:

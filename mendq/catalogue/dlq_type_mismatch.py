@@ -34,7 +34,6 @@ DLQ_TYPE_MISMATCH = Reported(
     examples=(
         Detected("FIFO to standard", _queue(QUEUE_ARN, DLQ_ARN)),
         Detected("standard to FIFO", _queue(STANDARD_ARN, f"{DLQ_ARN}{FIFO}")),
-        NotFound("both standard", _queue(STANDARD_ARN, DLQ_ARN)),
         NotFound("both FIFO", _queue(QUEUE_ARN, f"{DLQ_ARN}{FIFO}")),
         NotFound("none is named", queue()),
         NotFound("what it names is no queue", _queue(QUEUE_ARN, "orders")),

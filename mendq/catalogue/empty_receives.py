@@ -21,11 +21,11 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import receives
+from mendq.model.evidence import RECEIVE_MESSAGE, granted_by
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import not_on_fifo
+from mendq.model.queue import not_on_fifo, number_in
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
 from mendq.notifications.text import counted
@@ -52,37 +52,33 @@ def detect(facts: Facts) -> Found | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    return facts.receive_wait_seconds == 0 and not facts.lambda_consumers
+    polls_long = number_in(facts.attributes, SetReceiveWaitTime.attribute) > 0
+    return not polls_long and not facts.lambda_consumers
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest wait, where it is the receives that are throttled, or in vain."""
-    return _no_receive_throttled(facts) or _wait_longer(facts)
+    """The longest wait, where it is the receives that are throttled, or in vain.
 
-
-def _no_receive_throttled(facts: Facts) -> Refusal | None:
-    """Where no call failed, a scan counted receives."""
-    if facts.found or receives(facts.event_names):
-        return None
-    if not facts.event_names:
+    Where no call failed, a scan counted receives.
+    """
+    quotas = quotas_command("sqs", facts.queue_arn)
+    if not facts.found and not facts.event_names:
         return Ignore("need_already_met", "few receives are in vain by now")
-    reason = (
-        f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer would "
-        "not make them fewer. A person has to look at how the callers retry, and at the account's "
-        "rate of calls"
-    )
-    return Refuse("senders_throttled", reason, quotas_command("sqs", facts.queue_arn))
-
-
-def _wait_longer(facts: Facts) -> Plan | Refusal:
-    current = facts.receive_wait_seconds
+    if not facts.found and RECEIVE_MESSAGE not in granted_by(facts.event_names):
+        reason = (
+            f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer "
+            "would not make them fewer. A person has to look at how the callers retry, and at the "
+            "account's rate of calls"
+        )
+        return Refuse("senders_throttled", reason, quotas)
+    current = number_in(facts.attributes, SetReceiveWaitTime.attribute)
     if current >= MOST_SECONDS:
         reason = (
             f"receives already wait {MOST_SECONDS} s unless a reader asks for less, and are "
             "throttled: look for readers that set WaitTimeSeconds themselves, and for how many "
             "there are"
         )
-        return Escalate("already_long_polling", reason, quotas_command("sqs", facts.queue_arn))
+        return Escalate("already_long_polling", reason, quotas)
     reason = (
         f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
         f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read "
@@ -140,10 +136,6 @@ EMPTY_RECEIVES = Fixed(
         NotMatched(
             "a FIFO queue is throttled for another reason",
             failed_call("ReceiveMessage", "RequestThrottled"),
-        ),
-        NotMatched(
-            "too much in flight is not too often asked",
-            failed_call("ReceiveMessage", "OverLimit", "", STANDARD_ARN),
         ),
         Refused("senders alone", _read(0, "SendMessage"), "senders_throttled"),
         Refused("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting, granted_by
-from mendq.model.facts import Facts, LambdaConsumer, SoleSource, SourceQueue
+from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
 from mendq.model.failed_call import FailedCall, canonical
 from mendq.model.limits import Mode, Timing
 from mendq.model.metrics import Gauges, Measured
@@ -75,9 +75,9 @@ def dlq(**over: Any) -> Facts:
     return queue(queue_arn=DLQ_ARN, **{"dlq_sources": sources(STANDARD_ARN), **over})
 
 
-def sources(*queue_arns: str, **attributes: str) -> tuple[SourceQueue, ...]:
+def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
     """Queues that name a DLQ."""
-    return tuple(SourceQueue(queue_arn, attributes) for queue_arn in queue_arns)
+    return tuple(QueueFacts(queue_arn, attributes) for queue_arn in queue_arns)
 
 
 _FACTS = frozenset(field.name for field in fields(Facts))
@@ -93,7 +93,7 @@ def but(facts: Facts, **over: Any) -> Facts:
     attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
     facts = replace(facts, attributes={**facts.attributes, **attributes})
     if counts:
-        facts = replace(facts, measured=recounted(facts.measured or measured(), **counts))
+        facts = replace(facts, measured=measured(facts.measured or _NOTHING, **counts))
     return replace(facts, **own)
 
 
@@ -117,14 +117,14 @@ def case(
     return made
 
 
-def measured(**counted: Any) -> Measured:
-    """Six hours of a queue on which nothing went on; `counted` over that."""
-    nothing = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
-    return recounted(nothing, **counted)
+_NOTHING = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
 
 
-def recounted(known: Measured, **counted: Any) -> Measured:
-    """`counted` over what is known; `visible_now`, `backlog_before` are gauges at either end."""
+def measured(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
+    """`counted` over what is known, which is six hours on which nothing went on where not said.
+
+    `visible_now`, `backlog_before` are gauges at either end.
+    """
     ends: dict[str, Any] = {end: getattr(known, end) for end in _ENDS}
     for name in counted.keys() & _GAUGES.keys():
         end, gauge = _GAUGES[name]
@@ -160,14 +160,14 @@ SOLE = SoleSource(
 MEASURED = measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
-def source(messages_arn: str = DLQ_ARN, **attributes: str) -> SourceQueue:
+def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
     """The queue that they died in; `attributes` over its own."""
     defaults = {
         "RedrivePolicy": Redrive(messages_arn, 5).text,
         "VisibilityTimeout": "60",
         "MessageRetentionPeriod": str(DEFAULTS["MessageRetentionPeriod"]),
     }
-    return SourceQueue(STANDARD_ARN, {**defaults, **attributes})
+    return QueueFacts(STANDARD_ARN, {**defaults, **attributes})
 
 
 def messages(*cases: Case, **over: Any) -> Facts:

@@ -5,12 +5,10 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using
 
 from __future__ import annotations
 
-from typing import Any
-
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, queue, sources
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, queue, sources
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
-from mendq.model.facts import DlqFacts, Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
@@ -52,24 +50,21 @@ _REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
 _ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _REDRIVE))
 
 
-def _queue(**over: Any) -> Facts:
-    """A queue of which one group is blocked; `over` that."""
-    blocked = {
-        "ApproximateNumberOfMessages": 59,
-        "ApproximateNumberOfMessagesNotVisible": 1,
-        "sent": 40,
-        "received": 720,
-        "backlog_now": 60,
-        "backlog_before": 20,
-        "visible_now": 59,
-        "in_flight_now": 1,
-        "oldest_age_seconds_before": 600,
-        "oldest_age_seconds_now": 22_200,
-        "groups_in_flight_now": 1,
-        "dlq_sources": (),
-        "dlq_namesake": DlqFacts(_DEAD, None),
-    }
-    return queue(**{**blocked, **over})
+_BLOCKED = queue(
+    ApproximateNumberOfMessages=59,
+    ApproximateNumberOfMessagesNotVisible=1,
+    sent=40,
+    received=720,
+    backlog_before=20,
+    backlog_now=60,
+    visible_now=59,
+    in_flight_now=1,
+    oldest_age_seconds_before=600,
+    oldest_age_seconds_now=22_200,
+    groups_in_flight_now=1,
+    dlq_sources=(),
+    dlq_namesake=QueueFacts(_DEAD, {}),
+)
 
 
 FIFO_GROUP_BLOCKED = Fixed(
@@ -87,20 +82,24 @@ FIFO_GROUP_BLOCKED = Fixed(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
     examples=(
-        Detected("the first of its group fails each time", _queue(), _ATTACH),
-        Detected("a message gets through now and then", _queue(sent=76, deleted=36), _ATTACH),
-        NotFound("one message takes very long, and is received once", _queue(received=1)),
-        NotFound("other groups get through", _queue(deleted=300)),
-        NotFound("several groups are tried", _queue(groups_in_flight_now=3)),
-        NotFound("DLQ messages are being moved back", _queue(move_task_running=True)),
-        NotFound("it takes DLQ messages itself", _queue(dlq_sources=sources(QUEUE_ARN))),
+        Detected("the first of its group fails each time", _BLOCKED, _ATTACH),
+        Detected(
+            "a message gets through now and then", but(_BLOCKED, sent=76, deleted=36), _ATTACH
+        ),
+        NotFound("one message takes very long, and is received once", but(_BLOCKED, received=1)),
+        NotFound("other groups get through", but(_BLOCKED, deleted=300)),
+        NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
+        NotFound("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
+        NotFound("it takes DLQ messages itself", but(_BLOCKED, dlq_sources=sources(QUEUE_ARN))),
         Refused(
             "its consumer fails with every message: its backlog would be dumped",
-            _queue(open_symptoms=frozenset({"consumer_failing"})),
+            but(_BLOCKED, open_symptoms=frozenset({"consumer_failing"})),
             "cause_first",
         ),
-        NotFound("the head moves on", _queue(oldest_age_seconds_now=3_600)),
-        NotFound("a DLQ takes it after five receives", _queue(RedrivePolicy=_REDRIVE)),
-        NotFound("a standard queue has no groups to hold up", _queue(queue_arn=STANDARD_ARN)),
+        NotFound("the head moves on", but(_BLOCKED, oldest_age_seconds_now=3_600)),
+        NotFound("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
+        NotFound(
+            "a standard queue has no groups to hold up", but(_BLOCKED, queue_arn=STANDARD_ARN)
+        ),
     ),
 )

@@ -84,7 +84,6 @@ FIFO_THROTTLED = Fixed(
             "a standard queue has no such limit",
             failed_call("SendMessage", "ThrottlingException", "", STANDARD_ARN),
         ),
-        NotMatched("KMS that throttles", failed_call("SendMessage", "KMS.ThrottlingException")),
         Refused(
             "high throughput is on",
             _queue("messageGroup", "perMessageGroupId"),

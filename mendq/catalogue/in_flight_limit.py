@@ -24,13 +24,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     if facts.in_flight < PASSED_BELOW:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
-    visibility = facts.attributes.get("VisibilityTimeout", "30")
     reason = (
         f"{facts.in_flight:,} messages are in flight, and SQS stops at about {IN_FLIGHT_QUOTA:,}: "
         "consumers receive and do not delete. Let them delete what is done and receive less at "
         "once, or stop those that hang. A longer visibility timeout would make it worse: what "
-        f"nobody deletes stays in flight for {visibility} s. Long polling only hides the error. "
-        f"Who receives: {named(facts.principals)}"
+        f"nobody deletes stays in flight for {facts.visibility_seconds} s. Long polling only hides "
+        f"the error. Who receives: {named(facts.principals)}"
     )
     command = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
     return Escalate("in_flight_full", reason, command)

@@ -9,7 +9,6 @@ from mendq.catalogue.examples import failed_call, refused_value
 from mendq.catalogue.symptom import Caught, NotMatched, Reported, seen_as_labelled
 
 OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
-_TOO_MANY = "AWS.SimpleQueueService.TooManyEntriesInBatchRequest"
 
 INVALID_REQUEST = Reported(
     name="invalid_request",
@@ -19,14 +18,6 @@ INVALID_REQUEST = Reported(
     "CommonErrors.html",
     seen_as=seen_as_labelled("invalid_request"),
     examples=(
-        Caught(
-            "a batch that is too large",
-            failed_call(
-                "SendMessageBatch",
-                _TOO_MANY,
-                "Maximum number of entries per request are 10. You have sent 20.",
-            ),
-        ),
         Caught(
             "a parameter out of range",
             refused_value(
@@ -43,7 +34,6 @@ INVALID_REQUEST = Reported(
             refused_value("DeleteMessage", "ReceiptHandle", "The receipt handle has expired."),
         ),
         NotMatched("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),
-        NotMatched("a queue that is gone", failed_call("SendMessage", "QueueDoesNotExist")),
         NotMatched("a code that SQS does not document", failed_call("SendMessage", "NeverHeardOf")),
     ),
 )

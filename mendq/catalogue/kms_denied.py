@@ -11,17 +11,16 @@ from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
-    MassAdvice,
     NotMatched,
     Paged,
     Refused,
     seen_as_labelled,
 )
-from mendq.model.evidence import named, receives, sends, who_called
+from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named, who_called
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.queue import parts_of
+from mendq.notifications.commands import aws_command
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
@@ -31,7 +30,7 @@ def without_key(facts: Facts) -> Refusal:
 
     Taking a key off a queue does not touch the messages in it: they still need the old one.
     """
-    if not receives(facts.event_names):
+    if RECEIVE_MESSAGE not in granted_by(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
@@ -49,20 +48,16 @@ KEY_TAKEN_OFF = Refused(
 
 def describe_key(facts: Facts, key: str) -> str:
     """The command that shows a key's state; aliases will do."""
-    region = parts_of(facts.queue_arn).region
-    return f"aws kms describe-key --region {region} --key-id {shlex.quote(key)}"
+    return aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
 
 
 def get_key_policy(facts: Facts, key: str) -> str:
     """The command that shows who may use a key; KMS wants its id, not an alias, for that."""
-    region = parts_of(facts.queue_arn).region
     key_id = shlex.quote(key)
     if "alias/" in key:
         key_id = f'"$({describe_key(facts, key)} --query KeyMetadata.KeyId --output text)"'
-    return (
-        f"aws kms get-key-policy --region {region} --key-id {key_id} "
-        "--policy-name default --output text"
-    )
+    options = f"--key-id {key_id} --policy-name default --output text"
+    return aws_command("kms get-key-policy", facts.queue_arn, options)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -80,7 +75,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 def _missing(facts: Facts) -> str:
     """The grants that lack. Senders also decrypt: SQS checks the data key that it uses again."""
-    sending, receiving = sends(facts.event_names), receives(facts.event_names)
+    actions = granted_by(facts.event_names)
+    sending, receiving = SEND_MESSAGE in actions, RECEIVE_MESSAGE in actions
     needed = []
     if sending or not receiving:
         needed.append("whoever sends needs kms:GenerateDataKey and kms:Decrypt on it")
@@ -117,7 +113,7 @@ KMS_DENIED = Paged(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
-    mass=MassAdvice("Look for the key that these queues share, and who changed its policy."),
+    look_for="Look for the key that these queues share, and who changed its policy.",
     examples=(
         Caught(
             "a sender without a grant",
@@ -142,6 +138,5 @@ KMS_DENIED = Paged(
             "IAM's refusal of the call itself", failed_call("SendMessage", "AccessDeniedException")
         ),
         NotMatched("KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")),
-        NotMatched("the key is disabled", failed_call("SendMessage", "KMS.DisabledException")),
     ),
 )

@@ -11,7 +11,6 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
     Fixed,
-    MassAdvice,
     NotMatched,
     Refused,
     seen_as_labelled,
@@ -19,6 +18,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
+from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import quotas_command
 
@@ -34,7 +34,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             "longer: the calls are from before that"
         )
         return Refuse("not_encrypted_with_kms", reason)
-    current, most = facts.kms_reuse_seconds, SetKmsDataKeyReusePeriod.maximum
+    current = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
+    most = SetKmsDataKeyReusePeriod.maximum
     if current >= most:
         reason = (
             f"SQS already uses each data key for {current} s and Mendq goes no further than {most} "
@@ -72,11 +73,9 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    mass=MassAdvice(
-        "All callers of a region share KMS's request quota, whichever key they use: look for who "
-        "uses it up, and ask for more where it is too small.",
-        request_quotas,
-    ),
+    look_for="All callers of a region share KMS's request quota, whichever key they use: look for "
+    "who uses it up, and ask for more where it is too small.",
+    look_first=request_quotas,
     examples=(
         Caught(
             "a shorter reuse than SQS's own goes back to it",
@@ -89,10 +88,6 @@ KMS_THROTTLED = Fixed(
             failed_call("ReceiveMessage", "KmsThrottled"),
             _encrypted(300),
             (SetKmsDataKeyReusePeriod(300, 600),),
-        ),
-        NotMatched(
-            "KMS that denies does not throttle",
-            failed_call("SendMessage", "KMS.AccessDeniedException"),
         ),
         NotMatched(
             "SQS's own throttling is not KMS's",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, but, failed_call, refused_value, standard
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
-from mendq.model.facts import DlqFacts, Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import size_limit_bytes
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
-from mendq.model.queue import Redrive, arn_of, parts_of
+from mendq.model.queue import Redrive, arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes, set_command
 
@@ -25,7 +25,7 @@ def names_a_limit_that_can_rise(error_message: str) -> bool:
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """SQS's own limit, from the queue's attribute and never from the event."""
-    current = facts.maximum_message_bytes
+    current = number_in(facts.attributes, SetMaximumMessageSize.attribute)
     if current >= MOST_BYTES:
         reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
         return Ignore("need_already_met", reason)
@@ -54,9 +54,9 @@ def _dlq_first(facts: Facts) -> tuple[str, str]:
     raise_it = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
     if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
         return f"Its DLQ {arn} is in another account or region: raise it first", raise_it
-    if dlq.attributes is None:
+    if not dlq.exists:
         return f"Its DLQ {arn} is gone: see to that first", command
-    taken = Facts(arn, dlq.attributes, {}).maximum_message_bytes
+    taken = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
     if taken >= MOST_BYTES:
         return "", ""
     return f"Its DLQ takes {taken:,} bytes: raise that one first", raise_it
@@ -100,7 +100,7 @@ MESSAGE_TOO_LONG = Fixed(
             but(
                 _OF_256_KB,
                 RedrivePolicy=Redrive(DLQ_ARN, 5).text,
-                dlq=DlqFacts(DLQ_ARN, {"MaximumMessageSize": "262144"}),
+                dlq=QueueFacts(DLQ_ARN, {"MaximumMessageSize": "262144"}),
             ),
             _RAISED,
         ),

@@ -5,9 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setti
 
 from __future__ import annotations
 
-from typing import Any
-
-from mendq.catalogue.examples import A_DAY, STANDARD_ARN, sources, standard
+from mendq.catalogue.examples import A_DAY, STANDARD_ARN, but, sources, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
@@ -77,21 +75,20 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
 
 
-def _queue(retention_seconds: int = 4 * A_DAY, **over: Any) -> Facts:
-    """A queue whose consumers fall behind, with three days over; `over` that."""
-    waiting = {
-        "sent": 600,
-        "received": 300,
-        "deleted": 300,
-        "backlog_before": 5_000,
-        "backlog_now": 5_300,
-        "oldest_age_seconds_before": 3 * A_DAY - 3_600,
-        "oldest_age_seconds_now": 3 * A_DAY + 7_200,
-        "ApproximateNumberOfMessages": 5_300,
-    }
-    return standard(MessageRetentionPeriod=retention_seconds, **{**waiting, **over})
-
-
+_BEHIND = standard(
+    MessageRetentionPeriod=4 * A_DAY,
+    ApproximateNumberOfMessages=5_300,
+    sent=600,
+    received=300,
+    deleted=300,
+    backlog_before=5_000,
+    backlog_now=5_300,
+    oldest_age_seconds_before=3 * A_DAY - 3_600,
+    oldest_age_seconds_now=3 * A_DAY + 7_200,
+)
+_NOTHING_LONGER = but(
+    _BEHIND, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
+)
 _RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
 
 MESSAGES_ABOUT_TO_EXPIRE = Fixed(
@@ -106,19 +103,18 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=(
-        Detected("consumers fall behind, three of four days are over", _queue(), _RAISED),
-        Detected(
-            "nothing longer is to be had",
-            _queue(LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY),
-            "retention_at_its_longest",
-        ),
-        NotFound("three quarters, and not a second more", _queue(oldest_age_seconds_now=3 * A_DAY)),
+        Detected("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
+        Detected("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
         NotFound(
-            "old, and all gone by tonight", _queue(received=5_000, deleted=5_000, backlog_now=600)
+            "three quarters, and not a second more", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)
+        ),
+        NotFound(
+            "old, and all gone by tonight",
+            but(_BEHIND, received=5_000, deleted=5_000, backlog_now=600),
         ),
         NotFound(
             "DLQ messages: the metric counts from the move",
-            _queue(dlq_sources=sources(STANDARD_ARN)),
+            but(_BEHIND, dlq_sources=sources(STANDARD_ARN)),
         ),
     ),
 )

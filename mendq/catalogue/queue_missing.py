@@ -9,7 +9,6 @@ from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
-    MassAdvice,
     NotMatched,
     Paged,
     Refused,
@@ -39,7 +38,6 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("queue_gone", reason, who_called("DeleteQueue", facts.queue_arn))
 
 
-_NOT_THERE = "The specified queue does not exist."
 _GONE = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
 
 QUEUE_MISSING = Paged(
@@ -53,19 +51,17 @@ QUEUE_MISSING = Paged(
     speaks=carries_messages,
     needs=frozenset(),
     plan=plan,
-    mass=MassAdvice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
+    look_for="Look for what deleted them all: a stack, a pipeline, a clean-up.",
     examples=(
         Caught(
             "sending to a queue that is gone",
-            failed_call("SendMessage", "AWS.SimpleQueueService.NonExistentQueue", _NOT_THERE),
+            failed_call("SendMessage", "AWS.SimpleQueueService.NonExistentQueue"),
             _GONE,
             "queue_gone",
         ),
         Caught(
-            "the older protocol's words",
-            failed_call(
-                "ReceiveMessage", "QueueDoesNotExist", f"{_NOT_THERE[:-1]} for this wsdl version."
-            ),
+            "the JSON protocol's word",
+            failed_call("ReceiveMessage", "QueueDoesNotExist"),
             _GONE,
             "queue_gone",
         ),
@@ -76,11 +72,7 @@ QUEUE_MISSING = Paged(
         ),
         NotMatched(
             "a move task whose source is unknown",
-            failed_call(
-                "StartMessageMoveTask",
-                "ResourceNotFoundException",
-                "The resource that you specified for the DestinationArn parameter doesn't exist.",
-            ),
+            failed_call("StartMessageMoveTask", "ResourceNotFoundException"),
         ),
     ),
 )

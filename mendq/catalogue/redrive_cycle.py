@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
-from mendq.model.facts import DlqFacts, Facts, Need
-from mendq.model.queue import Redrive, redrive_of
+from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.queue import Redrive
 
 
 def detect(facts: Facts) -> Found | None:
@@ -16,7 +16,7 @@ def detect(facts: Facts) -> Found | None:
     first = facts.dlq_arn
     if first is None:
         return None
-    second = _next_after(facts)
+    second = facts.dlq.dlq_arn if facts.dlq else None
     if first == facts.queue_arn:
         around: tuple[str, ...] = (first,)
     elif second == facts.queue_arn:
@@ -28,18 +28,12 @@ def detect(facts: Facts) -> Found | None:
     return Found(f"its DLQ messages come back to it: {' -> '.join((facts.queue_arn, *around))}")
 
 
-def _next_after(facts: Facts) -> str | None:
-    there = facts.dlq.attributes if facts.dlq else None
-    redrive = redrive_of((there or {}).get("RedrivePolicy", ""))
-    return redrive.dlq_arn if redrive else None
-
-
 def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
     """Its messages go to the one, and that one's to the next."""
     after = {"RedrivePolicy": Redrive(next_arn, 5).text} if next_arn else {}
     return standard(
         RedrivePolicy=Redrive(dlq_arn, 5).text,
-        dlq=DlqFacts(dlq_arn, after),
+        dlq=QueueFacts(dlq_arn, after),
         dlq_sources=sources(*source_arns),
     )
 

@@ -97,17 +97,8 @@ SERVICE_CANNOT_USE_KEY = Paged(
     detection=Detection(detect, _NEEDS, of_configuration=True),
     examples=(
         Detected("a topic, by its principal", _queue(), "aws_managed_key"),
-        Detected(
-            "AWS's key by the ARN of its alias",
-            _queue(f"arn:aws:kms:us-east-1:123456789012:{AWS_MANAGED_ALIAS}"),
-            "aws_managed_key",
-        ),
         Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
         NotFound("a customer managed key", _queue("alias/orders")),
-        NotFound(
-            "a key that was given by its id may be anybody's",
-            _queue("1234abcd-12ab-34cd-56ef-1234567890ab"),
-        ),
         NotFound("no key", _queue("")),
         NotFound("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
         NotFound("a service is kept out", _queue(Effect="Deny")),

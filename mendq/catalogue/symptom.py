@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import CODES, FailedCall, says_anything
+from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
@@ -42,7 +42,7 @@ class SeenAs:
 
     event_names: frozenset[str] | None
     error_code: str
-    says: Callable[[str], bool] = says_anything
+    says: Callable[[str], bool] = anything
     on: Callable[[str | None], bool] = anything
 
     def fits(self, call: FailedCall) -> bool:
@@ -91,23 +91,11 @@ class Detection:
     measured_last: bool = False
 
 
-class _Answered:
-    """An example with the entry's answer: the steps of a plan, or the code of a page."""
-
-    answer: Steps | str
-
-    @property
-    def plan(self) -> Steps:
-        return () if isinstance(self.answer, str) else self.answer
-
-    @property
-    def code(self) -> str:
-        return self.answer if isinstance(self.answer, str) else ""
-
-
 @dataclass(frozen=True)
-class Caught(_Answered):
-    """An example call that the entry matches, and its answer where the queue is as `facts` say."""
+class Caught:
+    """An example call that the entry matches, and its answer where the queue is as `facts` say:
+    the steps of a plan, or the code of a page.
+    """
 
     title: str
     call: FailedCall
@@ -116,7 +104,7 @@ class Caught(_Answered):
 
 
 @dataclass(frozen=True)
-class Detected(_Answered):
+class Detected:
     """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str
@@ -152,17 +140,6 @@ class Refused:
 NearMiss = NotMatched | NotFound | Refused
 
 
-@dataclass(frozen=True)
-class MassAdvice:
-    """What to look for where many queues have the symptom at once.
-
-    `command`, given the ARN of one of them, is the one to begin with.
-    """
-
-    words: str = "Look for what these queues have in common: a deployment, a key, a network."
-    command: Callable[[str], str] = no_command
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Symptom:
     """One thing that goes wrong with a queue; what Mendq does about it is the type.
@@ -190,7 +167,8 @@ class Symptom:
     autonomy: Mode | None = field(default=None, init=False)
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
-    mass: MassAdvice = field(default=MassAdvice(), init=False)
+    look_for: str = field(default="", init=False)
+    look_first: Callable[[str], str] = field(default_factory=lambda: no_command, init=False)
 
     @property
     def caught(self) -> tuple[Caught, ...]:
@@ -243,14 +221,16 @@ class Paged(Symptom):
     says, after its name, of a queue that has it again and again; empty: nothing. While a case of
     one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
     one whose messages that takes, it is not taken up: that says it better, or has to be fixed
-    first.
+    first. Where many queues have it at once people are to `look_for` something; `look_first` is the
+    command to begin with, given the ARN of one of them.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
     gives_way_to: frozenset[str] = frozenset()
-    mass: MassAdvice = MassAdvice()
+    look_for: str = "Look for what these queues have in common: a deployment, a key, a network."
+    look_first: Callable[[str], str] = no_command
     habit: str = ""
 
     @property

@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from mendq.catalogue import _visibility as visibility
@@ -38,6 +39,7 @@ from mendq.model.failed_call import reason_given
 from mendq.model.limits import Limits, Mode, TagUnreadable
 from mendq.model.plan import Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
+from mendq.notifications.text import counted
 
 _EXPIRED = "The receipt handle has expired."
 
@@ -47,11 +49,33 @@ def handle_has_expired(error_message: str) -> bool:
 
 
 def detect(facts: Facts) -> Found | None:
-    """A race that no call tells of; a visibility timeout that is short and harms nobody yet is
-    none.
+    """Messages that were handled twice; a visibility timeout that is short and harms nobody yet is
+    not told of.
+
+    DLQ messages arrive without being counted as sent, as do messages that are moved back; what a
+    consumer gives up is received again without a race.
     """
-    because = visibility.race_in(facts)
-    return None if because is None else Found(because)
+    measured = facts.measured
+    if measured is None or facts.move_task_running or facts.takes_dlq_messages:
+        return None
+    if visibility.failing_consumer(facts) or not measured.shows_a_race:
+        return None
+    surplus = measured.surplus_deletes
+    return Found(
+        f"in {measured.hours:.1f} h {counted(measured.deleted - surplus, 'message')} left and "
+        f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
+        "handled twice"
+    )
+
+
+def is_suspect(facts: Facts) -> bool:
+    """Work that could race, or a need that the visibility timeout does not cover."""
+    if facts.visible + facts.in_flight > 0:
+        return True
+    try:
+        return bool(visibility.unmet(facts, visibility.named(facts)))
+    except TagUnreadable:
+        return False
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -62,18 +86,11 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
     need = visibility.largest_unmet(facts, needs) or visibility.guess(facts)
-    return (
-        visibility.readers_decide(facts, needs)
-        or visibility.consumer_fails(facts)
-        or visibility.race_or_retries(facts)
-        or visibility.without_named_need(facts, needs)
-        or visibility.already_met(facts, need)
-        or visibility.over_ceiling(need, ceiling_seconds)
-        or visibility.over_guess(facts, need, named=bool(needs))
-        or visibility.over_retention(facts, need)
-        or visibility.over_in_flight(facts, need)
-        or _raise_to(facts, need)
+    against = chain(
+        visibility.against_any(facts, needs),
+        visibility.against(facts, need, ceiling_seconds, named=bool(needs)),
     )
+    return next(against, None) or _raise_to(facts, need)
 
 
 def _raise_to(facts: Facts, need: VisibilityNeed) -> Plan:
@@ -131,7 +148,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}),
-        visibility.may_race,
+        is_suspect,
     ),
     examples=(
         Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),

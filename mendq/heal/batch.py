@@ -224,9 +224,9 @@ def _notify_mass_symptom(
 ) -> None:
     """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
     reach = run.reach(spread, queue_arns)
-    look_first = symptom.mass.command(min(reach.queue_arns))
+    look_first = symptom.look_first(min(reach.queue_arns))
     of = notification.MassSymptom(
-        symptom.name, symptom.sentence, symptom.runbook, symptom.mass.words, look_first
+        symptom.name, symptom.sentence, symptom.runbook, symptom.look_for, look_first
     )
     where = notification.place(run.home.account, run.home.region)
     text = notification.of_mass_symptom(of, reach.queue_arns, reach.managed_queues, run.now, where)

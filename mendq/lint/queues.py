@@ -13,7 +13,7 @@ from typing import Any
 
 from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import Environment, Names, NotKnown
-from mendq.model.facts import DlqFacts, Facts, LambdaConsumer, SourceQueue
+from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, arn_of, arn_of_url
 from mendq.notifications.change_lines import NUMBER
@@ -89,9 +89,9 @@ class Declared:
                     why = f"whose policy {each.logical_id} is: {unknown.because}"
                     self._stray_policy = NotKnown(why)
         self._attributes = {arn: self._attributes_of(arn) for arn in self.names.queues}
-        sources = defaultdict[Any, list[SourceQueue]](list)
+        sources = defaultdict[Any, list[QueueFacts]](list)
         for arn, attributes in self._attributes.items():
-            sources[self._dlq_arn(arn)].append(SourceQueue(arn, attributes))
+            sources[self._dlq_arn(arn)].append(QueueFacts(arn, attributes))
         self.queues = {arn: self._queue(arn, sources[arn]) for arn in self.names.queues}
 
     def _take_mapping(self, mapping: Resource) -> None:
@@ -180,11 +180,11 @@ class Declared:
 
     def _dlq_arn(self, arn: str) -> str | None:
         try:
-            return arn_of(Facts(arn, self._attributes[arn], {}).dlq_arn)
+            return arn_of(QueueFacts(arn, self._attributes[arn]).dlq_arn)
         except NotKnown:
             return None
 
-    def _queue(self, arn: str, sources: Sequence[SourceQueue]) -> Queue:
+    def _queue(self, arn: str, sources: Sequence[QueueFacts]) -> Queue:
         resource, dlq_arn = self._resource(arn), self._dlq_arn(arn)
         is_here = dlq_arn in self.names.queues
         return Queue(
@@ -192,7 +192,7 @@ class Declared:
             attributes=self._attributes[arn],
             tags=self._tags(resource),
             lambda_consumers=tuple(self._consumers[arn]),
-            dlq=DlqFacts(dlq_arn, self._attributes[dlq_arn]) if dlq_arn and is_here else None,
+            dlq=QueueFacts(dlq_arn, self._attributes[dlq_arn]) if dlq_arn and is_here else None,
             dlq_sources=tuple(sources),
             resource=resource,
             policy=self._policies.get(arn, (None,))[0],

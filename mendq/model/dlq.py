@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
 from mendq.model.policy import statements_of
@@ -69,31 +69,39 @@ def why_unfit_as_quarantine(
 
     `readers` are the Lambda functions that consume it.
     """
+    return next(_faults_of_quarantine(source, attributes, readers), None)
+
+
+def _faults_of_quarantine(
+    source: Facts, attributes: Mapping[str, str], readers: Sequence[str]
+) -> Iterator[str]:
     if attributes.get("RedrivePolicy"):
-        return "it has a RedrivePolicy: its messages would leave it by being read"
+        yield "it has a RedrivePolicy: its messages would leave it by being read"
     if readers:
-        return f"{function_name(readers[0])} consumes it: its messages would be handled unasked"
-    return (
-        _lets_others_in(source, attributes.get("Policy", ""))
-        or _encrypted_otherwise(source, attributes)
-        or _keeps_otherwise(attributes)
-    )
+        yield f"{function_name(readers[0])} consumes it: its messages would be handled unasked"
+    yield from _others_let_in(parts_of(source.queue_arn).account, attributes.get("Policy", ""))
+    if encrypted := _encrypted_otherwise(source, attributes):
+        yield encrypted
+    if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
+        yield f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
+    if int(attributes.get("MaximumMessageSize", LONGEST_BYTES)) < LONGEST_BYTES:
+        yield f"it takes no messages of {LONGEST_BYTES} bytes, as there may be with their mark"
+    if int(attributes.get("DelaySeconds", "0")):
+        yield "it has a DelaySeconds: whoever looks after messages would not see them"
 
 
-def _lets_others_in(source: Facts, policy: str) -> str | None:
+def _others_let_in(account: str, policy: str) -> Iterator[str]:
     """Under whatever condition: people of the account look after it, and Mendq sends to it."""
     statements = statements_of(policy)
     if statements is None:
-        return "its policy cannot be read, so it may let everybody in"
-    account = parts_of(source.queue_arn).account
-    for each in (one for one in statements if one.allows):
+        yield "its policy cannot be read, so it may let everybody in"
+    for each in (one for one in statements or () if one.allows):
         if each.is_for_everybody or "Principal" in each.excepting:
-            return "its policy lets everybody in"
+            yield "its policy lets everybody in"
         for kind, named in each.principals.items():
             for principal in named:
                 if kind != "AWS" or not _is_of(principal, account):
-                    return f"its policy lets in {principal}, which is not of this account"
-    return None
+                    yield f"its policy lets in {principal}, which is not of this account"
 
 
 def _is_of(principal: str, account: str) -> bool:
@@ -113,13 +121,3 @@ def _encrypted_otherwise(source: Facts, attributes: Mapping[str, str]) -> str | 
     if key or (not of_source and attributes.get("SqsManagedSseEnabled") == "true"):
         return None
     return "its messages are not encrypted as the source's are"
-
-
-def _keeps_otherwise(attributes: Mapping[str, str]) -> str | None:
-    if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
-        return f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
-    if int(attributes.get("MaximumMessageSize", LONGEST_BYTES)) < LONGEST_BYTES:
-        return f"it takes no messages of {LONGEST_BYTES} bytes, as there may be with their mark"
-    if int(attributes.get("DelaySeconds", "0")):
-        return "it has a DelaySeconds: whoever looks after messages would not see them"
-    return None

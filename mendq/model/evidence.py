@@ -30,18 +30,13 @@ IDENTITY = re.compile(
 )
 
 
+SEND_MESSAGE, RECEIVE_MESSAGE = "sqs:SendMessage", "sqs:ReceiveMessage"
+
+
 def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
     """The IAM actions that allow these calls; calls that carry no messages are left out."""
     actions = {_GRANTED_BY[each] for each in event_names if each in _GRANTED_BY}
     return tuple(sorted(f"sqs:{each}" for each in actions))
-
-
-def sends(event_names: Iterable[str]) -> bool:
-    return any(_GRANTED_BY.get(each) == "SendMessage" for each in event_names)
-
-
-def receives(event_names: Iterable[str]) -> bool:
-    return any(_GRANTED_BY.get(each) == "ReceiveMessage" for each in event_names)
 
 
 def named(principals: Collection[str]) -> str:

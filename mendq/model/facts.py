@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.metrics import Measured
 from mendq.model.policy import Pinned
-from mendq.model.queue import number_in, parsed, parts_of
+from mendq.model.queue import number_in, parsed, parts_of, redrive_of
 
 AWS_MANAGED_ALIAS = "alias/aws/sqs"
 
@@ -125,33 +125,18 @@ class LambdaConsumer:
 
 
 @dataclass(frozen=True)
-class DlqFacts:
-    """A queue known by its ARN; `attributes` None where there is none of that name."""
-
-    queue_arn: str
-    attributes: Mapping[str, str] | None
-
-
-@dataclass(frozen=True)
-class SourceQueue:
-    """A queue whose RedrivePolicy names the one in question."""
-
-    queue_arn: str
-    attributes: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class QueueFacts:
-    """A queue as SQS describes it, in its spelling; both mappings are empty where it is gone.
+    """A queue as SQS describes it, in its spelling; both mappings are empty where there is none.
 
-    And what its failed calls said of themselves: who called, what, which policy refused.
+    And what its failed calls said of themselves, where anybody asked: who called, what, which
+    policy refused.
     `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
     every failed call, None unless all of them did.
     """
 
     queue_arn: str
     attributes: Mapping[str, str]
-    tags: Mapping[str, str]
+    tags: Mapping[str, str] = field(default_factory=dict)
     reader_visibility_seconds: int | None = None
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
@@ -167,19 +152,7 @@ class QueueFacts:
 
     @property
     def visibility_seconds(self) -> int:
-        return int(self.attributes["VisibilityTimeout"])
-
-    @property
-    def maximum_message_bytes(self) -> int:
-        return number_in(self.attributes, "MaximumMessageSize")
-
-    @property
-    def receive_wait_seconds(self) -> int:
-        return number_in(self.attributes, "ReceiveMessageWaitTimeSeconds")
-
-    @property
-    def kms_reuse_seconds(self) -> int:
-        return number_in(self.attributes, "KmsDataKeyReusePeriodSeconds")
+        return number_in(self.attributes, "VisibilityTimeout")
 
     @property
     def kms_key(self) -> str | None:
@@ -187,19 +160,15 @@ class QueueFacts:
         return self.attributes.get("KmsMasterKeyId") or None
 
     @property
-    def _redrive_policy(self) -> dict[str, Any]:
-        """A person's text, which may be anything."""
-        return parsed(self.attributes.get("RedrivePolicy")) or {}
-
-    @property
     def dlq_arn(self) -> str | None:
-        """None where no RedrivePolicy names one."""
-        named = self._redrive_policy.get("deadLetterTargetArn")
+        """None where no RedrivePolicy names one; it may be any text of a person's."""
+        redrive = parsed(self.attributes.get("RedrivePolicy")) or {}
+        named = redrive.get("deadLetterTargetArn")
         return named if isinstance(named, str) else None
 
     @property
     def retention_seconds(self) -> int:
-        return int(self.attributes["MessageRetentionPeriod"])
+        return number_in(self.attributes, "MessageRetentionPeriod")
 
     @property
     def visible(self) -> int:
@@ -211,12 +180,9 @@ class QueueFacts:
 
     @property
     def max_receive_count(self) -> int | None:
-        """None where no RedrivePolicy counts; SQS spells the count as a number or as a text."""
-        try:
-            count = int(self._redrive_policy["maxReceiveCount"])
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return None
-        return count if count > 0 else None
+        """None where no RedrivePolicy counts."""
+        redrive = redrive_of(self.attributes.get("RedrivePolicy", ""))
+        return redrive.max_receive_count if redrive and redrive.max_receive_count > 0 else None
 
     @property
     def modified_at(self) -> datetime | None:
@@ -256,13 +222,13 @@ class Facts(QueueFacts):
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
-    dlq: DlqFacts | None = None
+    dlq: QueueFacts | None = None
     person_visibility_seconds: int | None = None
     stopped_consumers: tuple[str, ...] = ()
     measured: Measured | None = None
     move_task_running: bool = False
-    dlq_sources: tuple[SourceQueue, ...] | None = None
-    dlq_namesake: DlqFacts | None = None
+    dlq_sources: tuple[QueueFacts, ...] | None = None
+    dlq_namesake: QueueFacts | None = None
     open_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
     sole_source: SoleSource | None = None

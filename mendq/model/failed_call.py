@@ -73,7 +73,7 @@ _SHORTER_THAN = re.compile(
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
 )
 
-_NO_DEDUPLICATION_ID = (
+NO_DEDUPLICATION_ID = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
 )
@@ -103,12 +103,7 @@ def size_limit_bytes(error_message: str) -> int | None:
 
 def asks_for_deduplication_id(error_message: str) -> bool:
     """Whether SQS could not tell a FIFO message from its duplicate."""
-    return error_message == _NO_DEDUPLICATION_ID
-
-
-def says_anything(_error_message: str) -> bool:
-    """For codes that leave nothing to the message."""
-    return True
+    return error_message == NO_DEDUPLICATION_ID
 
 
 # No part that a caller fills in may hold a space, so no caller's sentence is taken for IAM's. Newer
@@ -143,20 +138,17 @@ class RefusedBy(StrEnum):
     NOT_SAID = "IAM does not say which"
 
 
-_BOUNDING = {
-    "service control policy": RefusedBy.ABOVE_THE_ACCOUNT,
-    "resource control policy": RefusedBy.ABOVE_THE_ACCOUNT,
-    "permissions boundary": RefusedBy.PERMISSIONS_BOUNDARY,
-    "session policy": RefusedBy.SESSION_POLICY,
-    # So spelled in AWS's own example.
-    "sessions policy": RefusedBy.SESSION_POLICY,
-    "VPC endpoint policy": RefusedBy.VPC_ENDPOINT_POLICY,
-}
-
 # Where it denies, and where it only does not allow.
-_GRANTING = {
+_NAMED = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
+    "service control policy": (RefusedBy.ABOVE_THE_ACCOUNT,) * 2,
+    "resource control policy": (RefusedBy.ABOVE_THE_ACCOUNT,) * 2,
+    "permissions boundary": (RefusedBy.PERMISSIONS_BOUNDARY,) * 2,
+    "session policy": (RefusedBy.SESSION_POLICY,) * 2,
+    # So spelled in AWS's own example.
+    "sessions policy": (RefusedBy.SESSION_POLICY,) * 2,
+    "VPC endpoint policy": (RefusedBy.VPC_ENDPOINT_POLICY,) * 2,
 }
 
 
@@ -170,15 +162,7 @@ def refused_by(error_code: str, error_message: str) -> RefusedBy | None:
     if found is None:
         return RefusedBy.NOT_SAID
     name = found["silent"] or found["denies"].rpartition(_THROUGH)[2]
-    if name in _GRANTING:
-        return _GRANTING[name][bool(found["silent"])]
-    return _BOUNDING.get(name, RefusedBy.NOT_SAID)
-
-
-def caller_in(error_code: str, error_message: str) -> str:
-    """The ARN of the caller whom IAM's refusal begins with; empty where it is no such refusal."""
-    found = _refusal(error_message) if error_code == _DENIED else None
-    return found["caller"] if found else ""
+    return _NAMED.get(name, (RefusedBy.NOT_SAID,) * 2)[bool(found["silent"])]
 
 
 def _refusal(error_message: str) -> re.Match[str] | None:
@@ -321,7 +305,8 @@ def _stranger(detail: Record, identity: Record, error_code: str) -> str:
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
-    arn = caller_in(error_code, _text(detail, "errorMessage"))
+    refusal = _refusal(_text(detail, "errorMessage")) if error_code == _DENIED else None
+    arn = refusal["caller"] if refusal else ""
     account = "".join(arn.split(":")[4:5])
     is_its = account and account == _text(identity, "accountId", 12)
     return arn if is_its and account != _text(detail, "recipientAccountId", 12) else ""

@@ -234,10 +234,9 @@ def due_at(case: Case, evidence_since: VerificationEvidence, now: datetime) -> d
     """When it is to be looked at next, if nobody speaks up before."""
     longest = longest_in(case.state, evidence_since.timing)
     ends_at = case.at + longest if longest is not None else None
-    if case.state in CALLING:
-        return now if now <= case.at else now + CALL_AGAIN
-    if case.goes_on:
-        return now if now <= case.at else now + TICK_AGAIN
+    if case.state in CALLING or case.goes_on:
+        again = TICK_AGAIN if case.goes_on else CALL_AGAIN
+        return now if now <= case.at else now + again
     if case.state in PROVING:
         proven_at = quiet_at(case, evidence_since)
         asks_at = proven_at if proven_at > now else now + ASK_AGAIN

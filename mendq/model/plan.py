@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
-from mendq.model.steps import STEPS, AttributeStep, Owner
+from mendq.model.steps import AttributeStep, Owner, kind_of
 
 # The code of what AWS did not let us do.
 AWS_REFUSED = "aws_refused"
@@ -105,6 +105,5 @@ def owner_of_plan(steps: Sequence[AttributeStep]) -> Owner:
 
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
     """By the steps as transitions hold them; heal's, where an older Mendq's are not known."""
-    owners = {step.attribute: step.owner for step in STEPS}
-    named = (owners.get(each["attribute"]) for each in documents)
-    return next((owner for owner in named if owner is not None), Owner.HEAL)
+    kinds = (kind_of(each["attribute"]) for each in documents)
+    return next((kind.owner for kind in kinds if kind is not None), Owner.HEAL)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mendq.model.settings import WORKER
-
 REGION = "us-east-1"
 NOTED_ON = "2026-11-22"
 
@@ -84,8 +82,6 @@ KEY_MONTH = Price(1.00, 1, "KMS keys a month", "https://aws.amazon.com/kms/prici
 LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", _LAMBDA, _MILLION)
 LAMBDA_GB_SECOND = Price(13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, 400_000)
 SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", _SQS, _MILLION)
-SQS_FIFO_REQUEST = Price(0.50, _MILLION, "calls of a FIFO queue", _SQS)
-S3_GET = Price(0.0004, 1_000, "GETs of S3", _S3)
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", _S3)
 S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", _S3)
 
@@ -97,8 +93,3 @@ EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR o
 EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", _EMR)
 
 EVERY = tuple(each for each in globals().values() if isinstance(each, Price))
-
-
-def emr_worker_hour() -> float:
-    """Dollars of a driver or an executor, as a run asks for it; its disk costs nothing."""
-    return EMR_VCPU_HOUR.of(WORKER.vcpu) + EMR_GB_HOUR.of(WORKER.memory_gb)

@@ -224,13 +224,8 @@ def allow_of(text: str) -> RedriveAllow | None:
     return RedriveAllow(permission, tuple(sorted(set(sources))))
 
 
-def name_of_dlq(source_name: str) -> str:
-    """The name of the DLQ that Mendq makes for a queue."""
-    return name_beside(source_name, DLQ_SUFFIX)
-
-
 def arn_of_dlq(source_arn: str) -> str:
-    """The ARN that goes with it; raises ValueError where `source_arn` is none."""
+    """The ARN of the DLQ that Mendq makes for a queue; ValueError where `source_arn` is none."""
     return arn_beside(source_arn, DLQ_SUFFIX)
 
 

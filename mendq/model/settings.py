@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from math import inf
-from typing import Any, Self, get_type_hints
+from types import NoneType
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.steps import Owner
@@ -22,55 +23,30 @@ def written(value: object) -> str:
     return json.dumps(plain, default=asdict, separators=(",", ":"))
 
 
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{value!r} is no name")
-    return value
-
-
-def _names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no JSON list of texts")
-    return tuple(map(_name, value))
-
-
-def _number(value: object) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-        raise TypeError(f"{value!r} is no number from 0 on")
-    return value
-
-
-def _mode(value: object) -> Mode:
-    mode = Mode.read(value) if isinstance(value, str) else None
-    if mode is None:
-        raise ValueError(f"{value!r} is none of observe, propose, heal")
-    return mode
-
-
-def _by_name(value: object, of_value: Callable[[object], Any]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise TypeError(f"{value!r} is no JSON object")
-    return {name: of_value(each) for name, each in value.items()}
-
-
-_OF_JSON: Mapping[Any, Callable[[object], Any]] = {
-    Mode: _mode,
-    int: _number,
-    int | None: _number,
-    tuple[str, ...]: _names,
-    Mapping[str, Mode]: lambda value: _by_name(value, _mode),
-    Mapping[Owner, str]: lambda value: {
-        Owner(name): each for name, each in _by_name(value, _name).items()
-    },
-}
-
-
 def read(text: str, kind: Any) -> Any:
     """The value of type `kind`; raise ValueError, TypeError or KeyError where it is none."""
-    if kind in (str, str | None):
-        return _name(text)
-    value = json.loads(text)
-    return _OF_JSON[kind](value) if kind in _OF_JSON else kind(**_by_name(value, _number))
+    return _as(kind, text if kind in (str, str | None) else json.loads(text))
+
+
+def _as(kind: Any, value: Any) -> Any:
+    """`value` of a JSON document as a field's type."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if NoneType in parts:
+        return _as(parts[0], value)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_as(parts[0], each) for each in value)
+    if origin is Mapping and isinstance(value, dict):
+        return {_as(parts[0], name): _as(parts[1], each) for name, each in value.items()}
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
+        return kind(**{name: _as(float, each) for name, each in value.items()})
+    words = {str(each): each for each in kind} if kind in (Mode, Owner) else {}
+    if isinstance(value, str) and value in words:
+        return words[value]
+    is_text = kind is str and isinstance(value, str) and value != ""
+    is_number = kind in (int, float) and type(value) in (int, float) and 0 <= value < inf
+    if is_text or is_number:
+        return value
+    raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")
 
 
 PREFIX = "MENDQ_"
@@ -188,17 +164,10 @@ class FollowUpSettings(ManagingSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApproveSettings(CaseSettings):
-    """What approve needs beside it."""
+class OperatorSettings(CaseSettings):
+    """What approve and rollback need beside it: the Lambdas that they call or stop, by name."""
 
     owners: Mapping[Owner, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RollbackSettings(CaseSettings):
-    """What rollback needs beside it: the Lambdas whose work it has to stop first, by name."""
-
-    owners: Mapping[Owner, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,11 +94,15 @@ class NumberStep(AttributeStep):
 
 
 @dataclass(frozen=True)
-class WordStep(AttributeStep):
-    """From the one word that SQS starts with to the one that a fix may set."""
+class TextStep(AttributeStep):
+    """A text."""
 
     before: str
     after: str
+
+
+class WordStep(TextStep):
+    """From the one word that SQS starts with to the one that a fix may set."""
 
     shipped: ClassVar[str]
     wanted: ClassVar[str]
@@ -186,14 +190,11 @@ def write_actions(
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
-class RestorePolicy(AttributeStep):
+class RestorePolicy(TextStep):
     """The whole policy from one text to another, which a person has pinned.
 
     The texts are compared as they are: what only means the same is not what was approved.
     """
-
-    before: str
-    after: str
 
     attribute = "Policy"
     owner = Owner.RESTORE_POLICY
@@ -210,12 +211,8 @@ class RestorePolicy(AttributeStep):
         return f"{self.attribute} -> the pinned text of {len(self.after)} characters"
 
 
-@dataclass(frozen=True)
-class DlqStep(AttributeStep):
-    """A text, empty where nothing is set; compared as what it means, not as it is spelled."""
-
-    before: str
-    after: str
+class DlqStep(TextStep):
+    """Empty where nothing is set; compared as what it means, not as it is spelled."""
 
     owner = Owner.ATTACH_DLQ
     absent_means = ""
@@ -316,16 +313,12 @@ INTO_QUARANTINE = "sqs:SendMessage"
 HELD = "held"
 
 
-@dataclass(frozen=True)
-class RedriveMessages(AttributeStep):
+class RedriveMessages(TextStep):
     """From messages that are held to the ARN of the queue that they go back to.
 
     Dlq is no attribute of SQS, and nothing stands there afterwards: a course of many
     minutes carries it out, and what went back is not taken back.
     """
-
-    before: str
-    after: str
 
     attribute = "Dlq"
     iam_action = "sqs:SendMessage"

@@ -15,9 +15,14 @@ from mendq.model.queue import parts_of, public_url
 from mendq.notifications.text import command_line, exact_json, plain
 
 
+def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
+    """An `aws` command in the queue's region; raises ValueError where `queue_arn` is none."""
+    return f"aws {operation} --region {parts_of(queue_arn).region} {options}".rstrip()
+
+
 def _sqs(operation: str, queue_arn: str, queue_url: str = "") -> str:
     url = quote(queue_url or public_url(queue_arn))
-    return f"aws sqs {operation} --region {parts_of(queue_arn).region} --queue-url {url}"
+    return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {url}")
 
 
 def get_attributes(queue_arn: str, *names: str) -> str:
@@ -27,11 +32,8 @@ def get_attributes(queue_arn: str, *names: str) -> str:
 
 def consumers_of(queue_arn: str) -> str:
     """Which functions read the queue; raises ValueError where `queue_arn` is none."""
-    region = parts_of(queue_arn).region
-    return (
-        f"aws lambda list-event-source-mappings --region {region} "
-        f"--event-source-arn {quote(queue_arn)}"
-    )
+    options = f"--event-source-arn {quote(queue_arn)}"
+    return aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
 def redrive_preview(source_arn: str) -> str:

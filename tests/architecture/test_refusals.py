@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._restore_policy import FINDINGS
+from mendq.catalogue.symptom import Caught, Detected
 from mendq.model.plan import AWS_REFUSED
 from mendq.report.outcomes import WHY
 
@@ -35,11 +36,11 @@ def _codes(source: str) -> Iterator[str]:
 @cache
 def _emitted() -> set[str]:
     sources = (each.read_text() for each in (ROOT / "mendq").rglob("*.py"))
-    caught = (each.code for entry in CATALOGUE for each in entry.caught)
-    detected = (each.code for entry in CATALOGUE for each in entry.detected)
-    examples = {code for code in (*caught, *detected) if code}
+    answered = (each for entry in CATALOGUE for each in entry.examples)
+    answers = (each.answer for each in answered if isinstance(each, Caught | Detected))
+    examples = {each for each in answers if isinstance(each, str)}
     found = {code for source in sources for code in _codes(source)}
-    return {*found, *examples, *(each.code for each in FINDINGS), AWS_REFUSED}
+    return {*found, *examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED}
 
 
 def _explained(text: str) -> set[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mendq.catalogue.examples import DLQ_ARN, queue, standard
 from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
-from mendq.model.facts import DlqFacts, Facts
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Plan
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup
@@ -22,13 +22,14 @@ from tests.catalogue.asking import answer_to, planned, refused, step_of
 FULL = "1048576"
 
 
-def taking(redrive: object = "", size: int = 1024, dlq: DlqFacts | None = None) -> Facts:
+def taking(redrive: object = "", size: int = 1024, dlq: QueueFacts | None = None) -> Facts:
     policy = redrive if isinstance(redrive, str) else json.dumps(redrive)
     return standard(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
 
 
 def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
-    return taking({"deadLetterTargetArn": arn, "maxReceiveCount": 5}, dlq=DlqFacts(arn, attributes))
+    redrive = {"deadLetterTargetArn": arn, "maxReceiveCount": 5}
+    return taking(redrive, dlq=QueueFacts(arn, attributes or {}))
 
 
 @pytest.mark.parametrize(
@@ -101,16 +102,3 @@ def fifo(scope: str | None, limit: str | None) -> Facts:
 def test_what_is_missing_is_turned_on_in_the_order_sqs_wants(facts: Facts, answer: Any) -> None:
     found = answer_to(FIFO_THROTTLED, facts)
     assert (found.steps if isinstance(found, Plan) else found.code) == answer
-
-
-WORDS = st.sampled_from(["queue", "messageGroup", "perQueue", "perMessageGroupId"])
-
-
-@given(st.none() | WORDS | st.text(max_size=20), st.none() | WORDS | st.text(max_size=20))
-def test_a_plan_writes_over_nothing_but_what_sqs_ships(
-    scope: str | None, limit: str | None
-) -> None:
-    facts = fifo(scope, limit)
-    if isinstance(answer_to(FIFO_THROTTLED, facts), Plan):
-        assert planned(FIFO_THROTTLED, facts).steps
-        assert {scope, limit} <= {None, "queue", "messageGroup", "perQueue", "perMessageGroupId"}

@@ -37,20 +37,11 @@ def test_a_message_says_what_it_has_left_never_less_than_nothing_or_more_than_al
     assert left_of(AT - timedelta(days=sent_days_ago), 4 * A_DAY, AT) == left(has)
 
 
-@pytest.mark.parametrize(
-    ("age_days", "retained_days", "is_fifo", "has"),
-    [
-        # It may have been in its source for a second, or for as long as that keeps any.
-        (1, 14, False, left(9, 13)),
-        (5, 4, False, left(0)),
-        (1, 4, True, left(3)),
-    ],
-)
-def test_a_metric_counts_from_the_move_so_it_is_a_bound(
-    age_days: int, retained_days: int, *, is_fifo: bool, has: TimeLeft
-) -> None:
-    found = left_by_age(age_days * A_DAY, retained_days * A_DAY, 4 * A_DAY, is_fifo=is_fifo)
-    assert found == has
+def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
+    """It may have been in its source for a second, or for as long as that keeps any."""
+    assert left_by_age(A_DAY, 14 * A_DAY, 4 * A_DAY, is_fifo=False) == left(9, 13)
+    assert left_by_age(5 * A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=False) == left(0)
+    assert left_by_age(A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=True) == left(3)
 
 
 @given(*(st.integers(60, 14 * A_DAY) for _ in range(4)))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, examples, match
 from mendq.model.failed_call import CODES, KNOWN_CODES, canonical
-from tests.real_records import SQS_ERRORS, sqs_errors
 
 QUERY = "AWS.SimpleQueueService."
 # A code, a call that plausibly gets it, its label, and its names in the two protocols: botocore's
@@ -62,12 +61,3 @@ def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry
 @given(st.text(max_size=200))
 def test_reading_a_code_never_raises(raw_error_code: str) -> None:
     assert canonical(canonical(raw_error_code)) is not None
-
-
-@pytest.mark.skipif(not SQS_ERRORS.exists(), reason=f"{SQS_ERRORS.name} is not here")
-def test_the_real_errors_have_one_known_code_in_both_protocols() -> None:
-    errors = sqs_errors()
-    assert len(errors) == 89
-    for error in errors:
-        (code,) = {canonical(each) for each in (error["code"], error["query"]) if each}
-        assert code in KNOWN_CODES

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mendq.model.failed_call import (
     RefusedBy,
     asks_for_deduplication_id,
-    caller_in,
     reason_given,
     refused_by,
     size_limit_bytes,
@@ -133,20 +132,3 @@ def test_twice_the_text_takes_less_than_three_times_as_long(head: str, repeated:
 
     once, twice = (min(seconds(length) for _ in range(7)) for length in (500, 1_000))
     assert twice < 3 * once + 0.0005
-
-
-@pytest.mark.parametrize(
-    ("code", "text", "caller"),
-    [
-        ("AccessDenied", refusal(QUEUES), ROLE),
-        ("InvalidParameterValue", refusal(QUEUES), ""),
-        ("AccessDenied", f"{refusal(QUEUES)} and more", ""),
-        ("AccessDenied", f"x {refusal(QUEUES)}", ""),
-        ("AccessDenied", refusal(QUEUES, user="an arn with spaces"), ""),
-        ("AccessDenied", refusal(QUEUES, user="u" * 1_000), ""),
-    ],
-)
-def test_the_caller_is_named_where_the_whole_message_is_iam_s(
-    code: str, text: str, caller: str
-) -> None:
-    assert caller_in(code, text) == caller

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.policy import EVERYBODY, Statement, statements_of
-from tests.model.tables import table
+from tests.model.tables import any_json, table
 
 WORKER = "arn:aws:iam::123456789012:role/orders-worker"
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -62,19 +62,7 @@ def test_what_is_no_policy_is_unreadable_as_a_whole(text: str) -> None:
         assert statements_of(endless) is None
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(("Statement", "Effect", "Action", "Principal", "Condition"))
-            | st.text(max_size=4),
-            inner,
-            max_size=3,
-        )
-    ),
-    max_leaves=12,
-)
+JSON = any_json("Statement", "Effect", "Allow", "Action", "Principal", "Condition", "*")
 
 
 @given(st.text(max_size=200) | JSON.map(json.dumps))

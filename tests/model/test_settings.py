@@ -10,10 +10,10 @@ import pytest
 from mendq.model.limits import Limits, Mode, Timing
 from mendq.model.settings import (
     WORKER,
-    ApproveSettings,
     DeliverReportSettings,
     HealSettings,
     LambdaSettings,
+    OperatorSettings,
     SettingsUnreadable,
     executors_within,
     workers_within,
@@ -43,7 +43,7 @@ FULL = replace(
     freeze_calendars=("arn:aws:ssm:us-east-1:123456789012:document/Peak",),
 )
 OWNERS = {Owner.HEAL: "mendq-heal", Owner.ATTACH_DLQ: "mendq-attach"}
-APPROVING = ApproveSettings(**REQUIRED, owners=OWNERS)
+APPROVING = OperatorSettings(**REQUIRED, owners=OWNERS)
 SILENT = DeliverReportSettings("123456789012", "reports", "arn:topic")
 
 

@@ -59,17 +59,10 @@ def test_the_furthest_of_every_kind_is_within_its_bounds_and_can_be_turned_round
     assert step.inverse().inverse() == step
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        SetVisibilityTimeout(0, 1),
-        AttachDlq("", Redrive(DEAD, 3).text),
-        AllowRedriveFrom(by_queue(), by_queue(SOURCES[0])),
-        AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:10])),
-    ],
-)
-def test_the_least_of_a_kind_is_within_its_bounds(step: AttributeStep) -> None:
-    assert step.out_of_bounds() is None
+def test_the_least_of_a_kind_is_within_its_bounds() -> None:
+    assert SetVisibilityTimeout(0, 1).out_of_bounds() is None
+    assert AttachDlq("", Redrive(DEAD, 3).text).out_of_bounds() is None
+    assert AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:9])).out_of_bounds() is None
 
 
 BY_NAME = {each.__name__: each for each in STEPS}

@@ -15,8 +15,7 @@ from mendq.aws.queue import attributes_of, queue_url, tags_of
 from mendq.catalogue._redrive_causes import (
     READ,
     REDRIVE_TAG,
-    key_grants,
-    key_sentence,
+    keys_needed,
     redrive_is_off,
 )
 from mendq.cli.account import Account
@@ -24,6 +23,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.queues import queue_arn_of
 from mendq.cli.redrive.hold import redrive_store, require_over
 from mendq.model.dlq import arn_of_quarantine
+from mendq.model.facts import QueueFacts
 from mendq.model.failed_call import RefusedBy, canonical, refused_by
 from mendq.model.queue import (
     FIFO,
@@ -240,9 +240,8 @@ _PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
 def remedy(code: str, message: str, route: Route) -> str:
     """What would let it through; empty where that is not known of this code (canonical)."""
     if code.startswith("Kms") or "kms:" in message:
-        messages, source = route.messages, route.source
-        found = key_grants(messages.arn, messages.attributes, source.arn, source.attributes)
-        return key_sentence(found, "whoever redrives") or (
+        queues = (QueueFacts(each.arn, each.attributes) for each in (route.messages, route.source))
+        return keys_needed("whoever redrives", *queues) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
         )
     if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):

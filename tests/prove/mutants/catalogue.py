@@ -8,7 +8,7 @@ _CALL = "mendq.model.failed_call"
 _MESSAGES = "mendq.model.failed_call"
 _REFUSALS = "mendq.catalogue._visibility"
 _NEEDS = "mendq.catalogue._visibility"
-_RACE = "mendq.catalogue._visibility"
+_RACE = "mendq.catalogue.visibility_timeout_too_short"
 _STEPS = "mendq.model.steps"
 _TAGS = "mendq.model.limits"
 _GRANTS = "mendq.catalogue._restore_policy"
@@ -56,26 +56,26 @@ CATALOGUE = (
             "«and self.says(call.error_message)»»"),
     )),
     Selection(("tests.catalogue.test_visibility",), (
-        Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "over_ceiling",
-            "need.seconds <= ceiling_seconds«» + 1»"),
+        Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "against",
+            "need.seconds > ceiling_seconds«» + 1»"),
         Mutant("a tag cannot lower the ceiling of its queue", _NEEDS, "ceiling_seconds",
             "«seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or »»limits.visibility_ceiling_seconds"),
         Mutant("guess after guess raises a visibility timeout without a bound", _REFUSALS,
-            "over_guess", "facts.visibility_seconds« if person is None else person»»"),
+            "against", "base_seconds = current« if person is None else person»»"),
         Mutant("a guess of five times what a person chose is made", _REFUSALS, "GUESS_FACTOR",
             "«4»5»"),
-        Mutant("messages expire before their receives are over", _REFUSALS, "over_retention",
-            "«2 * »»receives * need.seconds <= facts.retention_seconds"),
-        Mutant("so many messages are held that SQS gives out no more", _REFUSALS, "over_in_flight",
-            "expected <= «»2 * »IN_FLIGHT_BOUND"),
+        Mutant("messages expire before their receives are over", _REFUSALS, "against",
+            "«2 * »»receives * need.seconds > facts.retention_seconds"),
+        Mutant("so many messages are held that SQS gives out no more", _REFUSALS, "against",
+            "expected > «»2 * »IN_FLIGHT_BOUND"),
         Mutant("a longer visibility timeout slows the retries of a consumer that fails", _REFUSALS,
-            "consumer_fails", "if failing is None«» or need is None»:"),
+            "against_any", "failing_consumer(facts)) is not None«» and not needs»:"),
         Mutant("a queue's timeout is changed that its readers do not use", _REFUSALS,
-            "readers_decide", "reader >= «facts.visibility_seconds»0»"),
-        Mutant("a timeout is raised that covers what is asked for", _REFUSALS, "already_met",
-            "if current <«»=» need.enough_seconds:"),
+            "against_any", "reader < «current»0» and"),
+        Mutant("a timeout is raised that covers what is asked for", _REFUSALS, "against",
+            "if current >«=»» need.enough_seconds:"),
         Mutant("a guess takes the place of a need that a tag names", _NEEDS, "named",
-            "[*_lambda_needs(facts)«, *_tagged_need(facts)»»]"),
+            "seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None«» and needs»:"),
         Mutant("of two consumers the quicker one decides", _NEEDS, "largest_unmet",
             "«max»min»(unmet(facts, needs) or needs"),
     )),
@@ -84,11 +84,11 @@ CATALOGUE = (
         f"{_EXAMPLES}::test_a_near_miss_is_not_touched",
     ), (
         Mutant("messages that are moved back are taken for messages handled twice", _RACE,
-            "race_in", "facts.«move_task_running or facts.»»takes_dlq_messages"),
-        Mutant("retries are taken for messages handled twice", _RACE, "race_or_retries",
-            "«not »»measured.may_be_retries"),
-        Mutant("a visibility timeout is guessed for a race that nobody can time", _RACE,
-            "without_named_need", "if not facts.found or «»not needs or »unmet(facts, needs):"),
+            "detect", "facts.«move_task_running or facts.»»takes_dlq_messages"),
+        Mutant("retries are taken for messages handled twice", _REFUSALS,
+            "_pages_of_a_race", "and «»not »measured.may_be_retries:"),
+        Mutant("a visibility timeout is guessed for a race that nobody can time", _REFUSALS,
+            "_pages_of_a_race", "if «»needs and »not unmet(facts, needs):"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (
         Mutant("a fix lowers a number, which may delete messages", _STEPS,

@@ -45,7 +45,7 @@ PEOPLE = (
         Mutant("a configuration is verified that does not stand", _ADVANCE, "_stands_unfound",
             "evidence_since.of_configuration« and evidence_since.stands is Stands.OURS»»"),
         Mutant("what ends at once is looked at an hour later", _ADVANCE, "due_at",
-            "return now «if now <= case.at else now + TICK_AGAIN»+ ASK_AGAIN»"),
+            "return now «if now <= case.at else now + again»+ ASK_AGAIN»"),
     )),
     Selection((
         "tests.follow_up.test_follow_up::test_a_persons_newer_value_is_overridden_and_retained",

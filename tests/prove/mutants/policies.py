@@ -105,13 +105,13 @@ POLICIES = (
         "tests.catalogue.test_catalogue::test_a_near_miss_is_not_touched",
     ), (
         Mutant("the backlog of a consumer that fails is dumped into a new DLQ", _ATTACHING,
-            "_cause", "if «»not »opened:"),
-        Mutant("a DLQ is attached though nothing was measured", _ATTACHING, "_not_measured",
+            "_cause", "if «opened := sorted(FIXED_FIRST & facts.open_symptoms)»opened := ()»:"),
+        Mutant("a DLQ is attached though nothing was measured", _ATTACHING, "_cause_first",
             "«facts.measured is not None and »»not facts.move_task_running"),
         Mutant("a queue of that name that somebody made otherwise is attached", _ATTACHING,
-            "_name_is_taken", "namesake.attributes is None or _is_as_made«(facts, namesake)»»"),
-        Mutant("a quarantine is made as a DLQ", _ATTACHING, "_is_quarantine",
-            "if «not »»is_quarantine("),
+            "_name_is_taken", "not namesake.exists or _is_as_made«(facts, namesake)»»"),
+        Mutant("a quarantine is made as a DLQ", _ATTACHING, "make_again",
+            "if «»not »is_quarantine("),
     )),
     Selection(("tests.model.test_steps",), (
         Mutant("a DLQ that is attached is replaced by another", _STEPS, "AttachDlq.out_of_bounds",
