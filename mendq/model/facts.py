@@ -162,6 +162,10 @@ class QueueFacts:
         return bool(self.attributes)
 
     @property
+    def name(self) -> str:
+        return parts_of(self.queue_arn).name
+
+    @property
     def is_fifo(self) -> bool:
         return self.queue_arn.endswith(".fifo")
 

@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive.work import Act, Work
+from mendq.cli.redrive.work import Act, Pace, Work
 from mendq.model.evidence import to_text
 from mendq.notifications.text import counted
 from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
@@ -58,14 +58,20 @@ class DropFile:
     handle: int
     _retained_bytes: int = field(default=0, init=False)
 
-    def drop(self, mover: MessageMover, messages: Sequence[Message]) -> Iterator[MoveResult]:
+    def drop(
+        self, mover: MessageMover, messages: Sequence[Message], pace: Pace
+    ) -> Iterator[MoveResult]:
         """First written, then deleted."""
-        self._keep(messages)
-        gone = mover.delete(messages)
         reason = "SQS did not take the delete: it is in the file, and in the queue still"
-        stays = (each.message_id for each in messages if each.message_id not in gone)
-        failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
-        yield MoveResult(moved=len(gone), failed=failed)
+        for at in range(0, len(messages), pace.batch):
+            batch = messages[at : at + pace.batch]
+            if not pace.may_go(len(batch)):
+                return
+            self._keep(batch)
+            gone = mover.delete(batch)
+            stays = (each.message_id for each in batch if each.message_id not in gone)
+            failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
+            yield MoveResult(moved=len(gone), failed=failed)
 
     def _keep(self, messages: Iterable[Message]) -> None:
         """All on the disk when it returns; Stopped where that fails, and none is in the file."""

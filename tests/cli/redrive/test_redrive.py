@@ -206,9 +206,9 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
     _nothing_changed(queues, ids)
     queues.redrives.release(queues.dlq, "a tick")
 
-    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+    def watched(*asked: Any) -> Any:
         found.append(queues.claimed())
-        return put(mover, messages, to)
+        return put(*asked)
 
     monkeypatch.setattr(MessageMover, "put", watched)
     assert queues.redrive(*ALL)["moved"] == 1
@@ -227,10 +227,11 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
         stops.append(stop)
         return begun(account, dlq_arn, stop, faults)
 
-    def stolen(mover: MessageMover, messages: Any, to: Any) -> Any:
-        yield from put(mover, messages, to)
-        assert queues.claimed(later=CLAIM_SECONDS + 1)
-        assert stops[0].wait(10), "the next beat finds that out"
+    def stolen(*asked: Any) -> Any:
+        for moved in put(*asked):
+            assert queues.claimed(later=CLAIM_SECONDS + 1)
+            assert stops[0].wait(10), "the next beat finds that out"
+            yield moved
 
     monkeypatch.setattr("mendq.cli.redrive.redrive.held", noted)
     monkeypatch.setattr(MessageMover, "put", stolen)
@@ -258,8 +259,8 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     _numbered(queues, 25)
     put = MessageMover.put
 
-    def poisoned(mover: MessageMover, messages: Any, to: Any) -> Any:
-        for moved in put(mover, messages, to):
+    def poisoned(*asked: Any) -> Any:
+        for moved in put(*asked):
             for each in queues.taken(queues.source):
                 queues.write(each.body, **{REDRIVE_COUNT: str(each.redrive_count)})
             yield moved
@@ -398,7 +399,7 @@ def test_messages_that_are_seen_after_all_are_not_hidden_as_well(
 ) -> None:
     """SQS's counts lag behind what it hands out."""
     _numbered(queues, 4)
-    monkeypatch.setattr("mendq.cli.redrive.route.Queue.waiting", 1)
-    monkeypatch.setattr("mendq.cli.redrive.route.Queue.in_flight", 3)
+    monkeypatch.setattr("mendq.model.facts.Facts.visible", 1)
+    monkeypatch.setattr("mendq.model.facts.Facts.in_flight", 3)
     done = queues.redrive("--all", "--dry-run")
     assert done == {"matched": 4, "moved": 0, "left": 4, "failed": 0}
