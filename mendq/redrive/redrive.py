@@ -60,15 +60,14 @@ class RedriveEffects:
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Sample as many messages as bounds, memory and time allow; all of them stay held."""
         errors, messages, is_whole = ReadErrors(), list[Message](), False
-        most, weight = self.run.settings.bounds.census, 0
+        left, room = self.run.settings.bounds.census, MOST_BYTES_HELD
         with errors.noted():
-            while len(messages) < most and weight < MOST_BYTES_HELD and self._has_time(half=True):
-                asked = min(TAKEN_AT_ONCE, most - len(messages))
-                taken = self.mover.take(asked)
+            while left and room > 0 and not is_whole and self._has_time(half=True):
+                taken = self.mover.take(min(TAKEN_AT_ONCE, left))
+                is_whole = len(taken) < min(TAKEN_AT_ONCE, left)
                 messages += taken
-                weight += sum(each.size_bytes for each in taken)
-                if is_whole := len(taken) < asked:
-                    break
+                left -= len(taken)
+                room -= sum(each.size_bytes for each in taken)
         if errors.blocked.because:
             return errors.blocked
         return sample_of(messages, progress, self.source, is_whole=is_whole)
@@ -146,17 +145,12 @@ class Ticked(Outcome):
 
     def document(self) -> dict[str, Any]:
         """The document of every outcome, with the progress."""
-        progress = self.progress
         document = super().document()
-        if progress is None:
+        if self.progress is None:
             return document
-        return document | {
-            "reason": document["reason"] or progress.because,
-            "stage": str(progress.stage),
-            "moved": progress.moved,
-            "returned": progress.returned,
-            "quarantined": progress.quarantined,
-        }
+        far = self.progress.document()
+        counts = {name: far[name] for name in ("stage", "moved", "returned", "quarantined")}
+        return document | counts | {"reason": document["reason"] or self.progress.because}
 
 
 def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:

@@ -53,14 +53,14 @@ class Tally:
     missing: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
-    def add(self, message: Message) -> Standing:
+    def add(self, message: Message) -> None:
         """Count it; once, however often it is seen."""
+        if message.message_id in self.seen:
+            return
+        self.seen.add(message.message_id)
         judged = self.chosen_by.judge(message, self.now)
         matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
         standing = self._excluded(message) or matching
-        if message.message_id in self.seen:
-            return standing
-        self.seen.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         self.standings[standing] += 1
         if standing is matching:
@@ -68,7 +68,6 @@ class Tally:
             self.errors.update([judged.error] if judged.error else [])
         if standing is Standing.CHOSEN:
             self._note_chosen(message, judged)
-        return standing
 
     def _excluded(self, message: Message) -> Standing | None:
         """Why it stays whatever the filter says; None where the filter decides.
