@@ -64,17 +64,6 @@ def test_a_tick_that_does_not_see_the_freeze_is_found_out(monkeypatch: pytest.Mo
     assert "frozen at minute" in str(proving.figures["wrong"])
 
 
-def test_a_tick_that_does_not_wait_for_others_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def blind(*asked: Any) -> RedriveSituation:
-        return replace(situation_of(*asked), has_foreign_task=False)
-
-    monkeypatch.setattr(redrive, "situation_of", blind)
-    proving = Proving()
-    stopped(proving, 0.25, SCENES_TO_STOP[:1])
-    assert "nothing is sent back while somebody else's task runs" in proving.failures
-
-
 @pytest.fixture
 def account() -> Iterator[Account]:
     with moto_account() as made:

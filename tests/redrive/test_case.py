@@ -145,19 +145,6 @@ def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> N
     assert len(here.asked) == 2
 
 
-def test_once_it_is_over_nobody_is_called(here: Redriving) -> None:
-    here.case(State.APPLIED, State.VERIFIED)
-    follow(here, minutes=1)
-    assert here.asked == []
-
-
-def test_what_its_queue_is_gone_for_is_closed(here: Redriving) -> None:
-    here.case(State.APPLIED)
-    here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(here.dlq))
-    follow(here, minutes=1)
-    assert (here.asked, here.newest().state) == ([], State.CLOSED)
-
-
 def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redriving) -> None:
     case = here.case(State.APPLIED)
     here.freeze()

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.messages import (
     REDRIVE_COUNT,
     Message,
@@ -25,7 +22,6 @@ from mendq.redrive.messages import (
     MoveResult,
     hopped,
 )
-from mendq.redrive.mover import message_of
 from mendq.redrive.send_batches import (
     MOST_BYTES,
     MOST_ENTRIES,
@@ -102,27 +98,6 @@ def test_an_end_in_the_middle_releases_what_is_held(queues: TwoQueues) -> None:
         mover.release([each.message_id for each in messages[3:5]])
         assert len(queues.left()) == 2
     assert (len(queues.left()), len(queues.arrived())) == (5, 3)
-
-
-def test_whoever_cannot_wait_is_told_how_many_stay_hidden(queues: TwoQueues) -> None:
-    queues.write(*texts(24))
-    releases, release = count(1), VisibilityHeartbeat.release
-
-    def cut(held: VisibilityHeartbeat, *ids: str) -> None:
-        if next(releases) == 2:
-            raise KeyboardInterrupt
-        release(held, *ids)
-
-    with (
-        patch.object(VisibilityHeartbeat, "release", cut),
-        pytest.raises(KeyboardInterrupt),
-        queues.mover() as mover,
-    ):
-        mover.take(24)
-    assert mover.in_flight_here == 14
-    assert len(queues.left()) == 10
-    queues.account.later(seconds=LONGER_THAN_A_VISIBILITY)
-    assert len(queues.left()) == 14
 
 
 def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: TwoQueues) -> None:
@@ -299,32 +274,3 @@ def test_a_fifo_message_sent_again_by_the_same_run_is_one_and_by_another_is_two(
     assert len(ids) == 4
     assert deduplication_id("a", "bc") != deduplication_id("ab", "c")
     assert all(len(each) <= 128 and each.isalnum() for each in ids)
-
-
-WHOLE: dict[str, Any] = {
-    "MessageId": "m-1",
-    "Body": "hello",
-    "Attributes": {
-        "SentTimestamp": "1763726400123",
-        "ApproximateReceiveCount": "4",
-        "MessageGroupId": "g",
-        "MessageDeduplicationId": "d",
-        "AWSTraceHeader": TRACE,
-        "DeadLetterQueueSourceArn": ARN,
-    },
-    "MessageAttributes": {"weight": MessageAttribute("Number.float", "1.5").document()},
-}
-
-
-def test_everything_that_sqs_says_is_read() -> None:
-    assert message_of(WHOLE) == Message(
-        message_id="m-1",
-        body="hello",
-        sent_at=datetime(2025, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC),
-        receive_count=4,
-        attributes={"weight": MessageAttribute("Number.float", "1.5")},
-        source_arn=ARN,
-        group_id="g",
-        deduplication_id="d",
-        trace_header=TRACE,
-    )

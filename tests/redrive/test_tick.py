@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
 from mendq.redrive.messages import MessageAttribute, quarantine_reason
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.store import redrive_key
-from tests.account.faults import KINDS, Fault, Killed
 from tests.redrive.world import LATE, Redriving, texts
 
 BY_THE_QUEUE = (
@@ -149,24 +148,6 @@ def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving
     outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
     assert isinstance(outcome, Ticked)
     assert (outcome.redriven, len(here.bodies(here.dlq))) == (0, 10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_killed_at_any_call_no_message_is_lost(here: Redriving, kind: str) -> None:
-    """At later and later calls of tick after tick, through canary, soak and ramp."""
-    here.begun(*texts(40), bounds=LATE).deleted = 300
-    handled, struck = set[str](), set[str]()
-    for strike_at in range(9, 30, 3):
-        fault = Fault(here.account, kind, strike_at)
-        with suppress(Killed, FactsUnavailable, CaseStoreUnavailable):
-            here.tick()
-        fault.leave()
-        here.account.later(minutes=4)
-        handled |= here.consume()
-        assert set(texts(40)) <= handled | here.bodies(here.dlq), (strike_at, fault.call)
-        struck.add(fault.call)
-    assert len(struck - {""}) > 2
-    assert ended(here, 60) in {State.VERIFIED, State.ESCALATED}
 
 
 @pytest.mark.parametrize("call", ["GetQueueAttributes", "ReceiveMessage", "ListMessageMoveTasks"])

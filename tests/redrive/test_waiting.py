@@ -81,19 +81,6 @@ def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning
     assert visible == "2", "nothing is moved by saying so"
 
 
-def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -> None:
-    ((source, dead),) = waiting(scanned, cause="kms_throttled", is_handled=False).values()
-    sqs = scanned.account.clients.sqs
-    sqs.send_message(QueueUrl=scanned.account.url(source), MessageBody="poison")
-    for minutes in (30, 60, 90):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(source, at, received=1_000, visible=200, sent=200)
-    scanned.scan()
-    found = {(each["queue_arn"], each["symptom"]) for each in scanned.findings()["findings"]}
-    assert {(source, "consumer_failing"), (dead, WAITING)} <= found
-    assert (dead, WAITING) not in scanned.named()
-
-
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     scanned: Scanning,
 ) -> None:
