@@ -74,7 +74,7 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
 
 def test_a_message_that_can_bear_no_mark_stays_and_the_rest_goes(here: Redriving) -> None:
     here.begun(*texts(4)).send("full", **TEN)
-    here.send("stranger", **{DIED_IN: NOBODY})
+    here.send("stranger", **{DIED_IN: MessageAttribute("String", NOBODY).document()})
     here.account.later(minutes=1)
     assert ended(here) is State.VERIFIED
     assert here.bodies(here.dlq) == {"stranger", "full"}

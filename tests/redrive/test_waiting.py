@@ -19,6 +19,7 @@ from tests.heal.operators import run_of
 from tests.scan.scanning import Scanning, an_hour_on
 
 WAITING = "dlq_messages_waiting"
+RACE = "visibility_timeout_too_short"
 A_DAY = 86_400
 
 
@@ -26,9 +27,6 @@ def waiting(
     scanned: Scanning,
     days: int = 14,
     hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
-    cause: str = "visibility_timeout_too_short",
-    *,
-    is_handled: bool = True,
 ) -> dict[str, tuple[str, str]]:
     """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
     account, made = scanned.account, dict[str, tuple[str, str]]()
@@ -41,11 +39,11 @@ def waiting(
             account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody=body)
     account.later(days=1)
     for name, (source, dead) in made.items():
-        fixed = case(cause, State.APPLIED, State.WATCHING, queue_arn=source)
+        fixed = case(RACE, State.APPLIED, State.WATCHING, queue_arn=source)
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
         account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, {}, until))
-        lies_there(scanned, dead, hours_old[name], source * is_handled)
+        lies_there(scanned, dead, hours_old[name], source)
     return made
 
 

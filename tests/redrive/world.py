@@ -42,7 +42,7 @@ LATE = Bounds(halt_returned=1_000, halt_share=1.0, patience_seconds=300)
 SOON = Bounds(patience_seconds=300)
 # moto says of no message where it died: an attribute may, which nobody but the source sees.
 DIED_IN = "died-in"
-NOBODY = {"DataType": "String", "StringValue": "nobody"}
+NOBODY = "nobody"
 _NUMBERS = count()
 
 
@@ -219,8 +219,8 @@ class Redriving:
         """SQS says of every message where it died; moto does not."""
         for each in parsed.get("Messages", []):
             said = each.get("MessageAttributes", {}).pop(DIED_IN, {})
-            if said != NOBODY:
-                source = said.get("StringValue", self.source)
+            source = said.get("StringValue", self.source)
+            if source != NOBODY:
                 each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
 
     def _metrics(self, **_: Any) -> Any:

@@ -19,7 +19,7 @@ from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from mendq.redrive.store import CLAIM_SECONDS
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, dlq
+from tests.cli.redrive.dlq import Dlq, died_in, dlq
 
 ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 ALL = ("--all", "--yes")
@@ -95,17 +95,6 @@ def test_more_messages_than_are_held_at_once_are_all_looked_at(
     assert sorted(_numbers(queues.seen(queues.messages))) == list(range(20))
 
 
-def test_the_tag_refuses_on_either_queue(queues: Dlq) -> None:
-    ids = {queues.write()}
-    for each in (queues.source, queues.messages):
-        queues.operator.aws.tag(each, **{"mendq:redrive": "no"})
-        for more in ((), ("--dry-run",)):
-            assert queues.redrive(*ALL, *more, code=1)["error"]["code"] == "redrive_off"
-        queues.operator.aws.tag(each, **{"mendq:redrive": "on"})
-    _nothing_changed(queues, ids)
-    assert queues.redrive(*ALL)["moved"] == 1
-
-
 def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
     queues.write({"n": 1})
     native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
@@ -115,17 +104,17 @@ def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> N
 
 
 def test_messages_of_another_source_stay(queues: Dlq) -> None:
-    policy = queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
-    queues.write(died_in="nobody")
+    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
+    queues.write(**died_in("nobody"))
     shown = queues.said(*SHOW)
     assert "the oldest expires in 3 d 23 h" in shown
     assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
-    other = queues.operator.aws.queue("refunds", tag=None, RedrivePolicy=policy)
+    other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
     for each in (queues.source, other):
-        queues.write(each.rpartition(":")[2], died_in=each)
+        queues.write(each.rpartition(":")[2], **died_in(each))
     shown = queues.said("redrive", "orders", *ALL)
-    assert queues.bodies(queues.source) == ["orders"]
-    assert queues.bodies(queues.messages) == ["hello", "refunds"]
+    assert queues.bodies(queues.source) == {"orders"}
+    assert queues.bodies(queues.messages) == {"hello", "refunds"}
     assert "1 message died in another queue that shares orders-dlq" in shown
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which of its 2"
     assert says in shown
@@ -134,7 +123,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
 
 def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
     ids = {queues.write()}
-    queues.operator.aws.queue("plain", tag=None)
+    queues.account.queue("plain", tag=None)
     for named, code, says in (
         ("nobodys", 4, "there is no queue"),
         ("not a name", 2, "is no queue's name"),
@@ -143,54 +132,49 @@ def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
     ):
         assert says in queues.operator.json("redrive", named, *ALL, code=code)["error"]["message"]
     _nothing_changed(queues, ids)
-    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.messages))
+    queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.messages))
     assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
 
 
 def test_messages_that_die_again_by_being_looked_at_are_not(queues: Dlq) -> None:
     ids = {queues.write()}
-    last = queues.operator.aws.queue("last", tag=None)
-    queues.set(queues.messages, RedrivePolicy=Redrive(last, 2).text)
+    last = queues.account.queue("last", tag=None)
+    queues.configure(queues.messages, RedrivePolicy=Redrive(last, 2).text)
     assert queues.redrive("--all", "--dry-run", code=1)["error"]["code"] == "dlq_of_dlq"
     assert queues.ids(queues.messages) == ids
 
 
-def test_a_move_task_goes_first(queues: Dlq) -> None:
-    ids = {queues.write()}
-    queues.tasks.append({"Status": "CANCELLING", "StartedTimestamp": 1})
-    error = queues.redrive(*ALL, code=1)["error"]
-    assert error["code"] == "move_task_running"
-    listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
-    assert listing in error["message"]
-    assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
-    _nothing_changed(queues, ids)
-    queues.tasks[:] = [{"Status": "COMPLETED", "StartedTimestamp": 1}]
-    assert queues.redrive(*ALL)["moved"] == 1
-
-
-BETWEEN: dict[str, Callable[[Dlq], object]] = {
+FORBIDS: dict[str, Callable[[Dlq], object]] = {
     "redrive_running": lambda queues: queues.redrive_in(Stage.SOAK),
-    "redrive_off": lambda queues: queues.operator.aws.tag(
-        queues.source, **{"mendq:redrive": "off"}
+    "redrive_off": lambda queues: queues.account.tag(queues.source, **{"mendq:redrive": "no"}),
+    "redrive_off of the DLQ": lambda queues: queues.account.tag(
+        queues.dlq, **{"mendq:redrive": "off"}
     ),
-    "move_task_running": lambda queues: queues.tasks.append({"Status": "RUNNING"}),
-    "queues_changed": lambda queues: queues.set(
-        queues.source, RedrivePolicy=Redrive(queues.operator.aws.queue("new-dlq"), 3).text
+    "move_task_running": lambda queues: queues.tasks.append({"Status": "CANCELLING"}),
+    "queues_changed": lambda queues: queues.configure(
+        queues.source, RedrivePolicy=Redrive(queues.account.queue("new-dlq"), 3).text
     ),
     # What somebody sent there by hand was to go along only while there was no other source.
-    "queues_changed by": lambda queues: queues.operator.aws.queue(
-        "refunds", RedrivePolicy=queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
+    "queues_changed by another": lambda queues: queues.account.queue(
+        "refunds", RedrivePolicy=queues.account.attributes(queues.source)["RedrivePolicy"]
     ),
 }
 
 
-@pytest.mark.parametrize("what", BETWEEN)
-def test_what_came_between_while_somebody_thought_forbids_it_still(
+@pytest.mark.parametrize("what", FORBIDS)
+def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    ids = {queues.write(died_in="nobody"), *_numbered(queues, 11)}
-    _asked(monkeypatch, lambda: BETWEEN[what](queues))
-    assert queues.redrive("--all", code=1)["error"]["code"] == what.partition(" ")[0]
+    ids = {queues.write(**died_in("nobody")), *_numbered(queues, 11)}
+    _asked(monkeypatch, lambda: FORBIDS[what](queues))
+    error = queues.redrive("--all", code=1)["error"]
+    if not what.startswith("queues_changed"):
+        assert queues.redrive("--all", "--dry-run", code=1)["error"] == error
+    if queues.tasks:
+        listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
+        assert listing in error["message"]
+        assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
+    assert error["code"] == what.partition(" ")[0]
     _nothing_changed(queues, ids)
 
 
@@ -278,8 +262,8 @@ def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     _asked(monkeypatch, lambda: queues.write("came since"))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"]) == (1, 1)
-    assert queues.bodies(queues.source) == ["asked for"]
-    assert queues.bodies(queues.messages) == ["came since"]
+    assert queues.bodies(queues.source) == {"asked for"}
+    assert queues.bodies(queues.messages) == {"came since"}
     _asked(monkeypatch, lambda: queues.taken(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
@@ -291,7 +275,7 @@ def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Ope
     queues.write("x" * 2_000)
     done = queues.redrive(*ALL, code=1)
     assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
-    assert queues.bodies(queues.messages) == ["x" * 2_000]
+    assert queues.bodies(queues.messages) == {"x" * 2_000}
     assert "too_long" in queues.said("redrive", "orders", *ALL, code=1)
 
 
@@ -346,20 +330,20 @@ def test_the_grant_that_is_missing_is_named(
 ) -> None:
     queues = dlq(operator, KmsMasterKeyId="alias/orders")
     ids = {queues.write()}
-    queues.refused["SendMessageBatch"] = (code, message)
+    queues.refuse("SendMessageBatch", code, message)
     assert says in queues.said("redrive", "orders", *ALL, code=1)
     _nothing_changed(queues, ids)
 
 
 def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> None:
     policy = '{"Statement": [{"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}]}'
-    queues.set(queues.messages, Policy=policy)
+    queues.configure(queues.messages, Policy=policy)
     refusal = (
         "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "
         f"sqs:receivemessage on resource: {queues.messages} with an explicit deny in a "
         "resource-based policy"
     )
-    queues.refused["ReceiveMessage"] = ("AccessDenied", refusal)
+    queues.refuse("ReceiveMessage", "AccessDenied", refusal)
     error = queues.redrive(*ALL, code=1)["error"]
     assert error["code"] == "AccessDenied"
     assert "run this command there" in error["message"]
@@ -367,7 +351,7 @@ def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> N
 
 def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
     ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
-    queues.set(queues.messages, MessageRetentionPeriod="3600")
+    queues.configure(queues.messages, MessageRetentionPeriod="3600")
     error = queues.redrive(*slow, code=1)["error"]
     assert error["code"] == "redrive_too_slow"
     assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
@@ -380,7 +364,7 @@ def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fi
     queues = dlq(operator, fifo=fifo)
     _numbered(queues, 12, groups=12)
     url = operator.aws.url(queues.messages)
-    queues.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
+    queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
     name = queues.source.rpartition(":")[2]
     shown = queues.said("redrive", name, "--all", "--dry-run")
     assert "7 messages seen, 7 match" in shown
