@@ -55,11 +55,11 @@ def is_fifo(here: Redriving) -> bool:
 
 
 def left(here: Redriving) -> list[Message]:
-    return here.taken(here.dlq)
+    return here.taken_away(here.dlq)
 
 
 def arrived(here: Redriving) -> list[Message]:
-    return here.taken(here.source)
+    return here.taken_away(here.source)
 
 
 def to_source(here: Redriving) -> Destination:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
@@ -50,19 +49,6 @@ def test_six_sources_make_one_proposal_and_one_page(scanned: Scanning) -> None:
     an_hour_on(scanned.account)
     scanned.scan()
     assert len(cases(scanned)) == 1
-
-
-def test_it_waits_where_the_consumers_of_any_of_them_fail(scanned: Scanning) -> None:
-    """The queue would take in the whole backlog of that one."""
-    queues, _ = sharing(scanned, "ab")
-    account = scanned.account
-    account.clients.sqs.send_message(QueueUrl=account.url(queues[1]), MessageBody="x")
-    account.later(days=1)
-    for minutes in (60, 90, 120):
-        at = account.now - timedelta(minutes=minutes)
-        scanned.count(queues[1], at, received=1_000, visible=200, sent=200)
-    scanned.scan()
-    assert scanned.named() == [(queues[1], "consumer_failing")]
 
 
 def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -> None:

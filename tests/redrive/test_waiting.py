@@ -16,7 +16,7 @@ from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.scan.scanning import Scanning, an_hour_on
+from tests.scan.scanning import Scanning
 
 WAITING = "dlq_messages_waiting"
 RACE = "visibility_timeout_too_short"
@@ -62,21 +62,6 @@ def opened(scanned: Scanning) -> list[dict[str, Any]]:
     for healed in scanned.heal():
         assert healed.errors == {}
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
-
-
-def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
-    ((source, dead),) = waiting(scanned).values()
-    (made,) = opened(scanned)
-    an_hour_on(scanned.account)
-    lies_there(scanned, dead)
-    assert opened(scanned) == [made], "an hour later it is the same case"
-    assert (made["to"], made["queue_arn"]) == ("proposed", dead)
-    assert made["steps"] == [{"attribute": "Dlq", "before": "held", "after": source}]
-    assert "2 DLQ messages wait" in made["reason"]
-    assert "visibility_timeout_too_short at orders is fixed" in made["reason"]
-    assert "(1.00 a second)" in made["reason"]
-    visible = scanned.account.attributes(dead)["ApproximateNumberOfMessages"]
-    assert visible == "2", "nothing is moved by saying so"
 
 
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from itertools import count
 from time import monotonic
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -91,14 +91,14 @@ class Redriving:
         self.case(State.APPLIED)
         return self
 
-    def send(self, *bodies: str, group: str = "g", **attributes: Any) -> None:
+    def send(self, *bodies: str, group: Any = "g", **attributes: Any) -> None:
         """Messages into the DLQ."""
         for each in bodies:
             send(self.account, self.dlq, each, group, **attributes)
 
     def configure(self, queue_arn: str, **attributes: Any) -> None:
-        url = self.account.url(queue_arn)
-        self.account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=attributes)
+        url, given = self.account.url(queue_arn), cast("Any", attributes)
+        self.account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
 
     def waiting(self, queue_arn: str) -> int:
         return int(self.account.attributes(queue_arn)["ApproximateNumberOfMessages"])
@@ -131,7 +131,7 @@ class Redriving:
     def consume(self, poison: frozenset[str] = frozenset()) -> set[str]:
         """Whoever reads the source handles what is good; poison dies."""
         handled = set[str]()
-        for each in self.taken(self.source):
+        for each in self.taken_away(self.source):
             if each.body in poison:
                 given = {name: one.document() for name, one in each.attributes.items()}
                 self.send(each.body, **given)
@@ -143,7 +143,7 @@ class Redriving:
         """All that are visible now; they stay so."""
         return read(self.account, queue_arn, stay=True)
 
-    def taken(self, queue_arn: str) -> list[Message]:
+    def taken_away(self, queue_arn: str) -> list[Message]:
         """All that are visible now, as somebody else takes them away."""
         return read(self.account, queue_arn)
 

@@ -245,7 +245,7 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
 
     def poisoned(*asked: Any) -> Any:
         for moved in put(*asked):
-            for each in queues.taken(queues.source):
+            for each in queues.taken_away(queues.source):
                 queues.write(each.body, **{REDRIVE_COUNT: str(each.redrive_count)})
             yield moved
 
@@ -264,7 +264,7 @@ def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     assert (done["matched"], done["moved"]) == (1, 1)
     assert queues.bodies(queues.source) == {"asked for"}
     assert queues.bodies(queues.messages) == {"came since"}
-    _asked(monkeypatch, lambda: queues.taken(queues.messages))
+    _asked(monkeypatch, lambda: queues.taken_away(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
@@ -300,10 +300,10 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
     queues.write("newer", queue=queues.source)
     shown = queues.said("redrive", "orders.fifo", "--all", "--dry-run")
     assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in shown
-    queues.taken(queues.source)
+    queues.taken_away(queues.source)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
-    arrived = _numbers(queues.taken(queues.source))
+    arrived = _numbers(queues.taken_away(queues.source))
     for group in range(3):
         of_group = [each for each in arrived if each % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)

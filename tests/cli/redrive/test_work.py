@@ -53,7 +53,12 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
 
 def test_what_took_long_is_not_made_up_for() -> None:
     now, waited = 0.0, list[float]()
-    pace = Pace(1.0, lambda seconds: bool(waited.append(seconds)), clock=lambda: now)
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    pace = Pace(1.0, wait, clock=lambda: now)
     pace.may_go(1)
     now = 100.0
     pace.may_go(1)
