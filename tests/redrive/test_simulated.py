@@ -37,19 +37,6 @@ def test_poison_is_retained_apart_and_the_rest_is_handled() -> None:
     assert (len(toy.processed), len(toy.dead)) == (180, 0)
 
 
-def test_the_cause_comes_back_and_the_next_ticks_stop_it() -> None:
-    toy = Toy(deletes_per_second=2).fill(good=1_000)
-    while toy.progress.current.number < 2:
-        toy.tick()
-        toy.passes()
-    toy.poison = {each.body for each in toy.dead}
-    before = toy.sent_in_stage.total()
-    assert toy.run().stage is Stage.HALTED
-    # It is known by what comes back, so it takes as long as a poison message needs.
-    assert toy.sent_in_stage.total() - before <= 3 * 12
-    assert toy.everywhere == {f"message {number}" for number in range(1_000)}
-
-
 @pytest.mark.parametrize("bounds", [LATE, IN_PARTS], ids=["at_once", "in_parts"])
 def test_no_crash_loses_a_message(bounds: Bounds) -> None:
     """At every effect once: before it, and after it but before it is written down."""

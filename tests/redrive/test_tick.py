@@ -9,23 +9,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
-from mendq.redrive.messages import MessageAttribute, quarantine_reason
+from mendq.redrive.messages import quarantine_reason
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
 from mendq.redrive.store import redrive_key
-from tests.redrive.world import DIED_IN, LATE, NOBODY, Redriving, texts
+from tests.redrive.world import LATE, Redriving, texts
 
 BY_THE_QUEUE = (
     "User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized to perform: "
     "sqs:receivemessage with an explicit deny in a resource-based policy"
 )
 BY_IAM = "no identity-based policy allows it"
-TEN = {f"a{at}": MessageAttribute("String", "x").document() for at in range(10)}
 
 
 def ended(here: Redriving, most: int = 30) -> State:
@@ -70,15 +68,6 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     before = here.progress
     assert redrive(request_about(outcome.case), here.run()).refusal is not None
     assert here.progress == before
-
-
-def test_a_message_that_can_bear_no_mark_stays_and_the_rest_goes(here: Redriving) -> None:
-    here.begun(*texts(4)).send("full", **TEN)
-    here.send("stranger", **{DIED_IN: MessageAttribute("String", NOBODY).document()})
-    here.account.later(minutes=1)
-    assert ended(here) is State.VERIFIED
-    assert here.bodies(here.dlq) == {"stranger", "full"}
-    assert "2 cannot go back there" in here.progress.because
 
 
 FORBIDS: dict[str, Callable[[Redriving], object]] = {
@@ -186,17 +175,6 @@ def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -
     assert ended(here) is State.ESCALATED
     assert (here.progress.moved, here.bodies(here.dlq)) == (10, {"bad"})
     assert "U+FFFE" in here.progress.because
-
-
-def test_one_lost_answer_before_a_long_soak_halts_nothing(here: Redriving) -> None:
-    here.begun(*texts(9))
-    here.account.set_visibility(here.source, 300)
-    error = ReadTimeoutError(endpoint_url="moto")
-    here.refusals.append(lambda call, _: error if call == "SendMessageBatch" else None)
-    here.tick()
-    here.refusals.clear()
-    here.account.later(minutes=18)
-    assert ended(here, 60) is State.VERIFIED
 
 
 @pytest.mark.parametrize("name", ["orders-dlq", "orders"])

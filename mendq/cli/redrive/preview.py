@@ -54,9 +54,7 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
-        """Count it; once, however often it is seen."""
-        if message.message_id in self.seen:
-            return
+        """Count it: a mover gives each message once."""
         self.seen.add(message.message_id)
         judged = self.chosen_by.judge(message, self.now)
         matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING

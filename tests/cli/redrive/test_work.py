@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.redrive.preview import Standing, Tally
+from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route
 from mendq.cli.redrive.work import Pace
 from mendq.consumer import VisibilityHeartbeat
@@ -68,14 +68,6 @@ def test_what_took_long_is_not_made_up_for() -> None:
 
 def _tally(expression: str = "exists(body.n) || exists(attributes.type)") -> Tally:
     return Tally(Route(queue(DEAD), queue(SOURCE)), message_filter(expression), NOW)
-
-
-def test_a_message_that_is_seen_again_is_counted_once() -> None:
-    tally = _tally()
-    for _ in range(3):
-        tally.add(MESSAGE)
-    assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
-    assert tally.missing["attributes.type"] == 1
 
 
 def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
@@ -136,17 +128,6 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
     assert "letting go of 10 messages" in said
     assert "every message is visible again" in said
     assert len(filled.ids(filled.messages)) == MESSAGES
-
-
-def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _at_release(monkeypatch, 2, presses=2)
-    error = filled.redrive("--all", "--yes", code=1)["error"]
-    assert error["code"] == "interrupted"
-    assert "25 messages stay hidden for up to 120 seconds" in error["message"]
-    assert len(filled.ids(filled.messages)) == MESSAGES - 25
-    assert filled.ids(filled.source) == set()
 
 
 def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
