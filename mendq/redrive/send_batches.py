@@ -44,7 +44,7 @@ class Destination:
 
     `most_bytes` is the queue's MaximumMessageSize. `mark` puts on what a message is known by there;
     one that cannot bear it goes as it is. `run_id`, a case's or a command's, is what a FIFO queue
-    knows a message by that is sent twice within five minutes. `at_once` go in one batch at most.
+    knows a message by that is sent twice within five minutes.
     """
 
     queue_arn: str
@@ -52,7 +52,6 @@ class Destination:
     run_id: str
     mark: Callable[[Message], Message]
     most_bytes: int = MOST_BYTES
-    at_once: int = MOST_ENTRIES
 
     @property
     def is_fifo(self) -> bool:
@@ -91,7 +90,7 @@ class FifoOrder:
         left = MOST_BYTES
         for lane in self._lanes.values():
             size = self._to.as_sent(lane[0]).size_bytes
-            if len(batch) == self._to.at_once or (batch and size > left):
+            if len(batch) == MOST_ENTRIES or (batch and size > left):
                 break
             batch.append(lane[0])
             left -= size

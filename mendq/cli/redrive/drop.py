@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive.work import Act, Pace, Work
+from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.model.evidence import to_text
 from mendq.notifications.text import counted
 from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
@@ -38,14 +38,11 @@ class Drop(Work):
         handle = _made(self.file)
 
         def drop(
-            mover: MessageMover, messages: Sequence[Message], pace: Pace
+            mover: MessageMover, messages: Sequence[Message], may_go: MayGo
         ) -> Iterator[MoveResult]:
-            for at in range(0, len(messages), pace.batch):
-                batch = messages[at : at + pace.batch]
-                if not pace.may_go(len(batch)):
-                    return
-                _keep(batch, handle, self.file)
-                yield _deleted(batch, mover)
+            if may_go(len(messages)):
+                _keep(messages, handle, self.file)
+                yield _deleted(messages, mover)
 
         try:
             yield drop

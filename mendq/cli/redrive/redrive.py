@@ -23,7 +23,7 @@ from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from
-from mendq.cli.redrive.work import Act, Pace, Work
+from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.notifications.text import counted
 from mendq.redrive.messages import Message, MoveResult, hopped
 from mendq.redrive.mover import MessageMover
@@ -92,14 +92,13 @@ class SendBack(Work):
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:
         """Stopped where what forbids it has come since: somebody may have thought for long."""
         account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
-        url = queue_url(account.clients, source.queue_arn)
-        most_bytes = source.maximum_message_bytes
+        url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
+        to = Destination(source.queue_arn, url, run_id, hopped, most_bytes)
 
         def act(
-            mover: MessageMover, messages: Sequence[Message], pace: Pace
+            mover: MessageMover, messages: Sequence[Message], may_go: MayGo
         ) -> Iterator[MoveResult]:
-            to = Destination(source.queue_arn, url, run_id, hopped, most_bytes, pace.batch)
-            return mover.put(messages, to, pace.may_go)
+            return mover.put(messages, to, may_go)
 
         with held(account, self.route.dlq_arn, stop, faults):
             with self.call.out.waiting("looking at the queues again"):

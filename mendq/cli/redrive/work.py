@@ -63,7 +63,8 @@ class Pace:
 
 
 Tell = Callable[[int], None]
-Act = Callable[[MessageMover, Sequence[Message], Pace], Iterator[MoveResult]]
+MayGo = Callable[[int], bool]
+Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,12 @@ class Work:
                     if not is_fifo:
                         # Else at the end: of a group nothing is shown behind what was let go.
                         mover.release(others)
-                    for moved in act(mover, going, pace):
-                        done += moved
-                        tell(done.tried)
+                    # Of a FIFO queue all at once: the mover keeps each group's order.
+                    size = len(going) if is_fifo else pace.batch
+                    for at in range(0, len(going), max(1, size)):
+                        for moved in act(mover, going[at : at + size], pace.may_go):
+                            done += moved
+                            tell(done.tried)
         except Stopped as stopped:
             faults.append(str(stopped))
         except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.redrive import hold, work
@@ -253,6 +254,16 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     assert queues.redrive(*ALL)["moved"] == 25
     assert {each.redrive_count for each in queues.seen(queues.messages)} == {1}
     assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
+
+
+def test_a_batch_that_sqs_did_not_answer_for_does_not_end_the_run(queues: Dlq) -> None:
+    _numbered(queues, 25)
+    lost = [ReadTimeoutError(endpoint_url="sqs")]
+    queues.refusals.append(
+        lambda call, _: lost.pop() if lost and call == "SendMessageBatch" else None
+    )
+    assert queues.redrive(*ALL, code=1) == {"matched": 25, "moved": 15, "left": 0, "failed": 10}
+    assert len(queues.ids(queues.messages)) == 10
 
 
 def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
