@@ -48,7 +48,7 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
 
     monkeypatch.setattr(MessageMover, "_put", deletes_first)
     proving = Proving()
-    struck_everywhere(proving, 0.25, SCENES_TO_STRIKE[:1])
+    struck_everywhere(proving, 0.1, SCENES_TO_STRIKE[:1])
     assert "no message is lost" in proving.failures
 
 
