@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any, get_type_hints
 
-from msgspec import Meta
-from msgspec.json import decode
+from mendq.model.queue import parsed
 
 # How often Mendq sent a message back to its source.
 REDRIVE_COUNT = "mendq.redrive"
@@ -111,7 +110,10 @@ class QuarantineMark:
     at: str
     source: str
     case: str
-    redrive_count: Annotated[int, Meta(ge=0)]
+    redrive_count: int
+
+
+_KINDS = get_type_hints(QuarantineMark)
 
 
 def hopped(message: Message) -> Message:
@@ -137,11 +139,13 @@ def quarantine_reason(message: Message) -> QuarantineMark | None:
     mark = message.attributes.get(QUARANTINED)
     if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
         return None
-    try:
-        made = decode(mark.value, type=QuarantineMark)
-    except (ValueError, RecursionError):
+    found = parsed(mark.value) or {}
+    given: dict[str, Any] = {name: found.get(name) for name in _KINDS}
+    if any(type(given[name]) is not kind for name, kind in _KINDS.items()):
         return None
-    return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))
+    made = QuarantineMark(**given)
+    count = min(made.redrive_count, MOST_REDRIVES)
+    return None if count < 0 else replace(made, redrive_count=count)
 
 
 @dataclass(frozen=True)
