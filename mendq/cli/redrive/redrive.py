@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,10 +23,9 @@ from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from
-from mendq.cli.redrive.work import Act, MayGo, Work
+from mendq.cli.redrive.work import Act, Work
 from mendq.notifications.text import counted
-from mendq.redrive.messages import Message, MoveResult, hopped
-from mendq.redrive.mover import MessageMover
+from mendq.redrive.messages import hopped
 from mendq.redrive.send_batches import Destination
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
@@ -94,13 +93,7 @@ class SendBack(Work):
         account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
         url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
         to = Destination(source.queue_arn, url, run_id, hopped, most_bytes)
-
-        def act(
-            mover: MessageMover, messages: Sequence[Message], may_go: MayGo
-        ) -> Iterator[MoveResult]:
-            return mover.put(messages, to, may_go)
-
         with held(account, self.route.dlq_arn, stop, faults):
             with self.call.out.waiting("looking at the queues again"):
                 self.route.require_same(self.look())
-            yield act
+            yield lambda mover, messages, may_go: mover.put(messages, to, may_go)
