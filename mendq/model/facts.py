@@ -147,6 +147,10 @@ class QueueFacts:
         return bool(self.attributes)
 
     @property
+    def name(self) -> str:
+        return parts_of(self.queue_arn).name
+
+    @property
     def is_fifo(self) -> bool:
         return self.queue_arn.endswith(".fifo")
 
@@ -169,6 +173,10 @@ class QueueFacts:
     @property
     def retention_seconds(self) -> int:
         return number_in(self.attributes, "MessageRetentionPeriod")
+
+    @property
+    def maximum_message_bytes(self) -> int:
+        return number_in(self.attributes, "MaximumMessageSize")
 
     @property
     def visible(self) -> int:

@@ -55,9 +55,6 @@ class Blocked:
 NOT_BLOCKED = Blocked()
 
 
-_WAITING = ("", "NotVisible", "Delayed")
-
-
 @dataclass(frozen=True)
 class RedriveSituation:
     """A progress beside what is seen at this tick; `sample` is None until one was taken.
@@ -84,13 +81,8 @@ class RedriveSituation:
     @property
     def waiting(self) -> int:
         """The messages in the DLQ."""
-        names = (f"ApproximateNumberOfMessages{each}" for each in _WAITING)
-        return sum(int(self.dlq.attributes.get(name, "0")) for name in names)
-
-    @property
-    def visible(self) -> int:
-        """What can be received from the source."""
-        return int(self.source.attributes.get("ApproximateNumberOfMessages", "0"))
+        delayed = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
+        return self.dlq.visible + self.dlq.in_flight + int(delayed)
 
     @property
     def came_back(self) -> int:
@@ -253,7 +245,7 @@ def not_soaked(seen: RedriveSituation) -> bool:
 def unread(seen: RedriveSituation) -> bool:
     """what was sent may still stand in the source unread"""
     progress = seen.progress
-    if not progress.current.moved or not seen.visible:
+    if not progress.current.moved or not seen.source.visible:
         return False
     return (seen.deleted_since or 0) < progress.current.stood - progress.returned
 
@@ -318,10 +310,10 @@ def soak(seen: RedriveSituation) -> RedriveProgress:
         receives=seen.source.max_receive_count or 1,
         needed_seconds=number_in(seen.source.attributes, "VisibilityTimeout"),
         delay_seconds=number_in(seen.source.attributes, "DelaySeconds"),
-        drain_seconds=seen.visible / rate if rate else 0,
+        drain_seconds=seen.source.visible / rate if rate else 0,
     )
     progress = seen.progress.now_in(Stage.SOAK, seen.now).with_waits(consumers_since=None)
-    stood = seen.visible + progress.current.moved
+    stood = seen.source.visible + progress.current.moved
     return progress.with_stage(soak_ends_at=seen.now + length, stood=stood)
 
 

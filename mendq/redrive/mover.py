@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Receiv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from types import TracebackType
@@ -98,19 +98,25 @@ class MessageMover:
         messages, self._ready = self._ready[:most], self._ready[most:]
         return messages
 
-    def put(self, messages: Sequence[Message], to: Destination) -> Iterator[MoveResult]:
-        """Send them on and delete them here; yields after every batch, so that one can slow down.
+    def put(
+        self,
+        messages: Sequence[Message],
+        to: Destination,
+        may_go: Callable[[int], bool] = lambda _: True,
+    ) -> Iterator[MoveResult]:
+        """Send them on and delete them here; yields what became of every batch.
 
-        What this mover holds no more are not sent. Never raises for what SQS answers.
+        `may_go` is asked before each with its size, may take its time, and ends it by a no. What
+        this mover holds no more is not sent. Never raises for what SQS answers.
         """
         order = FifoOrder(messages, to)
-        while batch := order.next_batch():
+        while (batch := order.next_batch()) and may_go(len(batch)):
             yield self._put(batch, order, to)
 
-    def release(self, messages: Iterable[Message]) -> None:
+    def release(self, message_ids: Collection[str]) -> None:
         """Let others have these at once."""
-        if ids := [each.message_id for each in messages]:
-            self._held.release(*ids)
+        if message_ids:
+            self._held.release(*message_ids)
 
     @property
     def in_flight_here(self) -> int:

@@ -14,7 +14,6 @@ from typing import Any, Self, cast, get_type_hints
 
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
-from mendq.model.queue import number_in
 from mendq.redrive.messages import Message, hopped
 
 # Of no queue's counts, and no rate, is any number larger.
@@ -205,7 +204,7 @@ def sample_of(
     """Sort them out; what stands behind a stuck one of its FIFO group is stuck: order is theirs."""
     returned, waiting = list[Message](), list[Message]()
     newly_dead, stuck, blocked = 0, 0, set[str]()
-    most_bytes = number_in(source.attributes, "MaximumMessageSize")
+    most_bytes = source.maximum_message_bytes
     for each in messages:
         is_ours = each.source_arn == progress.source_arn
         if is_ours and each.redrive_count:

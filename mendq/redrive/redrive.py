@@ -25,14 +25,14 @@ from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unf
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
-from mendq.model.queue import arn_of, number_in, parts_of
+from mendq.model.queue import arn_of, parts_of
 from mendq.model.steps import RedriveMessages
 from mendq.redrive.machine import Blocked, Tick
 from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped, marked_quarantined
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, Stage, sample_of
 from mendq.redrive.reads import ReadErrors, RedriveRun, situation_of
-from mendq.redrive.send_batches import Destination
+from mendq.redrive.send_batches import MOST_BYTES, Destination
 from mendq.redrive.store import Claimed
 
 # As many at a time; what they weigh is known when they are there.
@@ -60,15 +60,14 @@ class RedriveEffects:
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Sample as many messages as bounds, memory and time allow; all of them stay held."""
         errors, messages, is_whole = ReadErrors(), list[Message](), False
-        most, weight = self.run.settings.bounds.census, 0
+        left, room = self.run.settings.bounds.census, MOST_BYTES_HELD
         with errors.noted():
-            while len(messages) < most and weight < MOST_BYTES_HELD and self._has_time(half=True):
-                asked = min(TAKEN_AT_ONCE, most - len(messages))
-                taken = self.mover.take(asked)
+            while left and room > 0 and not is_whole and self._has_time(half=True):
+                taken = self.mover.take(min(TAKEN_AT_ONCE, left))
+                is_whole = len(taken) < min(TAKEN_AT_ONCE, left)
                 messages += taken
-                weight += sum(each.size_bytes for each in taken)
-                if is_whole := len(taken) < asked:
-                    break
+                left -= len(taken)
+                room -= sum(each.size_bytes for each in taken)
         if errors.blocked.because:
             return errors.blocked
         return sample_of(messages, progress, self.source, is_whole=is_whole)
@@ -83,29 +82,27 @@ class RedriveEffects:
             if isinstance(queue_arn, str):
                 about: Any = {"at": self.run.now, "source_arn": source_arn, "case_id": case_id}
                 mark = partial(marked_quarantined, why=WHY, **about)
-                return self._put(messages, self._destination(queue_arn, case_id, mark))
+                return self._put(messages, queue_arn, case_id, mark)
             errors.blocked = Blocked(queue_arn.reason, for_good=True)
         why = errors.blocked
         stays = NotMoved(messages[0].message_id, "", why.because, passes=not why.for_good)
         return MoveResult(failed=(stays,))
 
     def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
-        to = self._destination(progress.source_arn, progress.case_id, hopped)
-        most_bytes = number_in(self.source.attributes, "MaximumMessageSize")
-        return self._put(messages, replace(to, most_bytes=most_bytes))
+        most_bytes = self.source.maximum_message_bytes
+        return self._put(messages, progress.source_arn, progress.case_id, hopped, most_bytes)
 
-    def _put(self, messages: Sequence[Message], to: Destination) -> MoveResult:
-        done = MoveResult()
-        for result in self.mover.put(messages, to):
-            done += result
-            if not self._has_time():
-                break
-        return done
-
-    def _destination(
-        self, queue_arn: str, case_id: str, mark: Callable[[Message], Message]
-    ) -> Destination:
-        return Destination(queue_arn, queue_url(self.run.clients, queue_arn), case_id, mark)
+    def _put(
+        self,
+        messages: Sequence[Message],
+        queue_arn: str,
+        case_id: str,
+        mark: Callable[[Message], Message],
+        most_bytes: int = MOST_BYTES,
+    ) -> MoveResult:
+        url = queue_url(self.run.clients, queue_arn)
+        to = Destination(queue_arn, url, case_id, mark, most_bytes)
+        return sum(self.mover.put(messages, to, lambda _: self._has_time()), MoveResult())
 
     def _has_time(self, *, half: bool = False) -> bool:
         """`half`: what is taken is to be sent on as well."""
@@ -148,17 +145,12 @@ class Ticked(Outcome):
 
     def document(self) -> dict[str, Any]:
         """The document of every outcome, with the progress."""
-        progress = self.progress
         document = super().document()
-        if progress is None:
+        if self.progress is None:
             return document
-        return document | {
-            "reason": document["reason"] or progress.because,
-            "stage": str(progress.stage),
-            "moved": progress.moved,
-            "returned": progress.returned,
-            "quarantined": progress.quarantined,
-        }
+        far = self.progress.document()
+        counts = {name: far[name] for name in ("stage", "moved", "returned", "quarantined")}
+        return document | counts | {"reason": document["reason"] or self.progress.because}
 
 
 def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:

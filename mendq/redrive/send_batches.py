@@ -117,11 +117,6 @@ class FifoOrder:
 def send(sqs: SQSClient, messages: Sequence[Message], to: Destination) -> Sent:
     """Send one batch; where SQS refuses it whole, each alone. Never raises for what SQS answers."""
     sent = Sent()
-    _send(sqs, messages, to, sent)
-    return sent
-
-
-def _send(sqs: SQSClient, messages: Sequence[Message], to: Destination, sent: Sent) -> None:
     entries = [_entry(str(at), each, to) for at, each in enumerate(messages)]
     try:
         answer = sqs.send_message_batch(QueueUrl=to.queue_url, Entries=entries)
@@ -130,11 +125,13 @@ def _send(sqs: SQSClient, messages: Sequence[Message], to: Destination, sent: Se
         passes = is_passing(error) or code in _PASSING
         if not passes and code in _OF_ONE_MESSAGE and len(messages) > 1:
             for each in messages:
-                _send(sqs, [each], to, sent)
-            return
-        sent.refused += [NotMoved(each.message_id, code, str(error), passes) for each in messages]
-        sent.is_hopeless |= passes or code not in _OF_ONE_MESSAGE
-        return
+                alone = send(sqs, [each], to)
+                sent.copies |= alone.copies
+                sent.refused += alone.refused
+                sent.is_hopeless |= alone.is_hopeless
+            return sent
+        refused = [NotMoved(each.message_id, code, str(error), passes) for each in messages]
+        return Sent(refused=refused, is_hopeless=passes or code not in _OF_ONE_MESSAGE)
     # Those alone have gone of which SQS says that it has the same text.
     taken = {each["Id"]: each for each in answer.get("Successful", [])}
     failed = {each["Id"]: each for each in answer.get("Failed", [])}
@@ -145,6 +142,7 @@ def _send(sqs: SQSClient, messages: Sequence[Message], to: Destination, sent: Se
             sent.copies[each.message_id] = one["MessageId"]
         else:
             sent.refused.append(_not_moved(each.message_id, failed.get(str(at))))
+    return sent
 
 
 def _not_moved(message_id: str, failed: Mapping[str, Any] | None) -> NotMoved:

@@ -16,7 +16,7 @@ def world(operator: Operator) -> Redriving:
     dlq = operator.aws.queue("orders-dlq")
     source = operator.aws.queue("orders", RedrivePolicy=Redrive(dlq, 3).text)
     made = Redriving(operator.aws, source, dlq)
-    made.listen()
+    made.listen(operator.aws.clients)
     operator.lambdas_answer()
     return made
 

@@ -58,20 +58,13 @@ def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(
     assert retention(world) == LONGEST
 
 
-def _set(world: Redriving, queue_arn: str, **attributes: str) -> None:
-    world.account.clients.sqs.set_queue_attributes(
-        QueueUrl=world.account.url(queue_arn),
-        Attributes=attributes,  # type: ignore[arg-type]
-    )
-
-
 def _shared(world: Redriving) -> None:
     world.account.queue("second", RedrivePolicy=Redrive(world.dlq, 3).text)
     assert len(source_arns_of(world.account.clients, world.dlq)) == 2
 
 
 def _behind_another(world: Redriving) -> None:
-    _set(world, world.dlq, RedrivePolicy=Redrive(world.account.queue("last"), 3).text)
+    world.configure(world.dlq, RedrivePolicy=Redrive(world.account.queue("last"), 3).text)
 
 
 def _of_another_type(world: Redriving) -> None:
@@ -79,7 +72,7 @@ def _of_another_type(world: Redriving) -> None:
 
 
 FAULTS: dict[str, Callable[[Redriving], object]] = {
-    "does not name it": lambda w: _set(w, w.source, RedrivePolicy=""),
+    "does not name it": lambda w: w.configure(w.source, RedrivePolicy=""),
     "DLQ of 2 queues": _shared,
     "has a DLQ itself": _behind_another,
     "no queue": lambda w: w.account.clients.sqs.delete_queue(QueueUrl=w.account.url(w.source)),
@@ -107,7 +100,7 @@ def test_a_queue_that_changed_meanwhile_and_a_plan_of_nothing_are_left(world: Re
     looked = seen(world)
     assert start(world, SetMessageRetention(DAYS_4, LONGEST)) is not None
     assert retention(world) == DAYS_4
-    _set(world, world.dlq, MessageRetentionPeriod="1000000")
+    world.configure(world.dlq, MessageRetentionPeriod="1000000")
     refusal = start(world, at=looked)
     assert refusal is not None
     assert refusal.code == "changed_meanwhile"
@@ -143,19 +136,6 @@ def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> N
         here.account.later(minutes=1)
         follow_up(context_of(here.account), OWNERS, lambda: 60)
     assert len(here.asked) == 2
-
-
-def test_once_it_is_over_nobody_is_called(here: Redriving) -> None:
-    here.case(State.APPLIED, State.VERIFIED)
-    follow(here, minutes=1)
-    assert here.asked == []
-
-
-def test_what_its_queue_is_gone_for_is_closed(here: Redriving) -> None:
-    here.case(State.APPLIED)
-    here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(here.dlq))
-    follow(here, minutes=1)
-    assert (here.asked, here.newest().state) == ([], State.CLOSED)
 
 
 def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redriving) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from mendq.heal.context import Outcome
 from mendq.heal.resume import take_up
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq
-from tests.account.faults import Killed
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
 from tests.scan.scanning import Scanning
@@ -95,37 +93,6 @@ def test_an_approval_does_not_outlive_its_queue(scanned: Scanning, account: Acco
     assert "another queue" in account.transitions()[-1]["reason"]
     assert redrive_of(account, queue) == ""
     assert not exists(account, f"{queue}-dlq")
-
-
-@pytest.mark.parametrize("event", ["before-call", "after-call"])
-@pytest.mark.parametrize("operation", ["CreateQueue", "SetQueueAttributes"])
-def test_killed_at_a_write_it_is_finished_by_whoever_comes_next(
-    scanned: Scanning, account: Account, event: str, operation: str
-) -> None:
-    queue = approved(scanned)
-    die(account, f"{event}.sqs.{operation}")
-    with pytest.raises(Killed):
-        taken_up(account)
-    account.later(minutes=6)
-    assert followed(account).errors == {}
-    if states(account)[-1] != "applied":
-        taken_up(account)
-    assert states(account) == ["proposed", "approved", "applied"]
-    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", 5).text
-    assert not [each for each in account.case_store_items().values() if "claim_owner" in each]
-
-
-def die(account: Account, event: str) -> None:
-    """The next such call is the process's last."""
-    deaths = [1]
-
-    def kill(**_: Any) -> None:
-        if deaths:
-            deaths.pop()
-            raise Killed
-
-    events: Any = account.clients.sqs_for_writing.meta.events
-    events.register(event, kill)
 
 
 def attached(scanned: Scanning) -> str:

@@ -274,6 +274,8 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
     halted = after(going)
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
     assert decided(going.with_waits(is_refused=False))[1] is Then.SEND
+    soaked = after(progress(refused_since=NOW - AN_HOUR, is_refused=True))
+    assert decided(soaked)[1] is Then.SEND, "in a new stage it is tried once more"
     nearly = going.with_waits(refused_since=NOW - NEARLY).with_stage(moved=3)
     assert stage_of(nearly) is Stage.RAMP
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.queue import Redrive
@@ -33,12 +32,6 @@ def counted(scanned: Scanning, queue: str) -> None:
         scanned.count(queue, at, sent=30, received=40, deleted=40, visible=5)
 
 
-def moving(scanned: Scanning, source: str, status: str, age: timedelta, **more: object) -> None:
-    started = int((scanned.account.now - age).timestamp() * 1000)
-    task = {"Status": status, "SourceArn": source, "StartedTimestamp": started, **more}
-    scanned.moved[source] = [task]
-
-
 def found(scanned: Scanning) -> bool:
     done = scanned.scan()
     assert done is not None
@@ -52,38 +45,15 @@ def visibility(scanned: Scanning, queue: str) -> str:
     return scanned.account.attributes(queue)["VisibilityTimeout"]
 
 
-def test_the_race_itself_is_found_and_fixed(scanned: Scanning) -> None:
-    queue, dead = racing(scanned)
-    moving(scanned, dead, "COMPLETED", timedelta(hours=43), ApproximateNumberOfMessagesMoved=9)
-    assert found(scanned)
-    assert visibility(scanned, queue) == "60"
-
-
-@pytest.mark.parametrize(
-    ("status", "hours"),
-    [("COMPLETED", 6.03), ("CANCELLED", 42), ("RUNNING", 35)],
-)
-def test_a_task_may_have_moved_until_long_after_it_began(
-    scanned: Scanning, status: str, hours: float
-) -> None:
-    queue, dead = racing(scanned)
-    moving(scanned, dead, status, timedelta(hours=hours), ApproximateNumberOfMessagesMoved=700)
-    assert not found(scanned)
-    assert visibility(scanned, queue) == VISIBILITY
-
-
-def elsewhere(scanned: Scanning, queue: str, into: str) -> str:
-    """Another managed queue, whose messages are being moved into the queue that is named."""
-    dead = scanned.account.queue("billing-dlq", tag=None)
-    scanned.account.queue("billing", tag="observe", RedrivePolicy=Redrive(dead, 5).text)
-    moving(scanned, dead, "RUNNING", timedelta(hours=2), DestinationArn=into)
-    return dead
-
-
 def test_heal_knows_what_the_scan_saw_and_forgets_it_with_the_round(scanned: Scanning) -> None:
     """Whoever names the queue to heal, a forged request among them, moves nothing."""
     queue, _ = racing(scanned)
-    dead = elsewhere(scanned, queue, into=queue)
+    # Of another managed queue, whose messages are moved into this one.
+    dead = scanned.account.queue("billing-dlq", tag=None)
+    scanned.account.queue("billing", tag="observe", RedrivePolicy=Redrive(dead, 5).text)
+    started = int((scanned.account.now - timedelta(hours=2)).timestamp() * 1000)
+    task = {"Status": "RUNNING", "SourceArn": dead, "StartedTimestamp": started}
+    scanned.moved[dead] = [{**task, "DestinationArn": queue}]
     scanned.scan()
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": RACE}]}]
     (healed,) = scanned.heal()

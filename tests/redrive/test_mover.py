@@ -6,18 +6,16 @@ Whatever does not go is told with its reason, and so is what waits because of it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import count
+from hashlib import md5
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.messages import (
     REDRIVE_COUNT,
     Message,
@@ -25,7 +23,7 @@ from mendq.redrive.messages import (
     MoveResult,
     hopped,
 )
-from mendq.redrive.mover import message_of
+from mendq.redrive.mover import MessageMover
 from mendq.redrive.send_batches import (
     MOST_BYTES,
     MOST_ENTRIES,
@@ -33,46 +31,85 @@ from mendq.redrive.send_batches import (
     FifoOrder,
     deduplication_id,
 )
-from tests.heal.conftest import Account
-from tests.redrive.world import LONGER_THAN_A_VISIBILITY, TwoQueues, texts, two_queues
+from tests.redrive.world import Redriving, redriving, texts
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
-TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793"
-
-
-@pytest.fixture(params=["standard", "fifo"])
-def both(request: pytest.FixtureRequest, timed: Account) -> TwoQueues:
-    return two_queues(timed, fifo=request.param == "fifo")
+# The mover's visibility timeout is over then.
+A_VISIBILITY_LATER = 61
 
 
 @pytest.fixture
-def queues(timed: Account) -> TwoQueues:
-    return two_queues(timed)
+def fifo() -> Iterator[Redriving]:
+    with redriving("orders.fifo") as made:
+        yield made
 
 
-@pytest.fixture
-def fifo(timed: Account) -> TwoQueues:
-    return two_queues(timed, fifo=True)
+@pytest.fixture(params=["orders", "orders.fifo"])
+def both(request: pytest.FixtureRequest) -> Iterator[Redriving]:
+    with redriving(request.param) as made:
+        yield made
+
+
+def is_fifo(here: Redriving) -> bool:
+    return here.dlq.endswith(".fifo")
+
+
+def left(here: Redriving) -> list[Message]:
+    return here.taken_away(here.dlq)
+
+
+def arrived(here: Redriving) -> list[Message]:
+    return here.taken_away(here.source)
+
+
+def to_source(here: Redriving) -> Destination:
+    return Destination(here.source, here.account.url(here.source), "case-1", hopped)
+
+
+def mover_of(here: Redriving) -> MessageMover:
+    return MessageMover(
+        here.account.clients.sqs,
+        here.account.url(here.dlq),
+        visibility_seconds=30,
+        wait_seconds=0,
+        clock=lambda: here.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
+    )
+
+
+def move(here: Redriving, takes: Callable[[Message], bool] = lambda _: True) -> MoveResult:
+    """Ten by ten, those that `takes` says yes to."""
+    done = MoveResult()
+    with mover_of(here) as mover:
+        while messages := mover.take(10):
+            chosen = [each for each in messages if takes(each)]
+            done = sum(mover.put(chosen, to_source(here)), done)
+    return done
+
+
+def answers(here: Redriving, change: Callable[[dict[str, Any]], object]) -> None:
+    """SQS sends a batch, and says something else of it."""
+    events: Any = here.account.clients.sqs.meta.events
+    events.register("after-call.sqs.SendMessageBatch", lambda parsed, **_: change(parsed))
 
 
 def bodies(messages: list[Message]) -> list[str]:
     return [each.body for each in messages]
 
 
-def test_a_message_goes_whole_and_bears_the_mark(both: TwoQueues) -> None:
+def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
     given = {
         "kind": MessageAttribute("String", "é\u2028"),
         "weight": MessageAttribute("Number.float", "1.50"),
         "picture": MessageAttribute("Binary.png", b"\x00\xff"),
     }
     sent = {name: each.document() for name, each in given.items()}
-    both.write("hello\r\n", group="g-7", MessageAttributes=sent)
-    assert both.move().moved == 1
-    (arrived,) = both.arrived()
-    assert arrived.body == "hello\r\n"
-    assert arrived.attributes == {**given, REDRIVE_COUNT: MessageAttribute("Number", "1")}
-    assert arrived.group_id == ("g-7" if both.is_fifo else "")
-    assert both.left() == []
+    both.send("hello\r\n", group="g-7", **sent)
+    assert move(both).moved == 1
+    (found,) = arrived(both)
+    assert found.body == "hello\r\n"
+    assert found.attributes == {**given, REDRIVE_COUNT: MessageAttribute("Number", "1")}
+    assert found.group_id == ("g-7" if is_fifo(both) else "")
+    assert left(both) == []
 
 
 def attributes(number: int, count: str = "") -> dict[str, Any]:
@@ -82,183 +119,148 @@ def attributes(number: int, count: str = "") -> dict[str, Any]:
     return {name: each.document() for name, each in named.items()}
 
 
-def test_with_ten_attributes_it_goes_unmarked_and_is_counted(queues: TwoQueues) -> None:
-    queues.write("full", MessageAttributes=attributes(10))
-    queues.write("again", MessageAttributes=attributes(9, count="2"))
-    queues.write("x" * 1_048_576, "y" * (1_048_576 - 40))
-    moved = queues.move()
-    arrived = {each.body[:5]: each for each in queues.arrived()}
-    counts = {body: each.redrive_count for body, each in arrived.items()}
+def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) -> None:
+    here.send("full", **attributes(10))
+    here.send("again", **attributes(9, count="2"))
+    here.send("x" * 1_048_576, "y" * (1_048_576 - 40))
+    moved = move(here)
+    found = {each.body[:5]: each for each in arrived(here)}
+    counts = {body: each.redrive_count for body, each in found.items()}
     assert counts == {"full": 0, "again": 3, "xxxxx": 0, "yyyyy": 1}
-    assert set(arrived["full"].attributes) == set(attributes(10))
+    assert set(found["full"].attributes) == set(attributes(10))
     assert moved.unmarked == 2
 
 
-def test_an_end_in_the_middle_releases_what_is_held(queues: TwoQueues) -> None:
-    queues.write(*texts(10))
-    with queues.mover() as mover:
+def test_an_end_in_the_middle_releases_what_is_held(here: Redriving) -> None:
+    here.send(*texts(10))
+    with mover_of(here) as mover:
         messages = mover.take(10)
-        assert next(mover.put(messages[:3], queues.to())).moved == 3
-        mover.release(messages[3:5])
-        assert len(queues.left()) == 2
-    assert (len(queues.left()), len(queues.arrived())) == (5, 3)
+        assert next(mover.put(messages[:3], to_source(here))).moved == 3
+        mover.release([each.message_id for each in messages[3:5]])
+        assert len(left(here)) == 2
+    assert (len(left(here)), len(arrived(here))) == (5, 3)
 
 
-def test_whoever_cannot_wait_is_told_how_many_stay_hidden(queues: TwoQueues) -> None:
-    queues.write(*texts(24))
-    releases, release = count(1), VisibilityHeartbeat.release
-
-    def cut(held: VisibilityHeartbeat, *ids: str) -> None:
-        if next(releases) == 2:
-            raise KeyboardInterrupt
-        release(held, *ids)
-
-    with (
-        patch.object(VisibilityHeartbeat, "release", cut),
-        pytest.raises(KeyboardInterrupt),
-        queues.mover() as mover,
-    ):
-        mover.take(24)
-    assert mover.in_flight_here == 14
-    assert len(queues.left()) == 10
-    queues.account.later(seconds=LONGER_THAN_A_VISIBILITY)
-    assert len(queues.left()) == 14
-
-
-def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: TwoQueues) -> None:
+def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: Redriving) -> None:
     for at, text in enumerate(texts(35)):
-        both.write(text, group=f"g{at % 9}")
+        both.send(text, group=f"g{at % 9}")
     looked: Counter[str] = Counter()
 
     def takes(message: Message) -> bool:
         looked[message.body] += 1
         return message.body.endswith(("0", "5"))
 
-    assert both.move(takes=takes).moved == 7
+    assert move(both, takes).moved == 7
     assert (set(looked.values()), len(looked)) == ({1}, 35)
-    assert (len(both.left()), len(both.arrived())) == (28, 7)
+    assert (len(left(both)), len(arrived(both))) == (28, 7)
 
 
-def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: TwoQueues) -> None:
+def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Redriving) -> None:
     for group in "abc":
-        fifo.write(*(f"{group} {at:02}" for at in range(14)), group=group)
+        fifo.send(*(f"{group} {at:02}" for at in range(14)), group=group)
     looked: list[str] = []
 
     def takes(message: Message) -> bool:
         looked.append(message.body)
         return message.body.endswith(("b 03", "b 10"))
 
-    assert fifo.move(takes=takes).moved == 2
+    assert move(fifo, takes).moved == 2
     assert len(looked) == len(set(looked))
     by_group = {group: [each for each in looked if each[0] == group] for group in "abc"}
     assert {group: len(each) for group, each in by_group.items()} == {"a": 10, "b": 12, "c": 10}
     assert all(each == sorted(each) for each in by_group.values())
-    assert bodies(fifo.arrived()) == ["b 03", "b 10"]
-    assert len(fifo.left()) == 40
+    assert bodies(arrived(fifo)) == ["b 03", "b 10"]
+    assert len(left(fifo)) == 40
 
 
-def test_no_more_are_given_than_asked_for(fifo: TwoQueues) -> None:
+def test_no_more_are_given_than_asked_for(fifo: Redriving) -> None:
     for group in range(6):
-        fifo.write(*(f"{group} {at}" for at in range(6)), group=str(group))
-    with fifo.mover() as mover:
+        fifo.send(*(f"{group} {at}" for at in range(6)), group=str(group))
+    with mover_of(fifo) as mover:
         assert [len(mover.take(4)) for _ in range(10)] == [4] * 9 + [0]
-    assert len(fifo.left()) == 36
+    assert len(left(fifo)) == 36
 
 
-def failing(*wrong: str) -> Callable[[Any, dict[str, Any]], Any]:
-    """SendMessageBatch that fails some entries and takes the others."""
+def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) -> None:
+    fifo.send(*texts(5), group="a")
+    fifo.send("other 1", "other 2", group="b")
+    digest = md5(b"message 001", usedforsecurity=False).hexdigest()
 
-    def send(real: Any, asked: dict[str, Any]) -> Any:
-        bad = [each for each in asked["Entries"] if each["MessageBody"] in wrong]
-        good = [each for each in asked["Entries"] if each not in bad]
-        answer = real(**{**asked, "Entries": good}) if good else {"Successful": []}
+    def fail(parsed: dict[str, Any]) -> None:
+        wrong = [each for each in parsed["Successful"] if each["MD5OfMessageBody"] == digest]
         of_sqs = {"Code": "InternalError", "Message": "no", "SenderFault": False}
-        return {**answer, "Failed": [{"Id": each["Id"], **of_sqs} for each in bad]}
+        parsed["Failed"] = [{"Id": each["Id"], **of_sqs} for each in wrong]
+        parsed["Successful"] = [each for each in parsed["Successful"] if each not in wrong]
 
-    return send
-
-
-def refusing(code: str, calls: list[Any]) -> Callable[[Any, dict[str, Any]], Any]:
-    """SendMessageBatch that refuses whole batches."""
-
-    def send(_real: Any, asked: dict[str, Any]) -> Any:
-        calls.append(asked)
-        if code == "lost":
-            raise ReadTimeoutError(endpoint_url="sqs")
-        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "SendMessageBatch")
-
-    return send
-
-
-def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: TwoQueues) -> None:
-    fifo.write(*texts(5), group="a")
-    fifo.write("other 1", "other 2", group="b")
-    fifo.sends = failing("message 001")
-    moved = fifo.move()
+    answers(fifo, fail)
+    moved = move(fifo)
     assert moved.moved == 3
     assert [each.code for each in moved.failed] == ["InternalError"]
-    assert set(bodies(fifo.arrived())) == {"message 000", "other 1", "other 2"}
-    assert bodies(fifo.left()) == texts(5)[1:]
+    assert set(bodies(arrived(fifo))) == {*texts(2), "other 1", "other 2"}
+    assert bodies(left(fifo)) == texts(5)[1:]
 
 
 @pytest.mark.parametrize(
     ("code", "passes"),
     [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)],
 )
-def test_a_refusal_of_everything_is_met_once(both: TwoQueues, code: str, *, passes: bool) -> None:
+def test_a_refusal_of_everything_is_met_once(both: Redriving, code: str, *, passes: bool) -> None:
     """What may have arrived is not sent again, nor what would be refused again."""
     calls = list[Any]()
-    both.write(*texts(30))
-    both.sends = refusing(code, calls)
-    with both.mover() as mover:
-        moved = sum(mover.put(mover.take(30), both.to()), MoveResult())
-    tried = 1 if both.is_fifo else 10
+    both.send(*texts(30))
+
+    def refuse(call: str, asked: Any) -> Exception | None:
+        if call != "SendMessageBatch":
+            return None
+        calls.append(asked)
+        lost = ReadTimeoutError(endpoint_url="sqs")
+        return lost if code == "lost" else ClientError({"Error": {"Code": code}}, call)
+
+    both.refusals.append(refuse)
+    with mover_of(both) as mover:
+        moved = sum(mover.put(mover.take(30), to_source(both)), MoveResult())
+    tried = 1 if is_fifo(both) else 10
     assert (len(calls), moved.moved, len(moved.failed)) == (1, 0, tried)
     assert {each.passes for each in moved.failed} == {passes}
-    assert len(both.left()) == 30
+    assert len(left(both)) == 30
 
 
-def test_a_copy_with_another_text_is_no_reason_to_delete(queues: TwoQueues) -> None:
-    def send(real: Any, asked: dict[str, Any]) -> Any:
-        answer = real(**asked)
-        answer["Successful"][0]["MD5OfMessageBody"] = "0" * 32
-        return answer
-
-    queues.write("dear")
-    queues.sends = send
-    assert [each.code for each in queues.move().failed] == ["unanswered"]
-    assert bodies(queues.left()) == ["dear"]
+def test_a_copy_with_another_text_is_no_reason_to_delete(here: Redriving) -> None:
+    here.send("dear")
+    answers(here, lambda parsed: parsed["Successful"][0].update(MD5OfMessageBody="0" * 32))
+    assert [each.code for each in move(here).failed] == ["unanswered"]
+    assert bodies(left(here)) == ["dear"]
 
 
 def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(
-    queues: TwoQueues,
+    here: Redriving,
 ) -> None:
-    queues.write("once")
+    here.send("once")
     fails = [True, True]
 
     def fail(**_: object) -> None:
         if fails and fails.pop():
             raise ClientError({"Error": {"Code": "InternalError", "Message": ""}}, "DeleteMessage")
 
-    events: Any = queues.account.clients.sqs.meta.events
+    events: Any = here.account.clients.sqs.meta.events
     events.register_first("before-call.sqs.DeleteMessage", fail)
-    with queues.mover() as mover:
-        moved = sum(mover.put(mover.take(1), queues.to()), MoveResult())
+    with mover_of(here) as mover:
+        moved = sum(mover.put(mover.take(1), to_source(here)), MoveResult())
         assert (moved.moved, moved.copied) == (0, 1)
-        queues.account.later(seconds=LONGER_THAN_A_VISIBILITY)
+        here.account.later(seconds=A_VISIBILITY_LATER)
         assert mover.take(1) == []
-    assert queues.left() == []
-    assert bodies(queues.arrived()) == ["once"]
+    assert left(here) == []
+    assert bodies(arrived(here)) == ["once"]
 
 
-def test_what_is_held_no_more_is_not_sent(queues: TwoQueues) -> None:
-    queues.write("late")
-    with queues.mover() as mover:
+def test_what_is_held_no_more_is_not_sent(here: Redriving) -> None:
+    here.send("late")
+    with mover_of(here) as mover:
         messages = mover.take(1)
-        queues.account.later(seconds=LONGER_THAN_A_VISIBILITY)
-        moved = sum(mover.put(messages, queues.to()), MoveResult())
+        here.account.later(seconds=A_VISIBILITY_LATER)
+        moved = sum(mover.put(messages, to_source(here)), MoveResult())
     assert [each.code for each in moved.failed] == ["lost"]
-    assert (queues.arrived(), bodies(queues.left())) == ([], ["late"])
+    assert (arrived(here), bodies(left(here))) == ([], ["late"])
 
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -299,32 +301,3 @@ def test_a_fifo_message_sent_again_by_the_same_run_is_one_and_by_another_is_two(
     assert len(ids) == 4
     assert deduplication_id("a", "bc") != deduplication_id("ab", "c")
     assert all(len(each) <= 128 and each.isalnum() for each in ids)
-
-
-WHOLE: dict[str, Any] = {
-    "MessageId": "m-1",
-    "Body": "hello",
-    "Attributes": {
-        "SentTimestamp": "1763726400123",
-        "ApproximateReceiveCount": "4",
-        "MessageGroupId": "g",
-        "MessageDeduplicationId": "d",
-        "AWSTraceHeader": TRACE,
-        "DeadLetterQueueSourceArn": ARN,
-    },
-    "MessageAttributes": {"weight": MessageAttribute("Number.float", "1.5").document()},
-}
-
-
-def test_everything_that_sqs_says_is_read() -> None:
-    assert message_of(WHOLE) == Message(
-        message_id="m-1",
-        body="hello",
-        sent_at=datetime(2025, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC),
-        receive_count=4,
-        attributes={"weight": MessageAttribute("Number.float", "1.5")},
-        source_arn=ARN,
-        group_id="g",
-        deduplication_id="d",
-        trace_header=TRACE,
-    )

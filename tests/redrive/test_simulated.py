@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
@@ -31,33 +30,11 @@ def test_good_messages_go_back_in_growing_stages() -> None:
     assert max(toy.processed.values()) == 1
 
 
-def test_a_canary_that_comes_back_is_all_that_was_moved() -> None:
-    toy = Toy().fill(good=199, poison=1)
-    end = toy.run()
-    assert end.stage is Stage.HALTED
-    assert "of 5 messages that went back 1 came back" in end.because
-    assert toy.sent_in_stage == {0: 5}
-    assert ({each.body for each in toy.retained}, len(toy.dead)) == (toy.poison, 195)
-
-
 def test_poison_is_retained_apart_and_the_rest_is_handled() -> None:
     toy = Toy(bounds=LATE).fill(good=180, poison=20)
     assert toy.run().stage is Stage.DONE
     assert {each.body for each in toy.retained} == toy.poison
     assert (len(toy.processed), len(toy.dead)) == (180, 0)
-
-
-def test_the_cause_comes_back_and_the_next_ticks_stop_it() -> None:
-    toy = Toy(deletes_per_second=2).fill(good=1_000)
-    while toy.progress.current.number < 2:
-        toy.tick()
-        toy.passes()
-    toy.poison = {each.body for each in toy.dead}
-    before = toy.sent_in_stage.total()
-    assert toy.run().stage is Stage.HALTED
-    # It is known by what comes back, so it takes as long as a poison message needs.
-    assert toy.sent_in_stage.total() - before <= 3 * 12
-    assert toy.everywhere == {f"message {number}" for number in range(1_000)}
 
 
 @pytest.mark.parametrize("bounds", [LATE, IN_PARTS], ids=["at_once", "in_parts"])
@@ -81,44 +58,6 @@ def test_no_crash_loses_a_message(bounds: Bounds) -> None:
         assert {each.body for each in toy.retained} == toy.poison, at
         assert not toy.dead, at
         assert toy.processed.total() <= 61, at
-
-
-def _after(ticks: int, good: int) -> Toy:
-    toy = Toy(bounds=IN_PARTS, deletes_per_second=500).fill(good=good)
-    for _ in range(ticks):
-        toy.tick()
-        toy.passes()
-    return toy
-
-
-@pytest.mark.parametrize("how", ["frozen", "blocked_for_now", "refuses_sample", "task"])
-@pytest.mark.parametrize("at", [1, 4, 9, 16])
-def test_stopped_at_a_tick_it_goes_on_when_that_is_over_or_halts(at: int, how: str) -> None:
-    toy, is_task = _after(at, good=1_500), how == "task"
-    name, stops, ends = (how, "an incident", "") if not is_task else ("has_foreign_task", 1, 0)
-    setattr(toy, name, stops)
-    sent = toy.sent_in_stage.total()
-    for _ in range(30):
-        assert toy.tick() is None
-        toy.passes()
-    assert toy.sent_in_stage.total() == sent
-    lasting = deepcopy(toy)
-    setattr(toy, name, ends)
-    assert toy.run().stage is Stage.DONE
-    assert len(toy.processed) == 1_500
-    if not is_task and how != "frozen":
-        assert lasting.run(most=60).stage is Stage.HALTED
-        assert lasting.sent_in_stage.total() == sent
-
-
-@pytest.mark.parametrize("at", [1, 3, 8, 20])
-def test_blocked_at_a_tick_nothing_goes_back_any_more(at: int) -> None:
-    toy = _after(at, good=5_000)
-    toy.blocked = "the tag mendq:redrive says off"
-    sent = toy.sent_in_stage.total()
-    end = toy.run(most=5)
-    assert (end.stage, end.because) == (Stage.HALTED, toy.blocked)
-    assert toy.sent_in_stage.total() == sent
 
 
 class Redrive(RuleBasedStateMachine):

@@ -16,9 +16,10 @@ from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
 from tests.heal.operators import run_of
-from tests.scan.scanning import Scanning, an_hour_on
+from tests.scan.scanning import Scanning
 
 WAITING = "dlq_messages_waiting"
+RACE = "visibility_timeout_too_short"
 A_DAY = 86_400
 
 
@@ -26,9 +27,6 @@ def waiting(
     scanned: Scanning,
     days: int = 14,
     hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
-    cause: str = "visibility_timeout_too_short",
-    *,
-    is_handled: bool = True,
 ) -> dict[str, tuple[str, str]]:
     """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
     account, made = scanned.account, dict[str, tuple[str, str]]()
@@ -41,11 +39,11 @@ def waiting(
             account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody=body)
     account.later(days=1)
     for name, (source, dead) in made.items():
-        fixed = case(cause, State.APPLIED, State.WATCHING, queue_arn=source)
+        fixed = case(RACE, State.APPLIED, State.WATCHING, queue_arn=source)
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
         account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, {}, until))
-        lies_there(scanned, dead, hours_old[name], source * is_handled)
+        lies_there(scanned, dead, hours_old[name], source)
     return made
 
 
@@ -64,34 +62,6 @@ def opened(scanned: Scanning) -> list[dict[str, Any]]:
     for healed in scanned.heal():
         assert healed.errors == {}
     return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
-
-
-def test_messages_whose_cause_is_fixed_are_proposed_to_go_back(scanned: Scanning) -> None:
-    ((source, dead),) = waiting(scanned).values()
-    (made,) = opened(scanned)
-    an_hour_on(scanned.account)
-    lies_there(scanned, dead)
-    assert opened(scanned) == [made], "an hour later it is the same case"
-    assert (made["to"], made["queue_arn"]) == ("proposed", dead)
-    assert made["steps"] == [{"attribute": "Dlq", "before": "held", "after": source}]
-    assert "2 DLQ messages wait" in made["reason"]
-    assert "visibility_timeout_too_short at orders is fixed" in made["reason"]
-    assert "(1.00 a second)" in made["reason"]
-    visible = scanned.account.attributes(dead)["ApproximateNumberOfMessages"]
-    assert visible == "2", "nothing is moved by saying so"
-
-
-def test_a_cause_that_is_found_in_the_same_round_goes_first(scanned: Scanning) -> None:
-    ((source, dead),) = waiting(scanned, cause="kms_throttled", is_handled=False).values()
-    sqs = scanned.account.clients.sqs
-    sqs.send_message(QueueUrl=scanned.account.url(source), MessageBody="poison")
-    for minutes in (30, 60, 90):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(source, at, received=1_000, visible=200, sent=200)
-    scanned.scan()
-    found = {(each["queue_arn"], each["symptom"]) for each in scanned.findings()["findings"]}
-    assert {(source, "consumer_failing"), (dead, WAITING)} <= found
-    assert (dead, WAITING) not in scanned.named()
 
 
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(

@@ -47,7 +47,6 @@ class Toy:
     now: datetime = NOW
     deletes_per_second: float | None = 50.0
     frozen: str = ""
-    blocked: str = ""
     blocked_for_now: str = ""
     refuses_sample: str = ""
     has_foreign_task: bool = False
@@ -133,7 +132,7 @@ class Toy:
             self.deletes_per_second,
             has_foreign_task=self.has_foreign_task,
             frozen=self.frozen,
-            blocked=Blocked(self.blocked, bool(self.blocked)) | Blocked(self.blocked_for_now),
+            blocked=Blocked(self.blocked_for_now),
         )
 
     def passes(self, time: timedelta = TICK) -> None:

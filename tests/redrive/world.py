@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from itertools import count
 from time import monotonic
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -25,12 +25,12 @@ from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
-from mendq.redrive.messages import Message, MoveResult, hopped
-from mendq.redrive.mover import MessageMover, message_of
+from mendq.redrive.messages import Message
+from mendq.redrive.mover import message_of
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import Ticked, redrive
-from mendq.redrive.send_batches import Destination
+from mendq.redrive.store import RedriveStore
 from tests.account.answers import answered
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import context_of
@@ -40,8 +40,10 @@ LONGEST = SetMessageRetention.maximum
 CALLED_OFF = {"state": None, "reason": "a person took it back", "code": ""}
 LATE = Bounds(halt_returned=1_000, halt_share=1.0, patience_seconds=300)
 SOON = Bounds(patience_seconds=300)
-# A queue's messages may be hidden for so long.
-LONGER_THAN_A_VISIBILITY = 61
+# moto says of no message where it died: an attribute may, which nobody but the source sees.
+DIED_IN = "died-in"
+NOBODY = "nobody"
+_NUMBERS = count()
 
 
 def texts(number: int) -> list[str]:
@@ -89,14 +91,14 @@ class Redriving:
         self.case(State.APPLIED)
         return self
 
-    def send(self, *bodies: str, **attributes: Any) -> None:
+    def send(self, *bodies: str, group: Any = "g", **attributes: Any) -> None:
         """Messages into the DLQ."""
         for each in bodies:
-            self.account.clients.sqs.send_message(
-                QueueUrl=self.account.url(self.dlq),
-                MessageBody=each,
-                MessageAttributes=attributes,
-            )
+            send(self.account, self.dlq, each, group, **attributes)
+
+    def configure(self, queue_arn: str, **attributes: Any) -> None:
+        url, given = self.account.url(queue_arn), cast("Any", attributes)
+        self.account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
 
     def waiting(self, queue_arn: str) -> int:
         return int(self.account.attributes(queue_arn)["ApproximateNumberOfMessages"])
@@ -129,7 +131,7 @@ class Redriving:
     def consume(self, poison: frozenset[str] = frozenset()) -> set[str]:
         """Whoever reads the source handles what is good; poison dies."""
         handled = set[str]()
-        for each in read(self.account, self.source):
+        for each in self.taken_away(self.source):
             if each.body in poison:
                 given = {name: one.document() for name, one in each.attributes.items()}
                 self.send(each.body, **given)
@@ -141,6 +143,10 @@ class Redriving:
         """All that are visible now; they stay so."""
         return read(self.account, queue_arn, stay=True)
 
+    def taken_away(self, queue_arn: str) -> list[Message]:
+        """All that are visible now, as somebody else takes them away."""
+        return read(self.account, queue_arn)
+
     def bodies(self, queue_arn: str) -> set[str]:
         return {each.body for each in self.seen(queue_arn)}
 
@@ -149,8 +155,12 @@ class Redriving:
         return f"{self.source}-quarantine"
 
     @property
+    def redrives(self) -> RedriveStore:
+        return self.run().redrives
+
+    @property
     def progress(self) -> RedriveProgress:
-        progress = self.run().redrives.newest(self.dlq)
+        progress = self.redrives.newest(self.dlq)
         assert progress is not None
         return progress
 
@@ -180,9 +190,8 @@ class Redriving:
             lambda made, asked: error if made == call and about in str(asked) else None
         )
 
-    def listen(self) -> None:
+    def listen(self, clients: Clients) -> None:
         """In place of SQS's move tasks, CloudWatch, and Invoke of whichever kind."""
-        clients = self.account.clients
         for client in (clients.sqs, clients.sqs_for_writing):
             client.meta.events.register("before-parameter-build.sqs", self._refused)
             client.meta.events.register("before-call.sqs.ListMessageMoveTasks", self._list)
@@ -209,8 +218,10 @@ class Redriving:
     def died_here(self, parsed: dict[str, Any], **_: Any) -> None:
         """SQS says of every message where it died; moto does not."""
         for each in parsed.get("Messages", []):
-            if not each["Body"].startswith("stranger"):
-                each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = self.source
+            said = each.get("MessageAttributes", {}).pop(DIED_IN, {})
+            source = said.get("StringValue", self.source)
+            if source != NOBODY:
+                each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
 
     def _metrics(self, **_: Any) -> Any:
         answer = {"MetricDataResults": [{"Id": "deleted", "Values": [self.deleted]}]}
@@ -272,6 +283,18 @@ def recorded(
     return case
 
 
+def send(account: Account, queue_arn: str, body: str, group: str = "g", **attributes: Any) -> str:
+    """A message into a queue, of a FIFO queue into one group; its message id."""
+    fifo: Any = {"MessageGroupId": group, "MessageDeduplicationId": f"{next(_NUMBERS)}"}
+    answer = account.clients.sqs.send_message(
+        QueueUrl=account.url(queue_arn),
+        MessageBody=body,
+        MessageAttributes=attributes,
+        **(fifo if queue_arn.endswith(".fifo") else {}),
+    )
+    return str(answer["MessageId"])
+
+
 def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
     """All of a queue's messages that can be seen, in order of a FIFO group: taken, or left."""
     sqs, url = account.clients.sqs, account.url(queue_arn)
@@ -312,89 +335,10 @@ def redriving(name: str = "orders", **dlq: str) -> Iterator[Redriving]:
         policy = Redrive(target, 3).text
         source = account.queue(name, RedrivePolicy=policy, VisibilityTimeout="10")
         world = Redriving(account, source, target)
-        world.listen()
+        world.listen(account.clients)
         began = monotonic()
         # Whoever waits for messages by clients of his own waits by SQS's clock, which so goes on.
         with patch(
             "moto.sqs.models.unix_time", lambda: account.now.timestamp() + monotonic() - began
         ):
             yield world
-
-
-@dataclass
-class TwoQueues:
-    """A queue that messages wait in, and the one that they go to; SQS may answer otherwise."""
-
-    account: Account
-    here: str
-    there: str
-    sends: Callable[[Any, dict[str, Any]], Any] | None = None
-
-    @property
-    def is_fifo(self) -> bool:
-        return self.here.endswith(".fifo")
-
-    def write(self, *bodies: str, group: str = "g", **more: Any) -> None:
-        """Messages into the first; FIFO ones of one group."""
-        for body in bodies:
-            fifo: Any = {"MessageGroupId": group, "MessageDeduplicationId": body[:80]}
-            self.account.clients.sqs.send_message(
-                QueueUrl=self.account.url(self.here),
-                MessageBody=body,
-                **(fifo if self.is_fifo else {}),
-                **more,
-            )
-
-    def to(self, mark: Callable[[Message], Message] = hopped, **more: Any) -> Destination:
-        return Destination(self.there, self.account.url(self.there), "case-1", mark, **more)
-
-    def mover(self) -> MessageMover:
-        sqs: Any = self.account.clients.sqs
-        if self.sends:
-            sqs = _Sends(sqs, self.sends)
-        return MessageMover(
-            sqs,
-            self.account.url(self.here),
-            visibility_seconds=30,
-            wait_seconds=0,
-            clock=lambda: self.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
-        )
-
-    def move(
-        self,
-        to: Destination | None = None,
-        takes: Callable[[Message], bool] = lambda _: True,
-        most: int = 1_000,
-    ) -> MoveResult:
-        """Ten by ten, at most so many of those that `takes` says yes to."""
-        tried, done = 0, MoveResult()
-        with self.mover() as mover:
-            while tried < most and (messages := mover.take(10)):
-                chosen = [each for each in messages if takes(each)][: most - tried]
-                tried += len(chosen)
-                done = sum(mover.put(chosen, to or self.to()), done)
-        return done
-
-    def arrived(self) -> list[Message]:
-        return read(self.account, self.there)
-
-    def left(self) -> list[Message]:
-        return read(self.account, self.here)
-
-
-class _Sends:
-    """The account's SQS, but for what its SendMessageBatch is answered."""
-
-    def __init__(self, sqs: Any, sends: Callable[[Any, dict[str, Any]], Any]) -> None:
-        self._sqs, self._sends = sqs, sends
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(self._sqs, name)
-        return real if name != "send_message_batch" else lambda **asked: self._sends(real, asked)
-
-
-def two_queues(account: Account, *, fifo: bool = False) -> TwoQueues:
-    ending = ".fifo" if fifo else ""
-    return TwoQueues(
-        account, account.queue(f"orders-dlq{ending}"), account.queue(f"orders{ending}")
-    )

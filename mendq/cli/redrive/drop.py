@@ -7,13 +7,13 @@ import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive.work import Act, Work
+from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.model.evidence import to_text
 from mendq.notifications.text import counted
 from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
@@ -36,8 +36,16 @@ class Drop(Work):
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
         """A new file; Stopped where one is there, or none can be made."""
         handle = _made(self.file)
+
+        def drop(
+            mover: MessageMover, messages: Sequence[Message], may_go: MayGo
+        ) -> Iterator[MoveResult]:
+            if may_go(len(messages)):
+                _keep(messages, handle, self.file)
+                yield _deleted(messages, mover)
+
         try:
-            yield DropFile(self.file, handle).drop
+            yield drop
         finally:
             # Whatever is in it is on the disk already.
             with suppress(OSError):
@@ -47,41 +55,32 @@ class Drop(Work):
         return {"file": str(self.file.absolute())}
 
 
-@dataclass
-class DropFile:
-    """One JSON document a line, readable by its owner alone: bodies are in it.
+def _deleted(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
+    gone = mover.delete(messages)
+    reason = "SQS did not take the delete: it is in the file, and in the queue still"
+    stays = (each.message_id for each in messages if each.message_id not in gone)
+    failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
+    return MoveResult(moved=len(gone), failed=failed)
 
-    Nothing is held back in memory, so that whatever fails fails where it is met.
+
+def _keep(messages: Iterable[Message], handle: int, path: Path) -> None:
+    """All on the disk when it returns, one JSON document a line.
+
+    Nothing is held back in memory, so that whatever fails fails where it is met: Stopped then, and
+    none of these is in the file.
     """
-
-    path: Path
-    handle: int
-    _retained_bytes: int = field(default=0, init=False)
-
-    def drop(self, mover: MessageMover, messages: Sequence[Message]) -> Iterator[MoveResult]:
-        """First written, then deleted."""
-        self._keep(messages)
-        gone = mover.delete(messages)
-        reason = "SQS did not take the delete: it is in the file, and in the queue still"
-        stays = (each.message_id for each in messages if each.message_id not in gone)
-        failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
-        yield MoveResult(moved=len(gone), failed=failed)
-
-    def _keep(self, messages: Iterable[Message]) -> None:
-        """All on the disk when it returns; Stopped where that fails, and none is in the file."""
-        documents = (document_of(each, with_body=True) for each in messages)
-        lines = "".join(json.dumps(each, ensure_ascii=True) + "\n" for each in documents).encode()
-        left = memoryview(lines)
-        try:
-            # The system may take less than it was given.
-            while left:
-                left = left[os.write(self.handle, left) :]
-            os.fsync(self.handle)
-        except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self.handle, self._retained_bytes)
-            raise Stopped(f"{self.path} cannot be written: {_said(error)}") from error
-        self._retained_bytes += len(lines)
+    documents = (document_of(each, with_body=True) for each in messages)
+    lines = "".join(json.dumps(each, ensure_ascii=True) + "\n" for each in documents)
+    left, retained_bytes = lines.encode(), os.fstat(handle).st_size
+    try:
+        # The system may take less than it was given.
+        while left:
+            left = left[os.write(handle, left) :]
+        os.fsync(handle)
+    except OSError as error:
+        with suppress(OSError):
+            os.ftruncate(handle, retained_bytes)
+        raise Stopped(f"{path} cannot be written: {_said(error)}") from error
 
 
 def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
@@ -110,6 +109,7 @@ def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
 
 
 def _made(path: Path) -> int:
+    """Readable by its owner alone: bodies are in it."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

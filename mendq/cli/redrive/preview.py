@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 from itertools import islice
-from operator import attrgetter
 
 from rich.text import Text
 
@@ -32,33 +31,16 @@ class Standing(Enum):
     OF_NO_SOURCE = auto()
 
 
-@dataclass(frozen=True)
-class Selection:
-    """`now` is the moment that ages are counted to; `died_in` says where a message failed.
-
-    SQS does not say that of one that somebody has sent to the DLQ by hand: it goes to
-    the source only where there is no other (`is_sole_source`).
-    """
-
-    chosen_by: MessageFilter
-    source_arn: str
-    is_sole_source: bool
-    now: datetime
-    died_in: Callable[[Message], str | None] = attrgetter("source_arn")
-
-    def excluded(self, message: Message) -> Standing | None:
-        """Why it stays whatever the filter says; None where the filter decides."""
-        source_arn = self.died_in(message)
-        if source_arn is None and not self.is_sole_source:
-            return Standing.OF_NO_SOURCE
-        return Standing.OF_ANOTHER_SOURCE if source_arn not in (None, self.source_arn) else None
-
-
 @dataclass
 class Tally:
-    """What was seen so far. No body is kept, and of no body a part."""
+    """What was seen so far, and of that what was asked for; ages are counted to `now`.
 
-    selection: Selection
+    No body is kept, and of no body a part.
+    """
+
+    route: Route
+    chosen_by: MessageFilter
+    now: datetime
     seen: set[str] = field(default_factory=set)
     chosen: dict[str, None] = field(default_factory=dict)
     standings: Counter[Standing] = field(default_factory=Counter)
@@ -71,14 +53,12 @@ class Tally:
     missing: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
 
-    def add(self, message: Message) -> Standing:
-        """Count it; once, however often it is seen."""
-        judged = self.selection.chosen_by.judge(message, self.selection.now)
-        matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
-        standing = self.selection.excluded(message) or matching
-        if message.message_id in self.seen:
-            return standing
+    def add(self, message: Message) -> None:
+        """Count it: a mover gives each message once."""
         self.seen.add(message.message_id)
+        judged = self.chosen_by.judge(message, self.now)
+        matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
+        standing = self._excluded(message) or matching
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         self.standings[standing] += 1
         if standing is matching:
@@ -86,12 +66,23 @@ class Tally:
             self.errors.update([judged.error] if judged.error else [])
         if standing is Standing.CHOSEN:
             self._note_chosen(message, judged)
-        return standing
+
+    def _excluded(self, message: Message) -> Standing | None:
+        """Why it stays whatever the filter says; None where the filter decides.
+
+        SQS does not say where one died that somebody has sent to the DLQ by hand: it goes to the
+        source only where there is no other.
+        """
+        source_arn = self.route.died_in(message)
+        if source_arn is None:
+            return Standing.OF_NO_SOURCE if self.route.others else None
+        is_ours = self.route.leads_nowhere or source_arn == self.route.source.queue_arn
+        return None if is_ours else Standing.OF_ANOTHER_SOURCE
 
     def _note_chosen(self, message: Message, judged: Judgement) -> None:
         self.chosen[message.message_id] = None
         self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
-        self.unsigned += self.selection.died_in(message) is None
+        self.unsigned += self.route.died_in(message) is None
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
         for name, found in judged.values.items():
@@ -110,25 +101,24 @@ _MOST_ROWS = 10
 _MOST_ERRORS = 3
 
 
-def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) -> None:
+def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
     """What was seen, what of it goes, and what whoever says yes should know.
 
     A route that leads nowhere else is that of messages that are to be deleted.
     """
-    chosen, seen = len(tally.chosen), len(tally.seen)
+    route, chosen, seen = tally.route, len(tally.chosen), len(tally.seen)
     to = "deleted" if route.leads_nowhere else route.source.name
     out.say(f"{route.messages.name} -> {to}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
     out.say(f"{counted(seen, 'message')} seen, {counted(chosen, 'matches', 'match')}{first}")
-    if hidden := route.messages.unseen(seen):
+    if hidden := route.hidden(seen):
         # They may match as well, and nobody can look at them now.
-        seconds = counted(int(route.messages.attributes["VisibilityTimeout"]), "second")
+        seconds = counted(route.messages.visibility_seconds, "second")
         words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
         out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
     if tally.oldest_at is not None:
         # In colour where there is no time to lose.
-        retained = int(route.messages.attributes["MessageRetentionPeriod"])
-        left = left_of(tally.oldest_at, retained, tally.selection.now)
+        left = left_of(tally.oldest_at, route.messages.retention_seconds, tally.now)
         words = f"expires {left}" if left.at_most else "may expire any moment"
         out.say(f"the oldest {words}", "yellow" if left.is_urgent else "dim")
     if chosen:
@@ -136,7 +126,7 @@ def print_preview(out: Output, route: Route, tally: Tally, limit: int | None) ->
         out.say("for example", "dim")
         for each in islice(tally.chosen, MOST_SAMPLES):
             out.whole(each, indent=2)
-    notes = (*_of_what_stays(route, tally), *_of_what_goes(route, tally))
+    notes = (*_of_what_stays(tally), *_of_what_goes(tally))
     out.lines(("-", "dim", each) for each in notes)
 
 
@@ -151,9 +141,8 @@ def _groups(out: Output, tally: Tally) -> None:
         out.show(shown)
 
 
-def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
-    name = route.messages.name
-    found = tally.standings
+def _of_what_stays(tally: Tally) -> Iterable[str]:
+    name, found, sources = tally.route.messages.name, tally.standings, len(tally.route.others) + 1
     judged = counted(found[Standing.CHOSEN] + found[Standing.NOT_MATCHING], "message")
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
@@ -165,7 +154,7 @@ def _of_what_stays(route: Route, tally: Tally) -> Iterable[str]:
     if unsaid := found[Standing.OF_NO_SOURCE]:
         yield (
             f"somebody sent {counted(unsaid, 'message')} to {name} by hand: SQS does not say for "
-            f"which of its {len(route.others) + 1} sources, so {_it(unsaid)} here. Whoever knows "
+            f"which of its {sources} sources, so {_it(unsaid)} here. Whoever knows "
             "receives them and sends them there by hand"
         )
 
@@ -174,10 +163,10 @@ def _it(messages: int, one: str = "stays", many: str = "stay") -> str:
     return f"it {one}" if messages == 1 else f"they {many}"
 
 
-def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
+def _of_what_goes(tally: Tally) -> Iterable[str]:
     if not tally.chosen:
         return
-    source, messages = route.source, counted(len(tally.chosen), "message")
+    route, source, messages = tally.route, tally.route.source, counted(len(tally.chosen), "message")
     groups = counted(len(tally.groups), "group")
     if route.leads_nowhere:
         yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
@@ -194,14 +183,14 @@ def _of_what_goes(route: Route, tally: Tally) -> Iterable[str]:
             f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and died "
             "again: see first whether their cause is fixed"
         )
-    if tally.selection.chosen_by.tree is None and route.messages.arn == route.dlq_arn:
+    if tally.chosen_by.tree is None and route.messages.queue_arn == route.dlq_arn:
         yield (
             "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
-            f"aws sqs start-message-move-task --source-arn {route.messages.arn}"
+            f"aws sqs start-message-move-task --source-arn {route.dlq_arn}"
         )
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (
             f"their order mixes with newer messages: {messages} of {groups} go behind the "
-            f"{source.waiting:,} that wait in {source.name} and whatever is sent meanwhile"
+            f"{source.visible:,} that wait in {source.name} and whatever is sent meanwhile"
         )

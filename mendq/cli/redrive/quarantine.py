@@ -32,10 +32,8 @@ from mendq.cli.output import Output, age, table
 from mendq.cli.queues import managed_queues
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
-from mendq.cli.redrive.preview import Selection
 from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import (
-    Queue,
     Route,
     find_queue,
     quarantine_named,
@@ -44,9 +42,10 @@ from mendq.cli.redrive.route import (
 )
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain, value
-from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message, quarantine_reason
+from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
@@ -86,23 +85,23 @@ class Quarantine:
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
 
-    queue: Queue
+    queue: Facts
     source_arn: str
     oldest_at: datetime | None
 
     @property
     def messages(self) -> int:
-        return self.queue.waiting + self.queue.in_flight
+        return self.queue.visible + self.queue.in_flight
 
     @property
     def expires_by(self) -> datetime | None:
         """When SQS has deleted the first message, at the latest."""
-        retained = timedelta(seconds=int(self.queue.attributes["MessageRetentionPeriod"]))
+        retained = timedelta(seconds=self.queue.retention_seconds)
         return self.oldest_at and self.oldest_at + retained
 
     def document(self) -> dict[str, object]:
         return {
-            "queue_arn": self.queue.arn,
+            "queue_arn": self.queue.queue_arn,
             "source_arn": self.source_arn,
             "messages": self.messages,
             "in_flight": self.queue.in_flight,
@@ -152,7 +151,7 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
             yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
 
 
-def _oldest_at(account: Account, queue: Queue, now: datetime) -> datetime | None:
+def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
     with looking(f"the oldest message of {queue.name}"):
         answer = account.clients.cloudwatch.get_metric_statistics(
             Namespace="AWS/SQS",
@@ -164,7 +163,7 @@ def _oldest_at(account: Account, queue: Queue, now: datetime) -> datetime | None
             Statistics=["Maximum"],
         )
     found = answer.get("Datapoints", [])
-    if not found or not queue.waiting:
+    if not found or not queue.visible:
         return None
     newest = max(found, key=lambda each: each["Timestamp"])
     return newest["Timestamp"].astimezone(UTC) - timedelta(seconds=newest["Maximum"])
@@ -196,9 +195,9 @@ def peek(
     call.out.document(documents)
     for each, document in zip(messages, documents, strict=True):
         _show(call.out, each, document)
-    shown, hidden = len(messages), found.unseen(len(messages))
+    shown, hidden = len(messages), route.hidden(len(messages))
     more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
-    there = f"{shown:,} of about {max(shown, found.waiting):,} messages in {found.name}"
+    there = f"{shown:,} of about {max(shown, found.visible):,} messages in {found.name}"
     call.out.say(f"{there}{more}", "dim")
 
 
@@ -220,13 +219,7 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
 @choosing
 def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in."""
-    return send_back(call, choice, partial(route_out_of, call.account, queue), _retained_for)
-
-
-def _retained_for(message: Message) -> str | None:
-    """A message that was marked for another source stays."""
-    retained = quarantine_reason(message)
-    return None if retained is None else retained.source
+    return send_back(call, choice, partial(route_out_of, call.account, queue))
 
 
 @quarantine.command("drop")
@@ -235,10 +228,5 @@ def _retained_for(message: Message) -> str | None:
 def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them."""
     now, found = datetime.now(UTC), quarantine_named(call.account, queue)
-    selection = Selection(choice.messages, found.arn, is_sole_source=True, now=now, died_in=_nobody)
     path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
-    return Drop(call, Route(found, found), selection, choice, path).carry_out()
-
-
-def _nobody(_message: Message) -> None:
-    """Whoever drops messages drops those of any source."""
+    return Drop(call, Route(found, found), choice, now, path).carry_out()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from operator import attrgetter
 from threading import Event
 from typing import Annotated
 
 import typer
 
+from mendq.aws.queue import queue_url
 from mendq.catalogue._time_left import left_of, span
 from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Commands
 from mendq.cli.exit_codes import Exit, Stopped
@@ -21,12 +21,12 @@ from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.queues import queue_arn_of
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
-from mendq.cli.redrive.preview import Selection, Tally
+from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from
 from mendq.cli.redrive.work import Act, Work
 from mendq.notifications.text import counted
-from mendq.redrive.messages import Message, MoveResult
-from mendq.redrive.mover import MessageMover
+from mendq.redrive.messages import hopped
+from mendq.redrive.send_batches import Destination
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
 
@@ -45,18 +45,11 @@ def redrive(call: Invocation, queue: QueueName, choice: Choice) -> Exit:
     return send_back(call, choice, partial(route_from, call.account, arn))
 
 
-def send_back(
-    call: Invocation,
-    choice: Choice,
-    look: Callable[[], Route],
-    died_in: Callable[[Message], str | None] = attrgetter("source_arn"),
-) -> Exit:
+def send_back(call: Invocation, choice: Choice, look: Callable[[], Route]) -> Exit:
     """Do what somebody asks for; `look` says from where to where, and is asked again at the end."""
     with call.out.waiting("looking at the queues and their messages"):
         route = look()
-    now, is_sole_source = datetime.now(UTC), not route.others
-    selection = Selection(choice.messages, route.source.arn, is_sole_source, now, died_in)
-    return SendBack(call, route, selection, choice, look).carry_out()
+    return SendBack(call, route, choice, datetime.now(UTC), look).carry_out()
 
 
 @dataclass(frozen=True)
@@ -77,8 +70,7 @@ class SendBack(Work):
             return
         going = self.choice.going(len(before.chosen))
         lasts = timedelta(seconds=going / rate)
-        retained = int(self.route.messages.attributes["MessageRetentionPeriod"])
-        left = left_of(oldest_at, retained, self.selection.now)
+        left = left_of(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
             raise Stopped(
                 f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}, "
@@ -91,19 +83,17 @@ class SendBack(Work):
         speed = "as fast as it goes" if rate is None else f"{rate:g} a second"
         messages = counted(self.choice.going(chosen), "message")
         if waiting.is_fifo and (limit is None or chosen < limit):
-            most = limit or max(chosen, waiting.waiting)
+            most = limit or max(chosen, waiting.visible)
             messages += f", and what matches behind them (some {most:,} in all at most),"
         return f"Send {messages} back to {self.route.source.name}, {speed}?"
 
     @contextmanager
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:
         """Stopped where what forbids it has come since: somebody may have thought for long."""
-        to = self.route.destination(uuid.uuid4().hex)
-
-        def act(mover: MessageMover, messages: Sequence[Message]) -> Iterator[MoveResult]:
-            return mover.put(messages, to)
-
-        with held(self.call.account, self.route.dlq_arn, stop, faults):
+        account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
+        url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
+        to = Destination(source.queue_arn, url, run_id, hopped, most_bytes)
+        with held(account, self.route.dlq_arn, stop, faults):
             with self.call.out.waiting("looking at the queues again"):
                 self.route.require_same(self.look())
-            yield act
+            yield lambda mover, messages, may_go: mover.put(messages, to, may_go)

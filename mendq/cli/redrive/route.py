@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import attrgetter
@@ -23,7 +23,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.queues import queue_arn_of
 from mendq.cli.redrive.hold import redrive_store, require_over
 from mendq.model.dlq import arn_of_quarantine
-from mendq.model.facts import QueueFacts
+from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy, canonical, refused_by
 from mendq.model.queue import (
     FIFO,
@@ -31,50 +31,14 @@ from mendq.model.queue import (
     arn_of,
     arn_of_name,
     is_quarantine,
-    on_fifo,
     parts_of,
     redrive_of,
 )
-from mendq.redrive.messages import hopped
+from mendq.redrive.messages import Message, quarantine_reason
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import move_task_runs
-from mendq.redrive.send_batches import MOST_BYTES, Destination
 
-
-@dataclass(frozen=True)
-class Queue:
-    """A queue and what SQS says of it now."""
-
-    arn: str
-    url: str
-    attributes: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        return parts_of(self.arn).name
-
-    @property
-    def waiting(self) -> int:
-        return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
-
-    @property
-    def in_flight(self) -> int:
-        """Hidden, because somebody has received them."""
-        return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
-
-    @property
-    def is_fifo(self) -> bool:
-        return on_fifo(self.arn)
-
-    def unseen(self, seen: int) -> int:
-        """Of messages in somebody else's hand how many are not among those that were `seen`.
-
-        SQS's counts lag: what is seen beyond them was in flight when they were made.
-        """
-        return max(0, self.in_flight - max(0, seen - self.waiting))
-
-
-_ways_of = attrgetter("messages.arn", "source.arn", "others", "dlq_arn")
+_ways_of = attrgetter("messages.queue_arn", "source.queue_arn", "others", "dlq_arn")
 
 
 @dataclass(frozen=True)
@@ -82,26 +46,31 @@ class Route:
     """`others` are further queues whose messages die into `messages`.
 
     `dlq_arn` is where messages lie that die in the source, empty where that has none: a
-    redrive of Mendq's would take for its own what goes back now.
+    redrive of Mendq's would take for its own what goes back now. `died_in` says where a message
+    failed, None where nobody knows.
     """
 
-    messages: Queue
-    source: Queue
+    messages: Facts
+    source: Facts
     others: tuple[str, ...] = ()
     dlq_arn: str = ""
+    died_in: Callable[[Message], str | None] = attrgetter("source_arn")
 
     @property
     def leads_nowhere(self) -> bool:
         """Where messages are not sent, but deleted."""
-        return self.messages.arn == self.source.arn
+        return self.messages.queue_arn == self.source.queue_arn
 
-    def destination(self, run_id: str) -> Destination:
-        """The source, for messages that say how often they were sent back."""
-        most = int(self.source.attributes.get("MaximumMessageSize", MOST_BYTES))
-        return Destination(self.source.arn, self.source.url, run_id, hopped, most)
+    def hidden(self, seen: int) -> int:
+        """Messages in somebody else's hand, without those that were `seen`.
+
+        SQS's counts lag: what is seen beyond them was in flight when they were made.
+        """
+        return max(0, self.messages.in_flight - max(0, seen - self.messages.visible))
 
     def mover(self, account: Account) -> MessageMover:
-        return MessageMover(account.clients.sqs, self.messages.url)
+        url = queue_url(account.clients, self.messages.queue_arn)
+        return MessageMover(account.clients.sqs, url)
 
     def require_same(self, now: Route) -> None:
         """Stopped where messages would not go any more from where and to where somebody agreed."""
@@ -113,16 +82,15 @@ class Route:
             )
 
 
-def find_queue(account: Account, arn: str) -> Queue | None:
-    """None where there is none."""
+def find_queue(account: Account, arn: str) -> Facts | None:
+    """Without its tags; None where there is none."""
     try:
-        attributes = attributes_of(account.clients, arn)
+        return Facts(arn, attributes_of(account.clients, arn), {})
     except QueueGone:
         return None
-    return Queue(arn, queue_url(account.clients, arn), attributes)
 
 
-def movable(account: Account, arn: str) -> Queue:
+def movable(account: Account, arn: str) -> Facts:
     """Stopped where there is none, or where its tag forbids that messages are moved."""
     found = find_queue(account, arn)
     if found is None:
@@ -138,17 +106,18 @@ def route_from(account: Account, source_arn: str) -> Route:
     source = movable(account, source_arn)
     messages = movable(account, _dlq_arn(account, source))
     require_last(messages)
-    require_idle(account, messages.arn)
-    others = set(source_arns_of(account.clients, messages.arn)) - {source_arn}
-    return Route(messages, source, tuple(sorted(others)), messages.arn)
+    dlq_arn = messages.queue_arn
+    require_idle(account, dlq_arn)
+    others = set(source_arns_of(account.clients, dlq_arn)) - {source_arn}
+    return Route(messages, source, tuple(sorted(others)), dlq_arn)
 
 
-def _dlq_arn(account: Account, source: Queue) -> str:
+def _dlq_arn(account: Account, source: Facts) -> str:
     if named := redrive_of(source.attributes.get("RedrivePolicy", "")):
         if arn_of(named.dlq_arn) is None:
             raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
         return named.dlq_arn
-    if of := source_arns_of(account.clients, source.arn):
+    if of := source_arns_of(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
         raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
     raise Stopped(
@@ -158,7 +127,7 @@ def _dlq_arn(account: Account, source: Queue) -> str:
     )
 
 
-def quarantine_named(account: Account, named: str) -> Queue:
+def quarantine_named(account: Account, named: str) -> Facts:
     """The quarantine of a queue, or the queue itself where that is one.
 
     Stopped where there is none, or where looking at its messages would move them on.
@@ -185,12 +154,19 @@ def route_out_of(account: Account, named: str) -> Route:
     """
     messages = quarantine_named(account, named)
     arn = queue_arn_of(account, named)
-    source = movable(account, _source_of(arn) if arn == messages.arn else arn)
+    source = movable(account, _source_of(arn) if arn == messages.queue_arn else arn)
     redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
     dlq_arn = (arn_of(redrive.dlq_arn) if redrive else None) or ""
     if dlq_arn:
         require_idle(account, dlq_arn)
-    return Route(movable(account, messages.arn), source, dlq_arn=dlq_arn)
+    messages = movable(account, messages.queue_arn)
+    return Route(messages, source, dlq_arn=dlq_arn, died_in=_retained_for)
+
+
+def _retained_for(message: Message) -> str | None:
+    """A message that was marked for another source stays."""
+    retained = quarantine_reason(message)
+    return None if retained is None else retained.source
 
 
 def _source_of(quarantine_arn: str) -> str:
@@ -204,7 +180,7 @@ def _source_of(quarantine_arn: str) -> str:
     return source_arn
 
 
-def require_last(messages: Queue) -> None:
+def require_last(messages: Facts) -> None:
     """To look at a message is to receive it, and what is received too often is moved on."""
     if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
         raise Stopped(
@@ -240,8 +216,7 @@ _PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
 def remedy(code: str, message: str, route: Route) -> str:
     """What would let it through; empty where that is not known of this code (canonical)."""
     if code.startswith("Kms") or "kms:" in message:
-        queues = (QueueFacts(each.arn, each.attributes) for each in (route.messages, route.source))
-        return keys_needed("whoever redrives", *queues) or (
+        return keys_needed("whoever redrives", route.messages, route.source) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
         )
     if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 from time import monotonic
 from typing import Any, ClassVar
@@ -22,46 +23,48 @@ from mendq.cli.interrupts import stoppable
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import Choice
-from mendq.cli.redrive.preview import Selection, Tally, print_preview
+from mendq.cli.redrive.preview import Tally, print_preview
 from mendq.cli.redrive.route import Route, remedy, with_remedies
 from mendq.notifications.text import counted, plain
 from mendq.redrive.messages import REDRIVE_COUNT, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
+from mendq.redrive.send_batches import MOST_ENTRIES
 
-FULL_BATCH = 10
 ENDING = (
     "interrupted: it ends after the batch under way, and lets go of what is in hand; "
     "Ctrl-C again leaves at once"
 )
 _MOST_FAILURES = 5
 _UNBOUNDED = 10**9
-Tell = Callable[[int], None]
-Act = Callable[[MessageMover, Sequence[Message]], Iterator[MoveResult]]
 
 
 @dataclass
 class Pace:
-    """`wait` sleeps so many seconds, or less where somebody interrupts it."""
+    """`wait` sleeps so many seconds; where somebody interrupts it, it says so by True."""
 
     per_second: float | None
-    wait: Callable[[float], object]
+    wait: Callable[[float], bool]
     clock: Callable[[], float] = monotonic
     _due: float = field(default=0.0, init=False)
 
     @property
     def batch(self) -> int:
         """How many go at once, so that what goes slowly goes evenly."""
-        rate = FULL_BATCH if self.per_second is None else int(self.per_second)
-        return max(1, min(FULL_BATCH, rate))
+        rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
+        return max(1, min(MOST_ENTRIES, rate))
 
-    def before(self, messages: int) -> None:
-        """Return when so many more may go."""
-        if self.per_second is None or not messages:
-            return
+    def may_go(self, messages: int) -> bool:
+        """Return when so many more may go; False where somebody interrupted that."""
         now = self.clock()
-        if self._due > now:
-            self.wait(self._due - now)
-        self._due = max(self._due, now) + messages / self.per_second
+        is_interrupted = self.wait(max(0.0, self._due - now))
+        if self.per_second is not None:
+            self._due = max(self._due, now) + messages / self.per_second
+        return not is_interrupted
+
+
+Tell = Callable[[int], None]
+MayGo = Callable[[int], bool]
+Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,12 @@ class Ended:
 
 @dataclass(frozen=True)
 class Work:
-    """What a person asks of messages; whoever implements it says what is done with them."""
+    """What a person asks of messages now; whoever implements it says what is done with them."""
 
     call: Invocation
     route: Route
-    selection: Selection
     choice: Choice
+    now: datetime
 
     # What the messages are that did not stay: for scripts, for people, and while it goes on.
     done: ClassVar[str]
@@ -127,7 +130,7 @@ class Work:
         back and died again bears a new id: it is not sent twice.
         """
         before, out = self._counted(), self.call.out
-        print_preview(out, self.route, before, self.choice.limit)
+        print_preview(out, before, self.choice.limit)
         warn_of_freeze(self.call)
         matched = len(before.chosen)
         if self.choice.dry_run or not matched:
@@ -148,7 +151,7 @@ class Work:
 
     def _counted(self) -> Tally:
         """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
-        tally, waiting = Tally(self.selection), self.route.messages.waiting
+        tally, waiting = self._tally(), self.route.messages.visible
         with stoppable(ENDING) as stop:
             with self._mover("looking at messages", waiting, stop) as (mover, tell):
                 while not stop.is_set() and (messages := mover.take(MOST_RECEIVED)):
@@ -159,18 +162,32 @@ class Work:
                 raise Stopped("interrupted: nothing was moved, every message is visible again")
         return tally
 
+    def _tally(self) -> Tally:
+        return Tally(self.route, self.choice.messages, self.now)
+
     def _act_upon(self, before: Tally, act: Act, stop: Event, faults: list[str]) -> Ended:
         """What came of it, however it ended."""
-        tally, is_fifo = Tally(self.selection), self.route.messages.is_fifo
+        tally, done, is_fifo = self._tally(), MoveResult(), self.route.messages.is_fifo
         chosen, choice = before.chosen, self.choice
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         wanted = tally.chosen if is_fifo else chosen
         most = choice.limit or (_UNBOUNDED if is_fifo else len(chosen))
         pace = Pace(choice.per_second, stop.wait)
-        taking = _Taking(tally, wanted, is_fifo, pace, stop, most)
         try:
             with self._mover(self.doing, choice.going(len(chosen)), stop) as (mover, tell):
-                taking.run(mover, act, tell)
+                while not stop.is_set() and done.tried < most:
+                    going, others = self._taken(mover, tally, wanted, most - done.tried, stop)
+                    if not going and not others:
+                        break
+                    if not is_fifo:
+                        # Else at the end: of a group nothing is shown behind what was let go.
+                        mover.release(others)
+                    # Of a FIFO queue all at once: the mover keeps each group's order.
+                    size = len(going) if is_fifo else pace.batch
+                    for at in range(0, len(going), max(1, size)):
+                        for moved in act(mover, going[at : at + size], pace.may_go):
+                            done += moved
+                            tell(done.tried)
         except Stopped as stopped:
             faults.append(str(stopped))
         except KeyboardInterrupt:
@@ -178,13 +195,34 @@ class Work:
         if stop.is_set():
             faults.append("interrupted: what was in hand is visible again")
         matched = len(chosen.keys() | wanted.keys())
-        return self._ended(taking.done, matched, before.seen | tally.seen, next(iter(faults), ""))
+        return self._ended(done, matched, before.seen | tally.seen, next(iter(faults), ""))
+
+    def _taken(
+        self, mover: MessageMover, tally: Tally, wanted: Collection[str], left: int, stop: Event
+    ) -> tuple[list[Message], list[str]]:
+        """At most `left` that are wanted, and the ids of the others that were met.
+
+        As many as can be held: so the others are let go once, not again and again. Of a FIFO queue
+        a few: more of a group come only when these have gone.
+        """
+        going, others = list[Message](), list[str]()
+        most = 1 if self.route.messages.is_fifo else MOST_HELD
+        while not stop.is_set() and len(going) < left and len(going) + len(others) < most:
+            if not (messages := mover.take(MOST_RECEIVED)):
+                break
+            for each in messages:
+                tally.add(each)
+                if each.message_id in wanted and len(going) < left:
+                    going.append(each)
+                else:
+                    others.append(each.message_id)
+        return going, others
 
     def _ended(self, done: MoveResult, matched: int, seen: set[str], fault: str = "") -> Ended:
         """There were those in others' hands as well, and in a FIFO queue those behind the seen."""
         messages = self.route.messages
-        shown = max(len(seen), messages.waiting) if messages.is_fifo else len(seen)
-        hidden = messages.unseen(shown)
+        shown = max(len(seen), messages.visible) if messages.is_fifo else len(seen)
+        hidden = self.route.hidden(shown)
         return Ended(done, matched, shown + hidden, hidden, fault)
 
     @contextmanager
@@ -253,69 +291,3 @@ class Work:
         if ended.fault:
             out.say(ended.fault, "red")
         return ended.exit
-
-
-@dataclass
-class _Taking:
-    """Takes what is `wanted` and acts upon it, batch by batch; the tally may add to that.
-
-    `most` are tried; `stop` ends it after the batch that is under way.
-    """
-
-    tally: Tally
-    wanted: Collection[str]
-    is_fifo: bool
-    pace: Pace
-    stop: Event
-    most: int
-    done: MoveResult = field(default_factory=MoveResult)
-
-    def run(self, mover: MessageMover, act: Act, tell: Tell) -> None:
-        """Until nothing new is seen; every message that stays is in hand until the mover is left.
-
-        Tells how many were tried.
-        """
-        while self._left and (messages := self._some(mover)):
-            chosen = [each for each in messages if each.message_id in self.wanted][: self._left]
-            if not self.is_fifo:
-                # Of a FIFO queue at the end: of a group nothing is shown behind what was let go.
-                going = {each.message_id for each in chosen}
-                mover.release(each for each in messages if each.message_id not in going)
-            # Of a FIFO queue all at once: the mover keeps each group's order.
-            size = len(chosen) if self.is_fifo else self.pace.batch
-            for at in range(0, len(chosen), max(1, size)):
-                self._act(mover, act, tell, chosen[at : at + size])
-
-    @property
-    def _left(self) -> int:
-        """How many more may be tried."""
-        return 0 if self.stop.is_set() else max(0, self.most - self.done.tried)
-
-    def _some(self, mover: MessageMover) -> list[Message]:
-        """As many as can be held: so the others are let go once, not again and again.
-
-        Of a FIFO queue a few: more of a group come only when these have gone.
-        """
-        found: list[Message] = []
-        most, wanted = 1 if self.is_fifo else MOST_HELD, self._left
-        while not self.stop.is_set() and len(found) < most and wanted > 0:
-            if not (messages := mover.take(MOST_RECEIVED)):
-                break
-            for each in messages:
-                self.tally.add(each)
-                # What stays is held without its text: there may be thousands of it.
-                is_going = each.message_id in self.wanted
-                wanted -= is_going
-                found.append(each if is_going else replace(each, body="", attributes={}))
-        return found
-
-    def _act(self, mover: MessageMover, act: Act, tell: Tell, going: Sequence[Message]) -> None:
-        self.pace.before(0 if self.is_fifo else len(going))
-        if self.stop.is_set():
-            return
-        for moved in act(mover, going):
-            self.done += moved
-            tell(self.done.tried)
-            self.pace.before(moved.moved + moved.copied if self.is_fifo else 0)
-            if self.stop.is_set():
-                return

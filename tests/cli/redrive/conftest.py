@@ -1,5 +1,5 @@
 """A source, its DLQ, and an operator who looks at both."""
 
-from tests.cli.redrive.dlq import at_once, queues
+from tests.cli.redrive.dlq import queues, somebody_is_asked
 
-__all__ = ["at_once", "queues"]
+__all__ = ["queues", "somebody_is_asked"]

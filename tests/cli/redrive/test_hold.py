@@ -69,15 +69,6 @@ def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance
     assert quick.claimed()
 
 
-def test_one_that_began_in_spite_of_it_ends_the_run(quick: Dlq) -> None:
-    """As where this machine slept for longer than the claim lasts, and a tick came between."""
-    faults, stop = list[str](), Event()
-    with _hold(quick, faults, stop):
-        assert quick.claimed(later=3_600)
-        assert stop.wait(10)
-    assert ["stopped" in each for each in faults] == [True]
-
-
 def _failing(
     monkeypatch: pytest.MonkeyPatch, error: Exception, times: int, answered: Event
 ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.redrive import hold, work
@@ -19,7 +20,7 @@ from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from mendq.redrive.store import CLAIM_SECONDS
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, dlq
+from tests.cli.redrive.dlq import Dlq, died_in, dlq
 
 ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 ALL = ("--all", "--yes")
@@ -95,17 +96,6 @@ def test_more_messages_than_are_held_at_once_are_all_looked_at(
     assert sorted(_numbers(queues.seen(queues.messages))) == list(range(20))
 
 
-def test_the_tag_refuses_on_either_queue(queues: Dlq) -> None:
-    ids = {queues.write()}
-    for each in (queues.source, queues.messages):
-        queues.operator.aws.tag(each, **{"mendq:redrive": "no"})
-        for more in ((), ("--dry-run",)):
-            assert queues.redrive(*ALL, *more, code=1)["error"]["code"] == "redrive_off"
-        queues.operator.aws.tag(each, **{"mendq:redrive": "on"})
-    _nothing_changed(queues, ids)
-    assert queues.redrive(*ALL)["moved"] == 1
-
-
 def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
     queues.write({"n": 1})
     native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
@@ -115,17 +105,17 @@ def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> N
 
 
 def test_messages_of_another_source_stay(queues: Dlq) -> None:
-    policy = queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
-    queues.write(died_in="nobody")
+    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
+    queues.write(**died_in("nobody"))
     shown = queues.said(*SHOW)
     assert "the oldest expires in 3 d 23 h" in shown
     assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
-    other = queues.operator.aws.queue("refunds", tag=None, RedrivePolicy=policy)
+    other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
     for each in (queues.source, other):
-        queues.write(each.rpartition(":")[2], died_in=each)
+        queues.write(each.rpartition(":")[2], **died_in(each))
     shown = queues.said("redrive", "orders", *ALL)
-    assert queues.bodies(queues.source) == ["orders"]
-    assert queues.bodies(queues.messages) == ["hello", "refunds"]
+    assert queues.bodies(queues.source) == {"orders"}
+    assert queues.bodies(queues.messages) == {"hello", "refunds"}
     assert "1 message died in another queue that shares orders-dlq" in shown
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which of its 2"
     assert says in shown
@@ -134,7 +124,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
 
 def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
     ids = {queues.write()}
-    queues.operator.aws.queue("plain", tag=None)
+    queues.account.queue("plain", tag=None)
     for named, code, says in (
         ("nobodys", 4, "there is no queue"),
         ("not a name", 2, "is no queue's name"),
@@ -143,54 +133,49 @@ def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
     ):
         assert says in queues.operator.json("redrive", named, *ALL, code=code)["error"]["message"]
     _nothing_changed(queues, ids)
-    queues.sqs.delete_queue(QueueUrl=queues.operator.aws.url(queues.messages))
+    queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.messages))
     assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
 
 
 def test_messages_that_die_again_by_being_looked_at_are_not(queues: Dlq) -> None:
     ids = {queues.write()}
-    last = queues.operator.aws.queue("last", tag=None)
-    queues.set(queues.messages, RedrivePolicy=Redrive(last, 2).text)
+    last = queues.account.queue("last", tag=None)
+    queues.configure(queues.messages, RedrivePolicy=Redrive(last, 2).text)
     assert queues.redrive("--all", "--dry-run", code=1)["error"]["code"] == "dlq_of_dlq"
     assert queues.ids(queues.messages) == ids
 
 
-def test_a_move_task_goes_first(queues: Dlq) -> None:
-    ids = {queues.write()}
-    queues.tasks.append({"Status": "CANCELLING", "StartedTimestamp": 1})
-    error = queues.redrive(*ALL, code=1)["error"]
-    assert error["code"] == "move_task_running"
-    listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
-    assert listing in error["message"]
-    assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
-    _nothing_changed(queues, ids)
-    queues.tasks[:] = [{"Status": "COMPLETED", "StartedTimestamp": 1}]
-    assert queues.redrive(*ALL)["moved"] == 1
-
-
-BETWEEN: dict[str, Callable[[Dlq], object]] = {
+FORBIDS: dict[str, Callable[[Dlq], object]] = {
     "redrive_running": lambda queues: queues.redrive_in(Stage.SOAK),
-    "redrive_off": lambda queues: queues.operator.aws.tag(
-        queues.source, **{"mendq:redrive": "off"}
+    "redrive_off": lambda queues: queues.account.tag(queues.source, **{"mendq:redrive": "no"}),
+    "redrive_off of the DLQ": lambda queues: queues.account.tag(
+        queues.dlq, **{"mendq:redrive": "off"}
     ),
-    "move_task_running": lambda queues: queues.tasks.append({"Status": "RUNNING"}),
-    "queues_changed": lambda queues: queues.set(
-        queues.source, RedrivePolicy=Redrive(queues.operator.aws.queue("new-dlq"), 3).text
+    "move_task_running": lambda queues: queues.tasks.append({"Status": "CANCELLING"}),
+    "queues_changed": lambda queues: queues.configure(
+        queues.source, RedrivePolicy=Redrive(queues.account.queue("new-dlq"), 3).text
     ),
     # What somebody sent there by hand was to go along only while there was no other source.
-    "queues_changed by": lambda queues: queues.operator.aws.queue(
-        "refunds", RedrivePolicy=queues.operator.aws.attributes(queues.source)["RedrivePolicy"]
+    "queues_changed by another": lambda queues: queues.account.queue(
+        "refunds", RedrivePolicy=queues.account.attributes(queues.source)["RedrivePolicy"]
     ),
 }
 
 
-@pytest.mark.parametrize("what", BETWEEN)
-def test_what_came_between_while_somebody_thought_forbids_it_still(
+@pytest.mark.parametrize("what", FORBIDS)
+def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    ids = {queues.write(died_in="nobody"), *_numbered(queues, 11)}
-    _asked(monkeypatch, lambda: BETWEEN[what](queues))
-    assert queues.redrive("--all", code=1)["error"]["code"] == what.partition(" ")[0]
+    ids = {queues.write(**died_in("nobody")), *_numbered(queues, 11)}
+    _asked(monkeypatch, lambda: FORBIDS[what](queues))
+    error = queues.redrive("--all", code=1)["error"]
+    if not what.startswith("queues_changed"):
+        assert queues.redrive("--all", "--dry-run", code=1)["error"] == error
+    if queues.tasks:
+        listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
+        assert listing in error["message"]
+        assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
+    assert error["code"] == what.partition(" ")[0]
     _nothing_changed(queues, ids)
 
 
@@ -206,9 +191,9 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
     _nothing_changed(queues, ids)
     queues.redrives.release(queues.dlq, "a tick")
 
-    def watched(mover: MessageMover, messages: Any, to: Any) -> Any:
+    def watched(*asked: Any) -> Any:
         found.append(queues.claimed())
-        return put(mover, messages, to)
+        return put(*asked)
 
     monkeypatch.setattr(MessageMover, "put", watched)
     assert queues.redrive(*ALL)["moved"] == 1
@@ -227,10 +212,11 @@ def test_a_run_that_lost_its_hold_ends_and_says_why(
         stops.append(stop)
         return begun(account, dlq_arn, stop, faults)
 
-    def stolen(mover: MessageMover, messages: Any, to: Any) -> Any:
-        yield from put(mover, messages, to)
-        assert queues.claimed(later=CLAIM_SECONDS + 1)
-        assert stops[0].wait(10), "the next beat finds that out"
+    def stolen(*asked: Any) -> Any:
+        for moved in put(*asked):
+            assert queues.claimed(later=CLAIM_SECONDS + 1)
+            assert stops[0].wait(10), "the next beat finds that out"
+            yield moved
 
     monkeypatch.setattr("mendq.cli.redrive.redrive.held", noted)
     monkeypatch.setattr(MessageMover, "put", stolen)
@@ -258,9 +244,9 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     _numbered(queues, 25)
     put = MessageMover.put
 
-    def poisoned(mover: MessageMover, messages: Any, to: Any) -> Any:
-        for moved in put(mover, messages, to):
-            for each in queues.taken(queues.source):
+    def poisoned(*asked: Any) -> Any:
+        for moved in put(*asked):
+            for each in queues.taken_away(queues.source):
                 queues.write(each.body, **{REDRIVE_COUNT: str(each.redrive_count)})
             yield moved
 
@@ -270,6 +256,16 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
 
 
+def test_a_batch_that_sqs_did_not_answer_for_does_not_end_the_run(queues: Dlq) -> None:
+    _numbered(queues, 25)
+    lost = [ReadTimeoutError(endpoint_url="sqs")]
+    queues.refusals.append(
+        lambda call, _: lost.pop() if lost and call == "SendMessageBatch" else None
+    )
+    assert queues.redrive(*ALL, code=1) == {"matched": 25, "moved": 15, "left": 0, "failed": 10}
+    assert len(queues.ids(queues.messages)) == 10
+
+
 def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,9 +273,9 @@ def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     _asked(monkeypatch, lambda: queues.write("came since"))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"]) == (1, 1)
-    assert queues.bodies(queues.source) == ["asked for"]
-    assert queues.bodies(queues.messages) == ["came since"]
-    _asked(monkeypatch, lambda: queues.taken(queues.messages))
+    assert queues.bodies(queues.source) == {"asked for"}
+    assert queues.bodies(queues.messages) == {"came since"}
+    _asked(monkeypatch, lambda: queues.taken_away(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
@@ -290,7 +286,7 @@ def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Ope
     queues.write("x" * 2_000)
     done = queues.redrive(*ALL, code=1)
     assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
-    assert queues.bodies(queues.messages) == ["x" * 2_000]
+    assert queues.bodies(queues.messages) == {"x" * 2_000}
     assert "too_long" in queues.said("redrive", "orders", *ALL, code=1)
 
 
@@ -315,10 +311,10 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
     queues.write("newer", queue=queues.source)
     shown = queues.said("redrive", "orders.fifo", "--all", "--dry-run")
     assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in shown
-    queues.taken(queues.source)
+    queues.taken_away(queues.source)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
-    arrived = _numbers(queues.taken(queues.source))
+    arrived = _numbers(queues.taken_away(queues.source))
     for group in range(3):
         of_group = [each for each in arrived if each % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)
@@ -345,20 +341,20 @@ def test_the_grant_that_is_missing_is_named(
 ) -> None:
     queues = dlq(operator, KmsMasterKeyId="alias/orders")
     ids = {queues.write()}
-    queues.refused["SendMessageBatch"] = (code, message)
+    queues.refuse("SendMessageBatch", code, message)
     assert says in queues.said("redrive", "orders", *ALL, code=1)
     _nothing_changed(queues, ids)
 
 
 def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> None:
     policy = '{"Statement": [{"Condition": {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}}]}'
-    queues.set(queues.messages, Policy=policy)
+    queues.configure(queues.messages, Policy=policy)
     refusal = (
         "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "
         f"sqs:receivemessage on resource: {queues.messages} with an explicit deny in a "
         "resource-based policy"
     )
-    queues.refused["ReceiveMessage"] = ("AccessDenied", refusal)
+    queues.refuse("ReceiveMessage", "AccessDenied", refusal)
     error = queues.redrive(*ALL, code=1)["error"]
     assert error["code"] == "AccessDenied"
     assert "run this command there" in error["message"]
@@ -366,7 +362,7 @@ def test_a_queue_that_only_a_network_may_read_says_where_to_go(queues: Dlq) -> N
 
 def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
     ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
-    queues.set(queues.messages, MessageRetentionPeriod="3600")
+    queues.configure(queues.messages, MessageRetentionPeriod="3600")
     error = queues.redrive(*slow, code=1)["error"]
     assert error["code"] == "redrive_too_slow"
     assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
@@ -379,7 +375,7 @@ def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fi
     queues = dlq(operator, fifo=fifo)
     _numbered(queues, 12, groups=12)
     url = operator.aws.url(queues.messages)
-    queues.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
+    queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
     name = queues.source.rpartition(":")[2]
     shown = queues.said("redrive", name, "--all", "--dry-run")
     assert "7 messages seen, 7 match" in shown
@@ -398,7 +394,7 @@ def test_messages_that_are_seen_after_all_are_not_hidden_as_well(
 ) -> None:
     """SQS's counts lag behind what it hands out."""
     _numbered(queues, 4)
-    monkeypatch.setattr("mendq.cli.redrive.route.Queue.waiting", 1)
-    monkeypatch.setattr("mendq.cli.redrive.route.Queue.in_flight", 3)
+    monkeypatch.setattr("mendq.model.facts.Facts.visible", 1)
+    monkeypatch.setattr("mendq.model.facts.Facts.in_flight", 3)
     done = queues.redrive("--all", "--dry-run")
     assert done == {"matched": 4, "moved": 0, "left": 4, "failed": 0}

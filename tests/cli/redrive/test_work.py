@@ -10,34 +10,36 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.redrive.preview import Selection, Standing, Tally
-from mendq.cli.redrive.work import FULL_BATCH, Pace
+from mendq.cli.redrive.preview import Tally
+from mendq.cli.redrive.route import Route
+from mendq.cli.redrive.work import Pace
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import message_filter
 from mendq.redrive.messages import MessageAttribute
 from mendq.redrive.mover import MessageMover
+from mendq.redrive.send_batches import MOST_ENTRIES
 from tests.cli.redrive.dlq import Dlq
-from tests.redrive.toy import NOW, SOURCE, message
+from tests.redrive.toy import DEAD, NOW, SOURCE, message, queue
 
 MESSAGE = message("m-1", body='{"n": 1}', sent_at=NOW)
 
 
 @pytest.mark.parametrize(
-    ("rate", "batch"), [(0.5, 1), (3.0, 3), (500.0, FULL_BATCH), (None, FULL_BATCH)]
+    ("rate", "batch"), [(0.5, 1), (3.0, 3), (500.0, MOST_ENTRIES), (None, MOST_ENTRIES)]
 )
 def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
     """Over any while that begins with a batch, at most the rate, and one batch more."""
     now, sent = 0.0, list[float]()
 
-    def wait(seconds: float) -> None:
+    def wait(seconds: float) -> bool:
         nonlocal now
         now += seconds
+        return False
 
     pace = Pace(rate, wait, clock=lambda: now)
     assert pace.batch == batch
     for _ in range(50):
-        pace.before(batch)
-        pace.before(0)
+        assert pace.may_go(batch)
         sent += [now] * batch
     if rate is None:
         assert now == 0
@@ -51,25 +53,21 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
 
 def test_what_took_long_is_not_made_up_for() -> None:
     now, waited = 0.0, list[float]()
-    pace = Pace(1.0, waited.append, clock=lambda: now)
-    pace.before(1)
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    pace = Pace(1.0, wait, clock=lambda: now)
+    pace.may_go(1)
     now = 100.0
-    pace.before(1)
-    pace.before(1)
-    assert waited == [1.0]
+    pace.may_go(1)
+    pace.may_go(1)
+    assert waited == [0.0, 0.0, 1.0]
 
 
 def _tally(expression: str = "exists(body.n) || exists(attributes.type)") -> Tally:
-    found = Selection(message_filter(expression), SOURCE, is_sole_source=False, now=NOW)
-    return Tally(found)
-
-
-def test_a_message_that_is_seen_again_is_counted_once() -> None:
-    tally = _tally()
-    for _ in range(3):
-        tally.add(MESSAGE)
-    assert (len(tally.seen), tally.standings[Standing.CHOSEN]) == (1, 1)
-    assert tally.missing["attributes.type"] == 1
+    return Tally(Route(queue(DEAD), queue(SOURCE)), message_filter(expression), NOW)
 
 
 def test_values_are_plain_text_and_no_value_is_of_a_body() -> None:
@@ -132,26 +130,16 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
     assert len(filled.ids(filled.messages)) == MESSAGES
 
 
-def test_a_second_interrupt_of_a_look_says_what_stays_hidden(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _at_release(monkeypatch, 2, presses=2)
-    error = filled.redrive("--all", "--yes", code=1)["error"]
-    assert error["code"] == "interrupted"
-    assert "25 messages stay hidden for up to 120 seconds" in error["message"]
-    assert len(filled.ids(filled.messages)) == MESSAGES - 25
-    assert filled.ids(filled.source) == set()
-
-
 def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
     filled: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = MessageMover.put
 
-    def pressed(mover: MessageMover, messages: Any, to: Any) -> Iterator[Any]:
-        yield from put(mover, messages, to)
-        _press()
-        _at_release(monkeypatch, 2, presses=1)
+    def pressed(*asked: Any) -> Iterator[Any]:
+        for moved in put(*asked):
+            _press()
+            _at_release(monkeypatch, 2, presses=1)
+            yield moved
 
     monkeypatch.setattr(MessageMover, "put", pressed)
     result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
