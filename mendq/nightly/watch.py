@@ -13,7 +13,13 @@ from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import ENDED, Run, Watched, WeekEnded, run_named_in, watched
-from mendq.nightly.verdict import LOOKED_BACK_DAYS, NightlyRead, nightly_key, read_nightly
+from mendq.nightly.verdict import (
+    LOOKED_BACK_DAYS,
+    NightlyRead,
+    nightly_key,
+    read_nightly,
+    week_named,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,8 +70,7 @@ class NightlyBucket:
 def weeks_due(on: date) -> tuple[str, ...]:
     """The weeks that a report of the days up to `on` can be about."""
     begun = (on - timedelta(days=each) for each in range(_BEGUN_WITHIN + 1))
-    of = ((each - timedelta(days=_A_WEEK)).isocalendar() for each in begun)
-    return tuple(dict.fromkeys(f"{each.year}-W{each.week:02d}" for each in of))
+    return tuple(dict.fromkeys(week_named(each - timedelta(days=_A_WEEK)) for each in begun))
 
 
 def watch(
