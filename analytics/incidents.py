@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
 from analytics.cases import NOT_SEEN, Life
-from analytics.days import Days, microseconds
+from analytics.days import microseconds
 from analytics.trail_file import COUNT_ONLY, UNRESOLVED
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.model.evidence import MAXIMUM_PRINCIPALS
@@ -75,12 +75,6 @@ def _without_own(calls: DataFrame) -> DataFrame:
     is_here = (account == sf.col("account")) & (region == sf.col("region"))
     is_own = sf.col("principal_arn").rlike(OWN_ROLE) & is_here
     return calls.where(~is_own).select(*COLUMNS["failed_calls"])
-
-
-def within(frame: DataFrame, column: str, days: Days) -> DataFrame:
-    """The rows whose timestamp `column` lies in `days`."""
-    moment = sf.unix_micros(column)
-    return frame.where((moment >= days.from_microseconds) & (moment < days.before_microseconds))
 
 
 def incidents(calls: DataFrame) -> DataFrame:

@@ -41,17 +41,13 @@ _EVERYWHERE: dict[str, bool | float | int | str | None] = {
 def session(master: str = LOCAL_MASTER) -> SparkSession:
     """All days are UTC days, wherever this runs."""
     builder = SparkSession.builder.appName("mendq-night")
-    if not _is_submitted():
+    # spark-submit starts the JVM first and tells Python where it listens.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_this_machine()
         builder = builder.master(master).config(map=_HERE)
     spark = builder.config(map=_EVERYWHERE).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
-
-
-def _is_submitted() -> bool:
-    """spark-submit starts the JVM first and tells Python where it listens."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _prepare_this_machine() -> None:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
-from analytics.incidents import FAULTS, failed_calls, within
+from analytics.incidents import FAULTS, failed_calls
 from analytics.storage import Storage
 from analytics.trail_file import (
     MAXIMUM_BYTES,
@@ -63,11 +63,6 @@ class PublishFolder(NamedTuple):
     account: str
     region: str
     published: date
-
-
-def publish_days(event_days: Days) -> Days:
-    """The publish days whose files may hold calls of `event_days`."""
-    return event_days.widened(0, LATE_DAYS)
 
 
 def branches(trail: Storage, kind: str = LOG_FILES) -> list[tuple[str, str, str]]:
@@ -229,8 +224,10 @@ class TrailReader:
 
     def failed_calls(self, days: Days) -> DataFrame:
         """The failed calls of `days`, from every publish folder that may hold them."""
-        self.read(publish_days(days))
-        return within(failed_calls(self.readings()), "event_time", days)
+        self.read(days.widened(0, LATE_DAYS))
+        moment = sf.unix_micros("event_time")
+        is_in = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
+        return failed_calls(self.readings()).where(is_in)
 
     @cached_property
     def _branches(self) -> list[tuple[str, str, str]]:

@@ -15,6 +15,7 @@ from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.week import Observation, summary
 from mendq.nightly.verdict import NIGHTLY_RUNS, NightlyRead, day_named, nightly_key, read_nightly
+from mendq.notifications.text import counted
 
 # Those of the four weeks before say what is usual, and are compared with.
 _DAYS_BEFORE = 28
@@ -38,9 +39,9 @@ def write_week(
     tables.out.put(path, as_json(document))
     nightly_runs = sum(day in seen.quality for day in days)
     if seen.cases:
-        say(f"{_counted(len(seen.cases.lives), 'case')} since {seen.cases.since}")
-    incidents = _counted(document["totals"]["incidents"], "incident")
-    say(f"{path}: {incidents} from {_counted(nightly_runs, 'nightly run')}")
+        say(f"{counted(len(seen.cases.lives), 'case')} since {seen.cases.since}")
+    incidents = counted(document["totals"]["incidents"], "incident")
+    say(f"{path}: {incidents} from {counted(nightly_runs, 'nightly run')}")
     if not document["not_seen"]["week_is_over"]:
         say(f"{week} is not over: its page will be made, and nothing sent")
     return nightly_runs
@@ -79,7 +80,3 @@ def as_json(document: Mapping[str, Any]) -> bytes:
     """
     text = json.dumps(document, indent=1, ensure_ascii=False)
     return text.encode(errors="backslashreplace")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

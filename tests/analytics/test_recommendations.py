@@ -82,18 +82,16 @@ def test_a_recommendation_says_what_the_case_says() -> None:
     assert found.command == f"mendq approve {case.newest.case_id} --region us-east-1"
 
 
-@pytest.mark.parametrize(
-    ("evidence", "owner"),
-    [
-        ({"stack": "shop", "resource": "Orders"}, "CloudFormation stack shop, Orders"),
-        ({"stack": "shop"}, "CloudFormation stack shop"),
-        ({"stack": "", "resource": "Orders"}, ""),
-        ({"stack": ["shop"], "resource": 7}, ""),
-    ],
-)
-def test_the_owner_is_the_stack_that_deploys_the_queue(
-    evidence: dict[str, Any], owner: str
-) -> None:
+OWNERS: list[tuple[dict[str, Any], str]] = [
+    ({"stack": "shop", "resource": "Orders"}, "CloudFormation stack shop, Orders"),
+    ({"stack": "shop"}, "CloudFormation stack shop"),
+    ({"stack": "", "resource": "Orders"}, ""),
+    ({"stack": ["shop"], "resource": 7}, ""),
+]
+
+
+@pytest.mark.parametrize(("evidence", "owner"), OWNERS)
+def test_the_owner_is_the_stack_of_the_queue(evidence: dict[str, Any], owner: str) -> None:
     case = life(("observed", "11-10 09:00")).newest
     known = replace(case, evidence={**case.evidence, **evidence})
     assert [each.owner for each in of(Life((known,)))] == [owner]

@@ -83,10 +83,6 @@ def test_a_goal_is_against_another_way_or_by_itself(
         assert goal.found(nothing) is None, "none is met unmeasured"
 
 
-def test_every_goal_has_one_bound() -> None:
-    assert [each for each in GOALS if (each.at_most is None) == (each.at_least is None)] == []
-
-
 def _nightly(**more: Measure) -> Part:
     ingest = Measure("ingest", "Ingest", "limit", {})
     ingest.costs.update({"limit": [Cost(500, 5)], "native reader": [Cost(900, 9)]})
