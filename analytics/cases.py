@@ -1,24 +1,23 @@
-"""Cases out of their transitions: what became of each, as incidents and weeks look for it."""
+"""Cases out of the case bucket's transitions: what became of each, for incidents and weeks."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from analytics.days import Days, microseconds
-from mendq.model.case import FINAL, PROVING, Case, State
+from analytics.storage import Storage
+from mendq.model.case import FINAL, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 
-# Times are microseconds since 1970.
-SPARK_CASE = (
-    "case_id string, case_queue_arn string, case_symptom string, case_outcome string, "
-    "case_seconds_to_heal double, case_notified boolean, opened_at bigint, ended_at bigint, "
-    "evidence array<struct<first_at: bigint, last_at: bigint>>"
-)
+# Cases older than this say nothing about an incident any more.
+MEMORY_DAYS = 7
 MAXIMUM_BYTES = 1_000_000
 MOST_NAME = 200
 MOST_TEXT = 1_000
@@ -36,6 +35,12 @@ _STANDING = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 _ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
 _CHANGED = frozenset({State.APPLIED, State.UNVERIFIED})
 _SAME_WORD = frozenset(State) - _STANDING - _CHANGED - {State.APPROVED}
+_WORDS = {
+    **{each: str(each) for each in _SAME_WORD},
+    **dict.fromkeys(_CHANGED, APPLIED),
+    # What waits to be carried out has changed nothing yet: it is still a proposal.
+    State.APPROVED: str(State.PROPOSED),
+}
 
 
 def read_transition(content: bytes) -> Case | None:
@@ -52,42 +57,11 @@ def read_transition(content: bytes) -> Case | None:
     return case
 
 
-def case_rows(transitions: Iterable[Case]) -> list[dict[str, Any]]:
-    """One row per case, by its id."""
-    return [_row(each) for each in lives(transitions)]
-
-
-def _row(life: Life) -> dict[str, Any]:
-    case = life.newest
-    return {
-        "case_id": case.case_id,
-        "case_queue_arn": case.queue_arn,
-        "case_symptom": case.symptom,
-        "case_outcome": life.outcome,
-        "case_seconds_to_heal": seconds_to_heal(life.transitions),
-        "case_notified": life.is_notified,
-        "opened_at": microseconds(life.transitions[0].at),
-        "ended_at": microseconds(life.ended_at) if life.ended_at else None,
-        "evidence": [_evidence(each) for each in life.transitions],
-    }
-
-
-def seconds_to_heal(transitions: Sequence[Case]) -> float | None:
-    """From the first failed call to the first time that the fix was seen to hold.
-
-    None as well where a case contradicts itself: nothing is fixed before it fails.
-    """
-    verified = [each for each in transitions if each.state is State.VERIFIED]
-    if not verified:
-        return None
-    first_at = _evidence(verified[0])["first_at"]
-    seconds = (microseconds(verified[0].at) - first_at) / 1_000_000
-    return seconds if seconds >= 0 else None
-
-
-def _evidence(case: Case) -> dict[str, int]:
-    times = {name: datetime.fromisoformat(case.evidence[name]) for name in ("first_at", "last_at")}
-    return {name: microseconds(_aware(moment)) for name, moment in times.items()}
+def _evidence(case: Case) -> tuple[int, int]:
+    """The times of its first and last failed call, in microseconds since 1970."""
+    times = (datetime.fromisoformat(case.evidence[name]) for name in ("first_at", "last_at"))
+    first, last = (microseconds(_aware(moment)) for moment in times)
+    return first, last
 
 
 def _aware(moment: datetime) -> datetime:
@@ -104,66 +78,61 @@ def _require_text(case: Case) -> None:
         raise TypeError(f"{case.reason!r} is no text")
 
 
-def in_order(transitions: Sequence[Case]) -> tuple[Case, ...]:
-    """A case's transitions by n; the later of two that claim the same."""
-    by_n = {each.n: each for each in sorted(transitions, key=lambda each: (each.n, each.at))}
-    return tuple(by_n.values())
-
-
-def outcome(transitions: Sequence[Case]) -> str:
-    """The word for a case whose transitions are `transitions`, in order; the latest decides."""
-    state = transitions[-1].state
-    if word := _same_word(state):
-        return word
-    if state not in _STANDING:
-        return APPLIED
-    if transitions[-1].reason in _ENDED_UNSEEN and (word := _left_behind(transitions[-1])):
-        return word
-    if any(map(_by_a_person, transitions)):
-        return APPROVED
-    return _reached_a_person(transitions) or HEALED
-
-
-def _same_word(state: State) -> str | None:
-    """What waits to be carried out has changed nothing yet: it is still a proposal."""
-    if state is State.APPROVED:
-        return str(State.PROPOSED)
-    return str(state) if state in _SAME_WORD else None
-
-
-def _left_behind(closed: Case) -> str | None:
-    """Nobody listened any more: it is as it was then; what had been verified was healed."""
-    if closed.came_from in PROVING:
-        return APPLIED
-    return _same_word(closed.came_from) if closed.came_from else None
-
-
-def _by_a_person(transition: Case) -> bool:
-    """What opens as approved, settings let through, and nobody was asked."""
-    return transition.state is State.APPROVED and transition.n > 1
-
-
-def _reached_a_person(transitions: Sequence[Case]) -> str | None:
-    """Fixed, but not without a page: a person may have closed it, so healing is not claimed."""
-    if not any(each.notified for each in transitions):
-        return None
-    states = [each.state for each in transitions if each.state in _SAME_WORD]
-    return str(states[-1]) if states else str(State.ESCALATED)
-
-
 @dataclass(frozen=True)
 class Life:
     """A case's transitions, in order; a case older than what was read lacks its first ones."""
 
     transitions: tuple[Case, ...]
 
+    @classmethod
+    def of(cls, transitions: Iterable[Case]) -> Life:
+        """By n; the later of two that claim the same."""
+        by_age = sorted(transitions, key=lambda each: (each.n, each.at))
+        return cls(tuple({each.n: each for each in by_age}.values()))
+
     @property
     def newest(self) -> Case:
         return self.transitions[-1]
 
-    @property
+    @cached_property
+    def begins(self) -> int:
+        """When the first transition that was read happened, in microseconds since 1970."""
+        return microseconds(self.transitions[0].at)
+
+    @cached_property
+    def evidence(self) -> list[tuple[int, int]]:
+        """What each transition stood on: first and last failed call, in microseconds."""
+        return [_evidence(each) for each in self.transitions]
+
+    @cached_property
     def outcome(self) -> str:
-        return outcome(self.transitions)
+        """Its word (docs/summary.md): the newest transition decides, unless what it did stands."""
+        newest = self.newest
+        # Nobody listened any more: it is as it was then; what had been verified was healed.
+        is_left = newest.state in _STANDING and newest.reason in _ENDED_UNSEEN
+        state = newest.came_from if is_left else newest.state
+        if state in _WORDS:
+            return _WORDS[state]
+        # What opens as approved, settings let through, and nobody was asked.
+        if any(each.state is State.APPROVED and each.n > 1 for each in self.transitions):
+            return APPROVED
+        if not self.is_notified:
+            return HEALED
+        # Not without a page: a person may have closed it, so healing is not claimed.
+        words = [str(each.state) for each in self.transitions if each.state in _SAME_WORD]
+        return words[-1] if words else str(State.ESCALATED)
+
+    @property
+    def seconds_to_heal(self) -> float | None:
+        """From the first failed call to the first time that the fix was seen to hold.
+
+        None as well where a case contradicts itself: nothing is fixed before it fails.
+        """
+        verified = next((each for each in self.transitions if each.state is State.VERIFIED), None)
+        if verified is None:
+            return None
+        seconds = (microseconds(verified.at) - _evidence(verified)[0]) / 1_000_000
+        return seconds if seconds >= 0 else None
 
     @property
     def opening(self) -> Case | None:
@@ -177,7 +146,7 @@ class Life:
             return self.opening.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
-    @property
+    @cached_property
     def ended_at(self) -> datetime | None:
         """When it ended: from then on new failures open another; None where it goes on.
 
@@ -206,20 +175,20 @@ class Life:
         return (each for each in self.transitions if is_within(each.at, days))
 
 
+def lives(transitions: Iterable[Case]) -> list[Life]:
+    """One per case, by its id."""
+    found = defaultdict[str, list[Case]](list)
+    for each in transitions:
+        found[each.case_id].append(each)
+    return [Life.of(found[case_id]) for case_id in sorted(found)]
+
+
 class Step(NamedTuple):
     """One change as a transition holds it."""
 
     attribute: str
     before: str
     after: str
-
-
-def lives(transitions: Iterable[Case]) -> list[Life]:
-    """One per case, by its id."""
-    found = defaultdict[str, list[Case]](list)
-    for each in transitions:
-        found[each.case_id].append(each)
-    return [Life(in_order(found[case_id])) for case_id in sorted(found)]
 
 
 def steps_of(case: Case) -> list[Step]:
@@ -239,3 +208,46 @@ def shortened(text: Any, most: int = MOST_TEXT) -> str:
         return ""
     spelled = text[: most + 1].encode(errors="backslashreplace").decode()
     return spelled if len(spelled) <= most else f"{spelled[: most - 3]}..."
+
+
+@dataclass(frozen=True)
+class CaseFiles:
+    """The cases that were written on `since` and later, from their beginning where it is there.
+
+    `unreadable` files held no transition.
+    """
+
+    since: date
+    lives: list[Life]
+    unreadable: int = 0
+
+
+def case_files(cases: Storage, days: Days) -> CaseFiles:
+    """All that may speak for incidents of `days`: from a week before them to the newest.
+
+    A case tells when it opened, and that it paged, at its beginning: it is read whole, so that a
+    night says the same of it as a backfill that starts earlier.
+    """
+    since = days.widened(MEMORY_DAYS + 1, 0).first
+    names = [each for each in cases.folders("") if each.startswith("dt=")]
+    later = [each for each in names if each >= f"dt={since}"]
+    read = [_read(cases, path) for name in later for path in cases.files(name)]
+    found = [each for each in read if each]
+    for name in reversed(names[: len(names) - len(later)]):
+        begun_before = {each.case_id for each in found} - {
+            each.case_id for each in found if each.n == 1
+        }
+        if not begun_before:
+            break
+        paths = [each for each in cases.files(name) if _case_id(each) in begun_before]
+        found += filter(None, (_read(cases, each) for each in paths))
+    return CaseFiles(since, lives(found), read.count(None))
+
+
+def _read(cases: Storage, path: str) -> Case | None:
+    return read_transition(cases.read(path) or b"")
+
+
+def _case_id(path: str) -> str:
+    """Out of `dt=.../CASE_ID-N.json`."""
+    return PurePosixPath(path).stem.rpartition("-")[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from mendq.nightly.verdict import is_in_reach
+from mendq.nightly.verdict import is_in_reach, week_named
 
 DAY = timedelta(days=1)
 _EPOCH = date(1970, 1, 1)
@@ -78,12 +78,7 @@ def days_of(week: str) -> Days:
     return Days(monday, monday + 6 * DAY)
 
 
-def week_of(monday: date) -> str:
-    year, number, _ = monday.isocalendar()
-    return f"{year:04}-W{number:02}"
-
-
 def weeks_before(week: str, count: int = 4) -> list[str]:
     """Oldest first."""
     monday = days_of(week).first
-    return [week_of(monday - 7 * back * DAY) for back in range(count, 0, -1)]
+    return [week_named(monday - 7 * back * DAY) for back in range(count, 0, -1)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
-from analytics.cases import NOT_SEEN
-from analytics.days import Days
+from analytics.cases import NOT_SEEN, Life
+from analytics.days import microseconds
 from analytics.trail_file import COUNT_ONLY, UNRESOLVED
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.model.evidence import MAXIMUM_PRINCIPALS
@@ -36,16 +37,11 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 GAP_SECONDS = 900
 _KEY = ("account", "region", "queue_arn", "symptom")
-SPARK_MANAGED = "managed_arn string, managed_at array<bigint>"
-SPARK_WHOLE = "whole_at array<bigint>"
+_TIMES = ("first_failure", "last_failure")
 # Twice as far apart as they come: further away, a scan says nothing of the incident.
 _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
-LATER_DAYS = 7
-_LATER_MICROSECONDS = LATER_DAYS * 86_400 * 1_000_000
-
-# Cases older than this say nothing about an incident any more.
-MEMORY_DAYS = 7
-_MEMORY_MICROSECONDS = MEMORY_DAYS * 86_400 * 1_000_000
+# Neither cases nor scans further away say anything of an incident.
+_WEEK_MICROSECONDS = 7 * 86_400 * 1_000_000
 
 # A role of ours, with its account and its region: it makes calls in these alone. The role decides,
 # never the session's name, which is its caller's text.
@@ -81,17 +77,12 @@ def _without_own(calls: DataFrame) -> DataFrame:
     return calls.where(~is_own).select(*COLUMNS["failed_calls"])
 
 
-def within(frame: DataFrame, column: str, days: Days) -> DataFrame:
-    """The rows whose timestamp `column` lies in `days`."""
-    moment = sf.unix_micros(column)
-    return frame.where((moment >= days.from_microseconds) & (moment < days.before_microseconds))
-
-
 def incidents(calls: DataFrame) -> DataFrame:
     """A row per burst; a call joins the one before it up to GAP_SECONDS later, inclusive.
 
     `enough_evidence` tells whether heal would have believed it.
     """
+    principals = sf.sort_array(sf.collect_set("principal_arn"))
     return (
         calls.transform(_numbered)
         .groupBy(*_KEY, "burst")
@@ -100,19 +91,10 @@ def incidents(calls: DataFrame) -> DataFrame:
             sf.max("event_time").alias("last_failure"),
             sf.count("event_id").alias("failed_calls"),
             sf.sort_array(sf.collect_set("error_code")).alias("error_codes"),
-            sf.sort_array(sf.collect_set("principal_arn")).alias("all_principals"),
+            sf.slice(principals, 1, MAXIMUM_PRINCIPALS).alias("principals"),
             sf.max("completes_evidence").alias("enough_evidence"),
         )
-        .select(
-            _incident_id().alias("incident_id"),
-            *_KEY,
-            "error_codes",
-            "first_failure",
-            "last_failure",
-            "failed_calls",
-            sf.slice("all_principals", 1, MAXIMUM_PRINCIPALS).alias("principals"),
-            "enough_evidence",
-        )
+        .withColumn("incident_id", _incident_id())
     )
 
 
@@ -165,146 +147,107 @@ class Round(NamedTuple):
     whole: bool
 
 
+def joined(incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round]) -> DataFrame:
+    """The incidents with what cases and scans tell of them, in whatever order those come."""
+    known = Known.of(lives, rounds)
+    # Spark would take Python's times through the local zone.
+    asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
+    schema = ", ".join(
+        f"{name} {'bigint' if name in _TIMES else kind}"
+        for name, kind in COLUMNS["incidents"].items()
+    )
+    told = incidents.sparkSession.createDataFrame(
+        asked.rdd.map(lambda row: known.told(row.asDict())), schema, verifySchema=False
+    )
+    return told.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
+
+
 @dataclass(frozen=True)
-class Managed:
-    """By queue when it was listed; and, one row, when a scan listed them all."""
+class Known:
+    """The cases of each queue, when scans listed it, and when they listed every managed queue.
 
-    queues: DataFrame
-    whole: DataFrame
-
-
-def managed(spark: SparkSession, rounds: Iterable[Round]) -> Managed:
-    """The same rounds in any order give the same."""
-    listed_at: dict[str, set[int]] = defaultdict(set)
-    whole: set[int] = set()
-    for each in rounds:
-        whole |= {each.at} if each.whole else set()
-        for arn in each.queue_arns:
-            listed_at[arn].add(each.at)
-    rows = [(arn, sorted(listed_at[arn])) for arn in sorted(listed_at)]
-    return Managed(
-        spark.createDataFrame(rows, SPARK_MANAGED),
-        spark.createDataFrame([(sorted(whole),)], SPARK_WHOLE),
-    )
-
-
-def seen_by_scans(incidents: DataFrame, known: Managed) -> DataFrame:
-    """`was_managed`, `was_unmanaged` from the scan before an incident to the one after it.
-
-    Neither where one of the two is not near; `managed_later` within seven days.
+    All times are microseconds since 1970, sorted.
     """
-    listed = sf.coalesce("managed_at", sf.array())
-    first, last = sf.unix_micros("first_failure"), sf.unix_micros("last_failure")
-    return (
-        incidents.join(known.queues, on=sf.col("queue_arn") == sf.col("managed_arn"), how="left")
-        .crossJoin(sf.broadcast(known.whole))
-        .withColumn("scan_before", _newest(sf.col("whole_at"), first))
-        .withColumn("scan_after", _oldest(sf.col("whole_at"), last))
-        .withColumn("was_unmanaged", _unlisted(listed))
-        .withColumn("was_managed", _listed(listed))
-        .withColumn("managed_later", _within(listed, last + 1, last + _LATER_MICROSECONDS))
-    )
+
+    lives: Mapping[str, Sequence[Life]]
+    listed: Mapping[str, Sequence[int]]
+    whole: Sequence[int]
+
+    @classmethod
+    def of(cls, lives: Iterable[Life], rounds: Iterable[Round]) -> Known:
+        """The same of the same cases and rounds in any order."""
+        of_queue, listed = defaultdict[str, list[Life]](list), defaultdict[str, list[int]](list)
+        for life in lives:
+            of_queue[life.newest.queue_arn].append(life)
+        by_time = sorted(rounds)
+        for each in by_time:
+            for arn in each.queue_arns:
+                listed[arn].append(each.at)
+        return cls(dict(of_queue), dict(listed), [each.at for each in by_time if each.whole])
+
+    def told(self, incident: Mapping[str, Any]) -> dict[str, Any]:
+        """What became of an incident: the case opened last tells, of those that join.
+
+        One joins when queue and symptom agree and its evidence overlaps.
+        """
+        first, last = (incident[each] for each in _TIMES)
+        of_queue = self.lives.get(incident["queue_arn"], ())
+        of_symptom = [each for each in of_queue if each.newest.symptom == incident["symptom"]]
+        joins = [
+            life
+            for life in of_symptom
+            if any(since <= last and until >= first for since, until in life.evidence)
+        ]
+        case = max(joins, key=lambda each: (each.begins, each.newest.case_id), default=None)
+        became = {
+            "outcome": case.outcome if case else NOT_SEEN,
+            "why": None if case else self._why(incident, of_symptom, of_queue),
+            "case_id": case.newest.case_id if case else None,
+            "seconds_to_heal": case.seconds_to_heal if case else None,
+            "notified": any(each.is_notified for each in joins),
+        }
+        return {**incident, **became}
+
+    def _why(
+        self, incident: Mapping[str, Any], of_symptom: Sequence[Life], of_queue: Sequence[Life]
+    ) -> str:
+        """Only what the logs and the cases can prove; docs/summary.md explains each word."""
+        first, last = (incident[each] for each in _TIMES)
+        symptom, queue_arn = incident["symptom"], incident["queue_arn"]
+        opened = sorted(each.begins for each in of_queue)
+        before = _between(opened, first - _WEEK_MICROSECONDS, last)
+        had_cases = before and _between(opened, last + 1, last + _WEEK_MICROSECONDS)
+        of_then = [each.ended_at for each in of_symptom if each.begins in before]
+        was_open = any(each is None or microseconds(each) >= first for each in of_then)
+        scanned = self._scanned(queue_arn, first, last)
+        whys = {
+            "unknown_code": symptom.startswith(UNKNOWN),
+            "count_only": symptom in COUNT_ONLY,
+            "unresolved_queue": queue_arn == UNRESOLVED,
+            "case_open": was_open,
+            "not_tagged_in_time": scanned == "not_tagged_in_time",
+            "not_managed": scanned == "not_managed",
+            "too_little_evidence": not incident["enough_evidence"],
+            "event_lost": scanned == "managed" or had_cases,
+        }
+        return next((why for why, holds in whys.items() if holds), "unknown")
+
+    def _scanned(self, queue_arn: str, first: int, last: int) -> str | None:
+        """What the scan before an incident, the one after it and those between say of a queue.
+
+        None where one of the two is not near, or the queue came or went between them.
+        """
+        listed = self.listed.get(queue_arn, ())
+        before = _between(self.whole, first - _NEAR_MICROSECONDS, first)[-1:]
+        after = _between(self.whole, last, last + _NEAR_MICROSECONDS)[:1]
+        if not before or not after:
+            return None
+        if then := _between(listed, before[0], after[0]):
+            return "managed" if (then[0], then[-1]) == (before[0], after[0]) else None
+        later = _between(listed, last + 1, last + _WEEK_MICROSECONDS)
+        return "not_tagged_in_time" if later else "not_managed"
 
 
-def _newest(moments: Column, until: Column) -> Column:
-    near = sf.filter(moments, lambda each: each.between(until - _NEAR_MICROSECONDS, until))
-    return sf.array_max(near)
-
-
-def _oldest(moments: Column, since: Column) -> Column:
-    near = sf.filter(moments, lambda each: each.between(since, since + _NEAR_MICROSECONDS))
-    return sf.array_min(near)
-
-
-def _unlisted(listed: Column) -> Column:
-    before, after = sf.col("scan_before"), sf.col("scan_after")
-    known = before.isNotNull() & after.isNotNull()
-    return known & ~sf.coalesce(_within(listed, before, after), sf.lit(False))
-
-
-def _listed(listed: Column) -> Column:
-    both = sf.array_contains(listed, sf.col("scan_before")) & sf.array_contains(
-        listed, sf.col("scan_after")
-    )
-    return sf.coalesce(both, sf.lit(False))
-
-
-def _within(moments: Column, since: Column, until: Column) -> Column:
-    return sf.exists(moments, lambda each: each.between(since, until))
-
-
-def joined(incidents: DataFrame, cases: DataFrame, managed: Managed) -> DataFrame:
-    """A case joins when queue and symptom agree and its evidence overlaps; the last one tells."""
-    known = incidents.transform(lambda each: _known_of_each(each, cases))
-    with_cases = incidents.join(known, on="incident_id", how="left")
-    announced = {
-        "outcome": sf.coalesce("case.case_outcome", sf.lit(NOT_SEEN)),
-        "why": _why(),
-        "case_id": sf.col("case.case_id"),
-        "seconds_to_heal": sf.col("case.case_seconds_to_heal"),
-        "notified": sf.coalesce("was_notified", sf.lit(False)),
-    }
-    seen = with_cases.transform(lambda each: seen_by_scans(each, managed))
-    return seen.withColumns(announced).select(*COLUMNS["incidents"])
-
-
-def _known_of_each(incidents: DataFrame, cases: DataFrame) -> DataFrame:
-    """What the cases of its queue tell about each incident."""
-    same_queue = sf.col("queue_arn") == sf.col("case_queue_arn")
-    case = sf.struct("opened_at", "case_id", "case_outcome", "case_seconds_to_heal")
-    return (
-        incidents.join(cases, on=same_queue, how="inner")
-        .withColumn("first", sf.unix_micros("first_failure"))
-        .withColumn("last", sf.unix_micros("last_failure"))
-        .withColumn("joins", _same_symptom() & _evidence_overlaps())
-        .groupBy("incident_id")
-        .agg(
-            sf.max(sf.when(sf.col("joins"), case)).alias("case"),
-            sf.max(sf.when(sf.col("joins"), sf.col("case_notified"))).alias("was_notified"),
-            sf.max(_same_symptom() & _was_open()).alias("case_was_open"),
-            sf.max(_opened_before()).alias("case_before"),
-            sf.max(_opened_after()).alias("case_after"),
-        )
-    )
-
-
-def _same_symptom() -> Column:
-    return sf.col("symptom") == sf.col("case_symptom")
-
-
-def _evidence_overlaps() -> Column:
-    return sf.exists(
-        "evidence",
-        lambda each: (each["first_at"] <= sf.col("last")) & (each["last_at"] >= sf.col("first")),
-    )
-
-
-def _was_open() -> Column:
-    has_not_ended = sf.col("ended_at").isNull() | (sf.col("ended_at") >= sf.col("first"))
-    return _opened_before() & has_not_ended
-
-
-def _opened_before() -> Column:
-    return sf.col("opened_at").between(sf.col("first") - _MEMORY_MICROSECONDS, sf.col("last"))
-
-
-def _opened_after() -> Column:
-    is_later = sf.col("opened_at") > sf.col("last")
-    return is_later & (sf.col("opened_at") <= sf.col("last") + _MEMORY_MICROSECONDS)
-
-
-def _why() -> Column:
-    """Only what the logs and the cases can prove; docs/summary.md explains each word."""
-    had_cases = sf.coalesce(sf.col("case_before") & sf.col("case_after"), sf.lit(False))
-    known = sf.coalesce(
-        sf.when(sf.col("symptom").startswith(UNKNOWN), sf.lit("unknown_code")),
-        sf.when(sf.col("symptom").isin(*COUNT_ONLY), sf.lit("count_only")),
-        sf.when(sf.col("queue_arn") == UNRESOLVED, sf.lit("unresolved_queue")),
-        sf.when(sf.col("case_was_open"), sf.lit("case_open")),
-        sf.when(sf.col("was_unmanaged") & sf.col("managed_later"), sf.lit("not_tagged_in_time")),
-        sf.when(sf.col("was_unmanaged"), sf.lit("not_managed")),
-        sf.when(~sf.col("enough_evidence"), sf.lit("too_little_evidence")),
-        sf.when(sf.col("was_managed") | had_cases, sf.lit("event_lost")),
-        sf.lit("unknown"),
-    )
-    return sf.when(sf.col("case").isNull(), known)
+def _between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:
+    """Those of sorted moments."""
+    return moments[bisect_left(moments, since) : bisect_right(moments, until)]

@@ -22,8 +22,8 @@ from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, began
-from analytics.weekly import Weekly
-from mendq.nightly.verdict import is_in_reach, too_much_unreadable
+from analytics.weekly import write_week
+from mendq.nightly.verdict import day_named, too_much_unreadable
 
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
 
@@ -84,15 +84,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _day(name: str, text: str) -> date:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        day = None
-    if day is None or str(day) != text:
-        raise BadArguments(f"{name} {text!r} is not a day: write it as 2026-11-16")
-    if not is_in_reach(day.year):
-        raise BadArguments(f"{name} {text!r} is out of reach: no trail is that old or that new")
-    return day
+    if day := day_named(text):
+        return day
+    raise BadArguments(f"{name} {text!r} is no day that a trail has: write it as 2026-11-16")
 
 
 def _moment(text: str) -> datetime:
@@ -125,9 +119,9 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     out = open_root(arguments.out, spark)
     if arguments.command == "weekly":
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
-        week = Weekly(cases, Tables(spark, out, _say))
-        nightly_runs = week.write(arguments.week, datetime.now(UTC), arguments.scheduled_at)
-        return DONE if nightly_runs else NOTHING_READ
+        tables, now = Tables(spark, out, _say), datetime.now(UTC)
+        there = write_week(cases, tables, arguments.week, now, arguments.scheduled_at)
+        return DONE if there else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import reduce
-from pathlib import PurePosixPath
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.cases import SPARK_CASE, case_rows, read_transition
+from analytics.cases import case_files
 from analytics.days import DAY, Days, microseconds
-from analytics.incidents import (
-    GAP_SECONDS,
-    LATER_DAYS,
-    MEMORY_DAYS,
-    Managed,
-    Round,
-    incidents,
-    joined,
-    managed,
-)
-from analytics.storage import Listed, Storage
+from analytics.incidents import GAP_SECONDS, Round, incidents, joined
+from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
-from mendq.model.case import Case
 from mendq.nightly.verdict import COUNTS, NightlyRead, nightly_key, read_nightly
 
 Say = Callable[[str], None]
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
 _MAXIMUM_ROUND_BYTES = 20_000_000
-_FOLDER = "dt="
+# After an incident, scans may still list its queue for so long.
+_LATER_DAYS = 7
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,7 @@ class Nightly:
         reader = TrailReader(self.spark, self.trail, self.reader)
         try:
             affected, calls, bursts = self._reach(reader, requested)
-            found = joined(bursts, self._cases(affected), self._managed(affected))
+            found = self._joined(bursts, affected)
             frames = {
                 "failed_calls": _of_days(calls, sf.to_date("event_time"), affected),
                 "quality": _of_days(reader.quality(), sf.col("published"), affected),
@@ -103,19 +93,14 @@ class Nightly:
             for frame in (calls, bursts):
                 frame.unpersist()
 
-    def _cases(self, affected: Days) -> DataFrame:
-        """The cases that may speak for incidents of `affected`, and those of the week before."""
+    def _joined(self, bursts: DataFrame, affected: Days) -> DataFrame:
+        """The incidents with the cases that may speak for them, and the scans around them."""
         found = case_files(self.cases, affected)
-        rows = case_rows(found.transitions)
         left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
-        self.say(f"{len(rows)} cases since {found.since}{left_out}")
-        return self.spark.createDataFrame(rows, SPARK_CASE)
-
-    def _managed(self, affected: Days) -> Managed:
-        """What the scans around `affected` listed."""
-        found = list(rounds(self.findings, affected)) if self.findings else []
-        self.say(f"{len(found)} scans say which queues were managed")
-        return managed(self.spark, found)
+        self.say(f"{len(found.lives)} cases since {found.since}{left_out}")
+        scans = list(rounds(self.findings, affected)) if self.findings else []
+        self.say(f"{len(scans)} scans say which queues were managed")
+        return joined(bursts, found.lives, scans)
 
     def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
         """Those of `days` that are not to be written anew, each with how many files are gone.
@@ -130,7 +115,7 @@ class Nightly:
         named = {day: quality[day] | calls[day] for day in quality.keys() & calls.keys()}
         missed = set().union(*named.values()) - listed
         folders = {each.rpartition("/")[0] for each in missed}
-        lost = missed - {each.path for folder in folders for each in self.trail.files(folder)}
+        lost = missed - {path for folder in folders for path in self.trail.files(folder)}
         gone = {day: len(files & lost) for day, files in named.items()}
         both = {day: gone[day] + gone.get(day - DAY, 0) for day in days if day in gone}
         return {day: files for day, files in both.items() if files}
@@ -186,27 +171,27 @@ def _of_days(frame: DataFrame, day: Column, days: Days) -> DataFrame:
 
 def _counted(frames: Mapping[str, DataFrame]) -> dict[date, dict[str, int]]:
     """By day, what a NightlyRead counts of the tables."""
-    one, is_unreadable = sf.lit(1), sf.col("reason").isNotNull()
+    one, size, is_unreadable = sf.lit(1), sf.col("bytes"), sf.col("reason").isNotNull()
     counts: Mapping[str, Mapping[str, Column]] = {
         "quality": {
             "files": one,
-            "files_unreadable": is_unreadable,
-            "bytes": sf.col("bytes"),
-            "bytes_unreadable": sf.when(is_unreadable, sf.col("bytes")).otherwise(0),
+            "files_unreadable": is_unreadable.cast("int"),
+            "bytes": size,
+            "bytes_unreadable": sf.when(is_unreadable, size),
             "records": sf.col("records"),
         },
         "failed_calls": {"failed_calls": one},
         "incidents": {"incidents": one},
     }
-    rows = (
-        frames[table].select(
-            "day", *(own.get(each, sf.lit(0)).cast("bigint").alias(each) for each in COUNTS)
-        )
-        for table, own in counts.items()
-    )
-    sums = (sf.sum(each).alias(each) for each in COUNTS)
-    found = reduce(DataFrame.unionByName, rows).coalesce(1).groupBy("day").agg(*sums).collect()
-    return {row["day"]: {each: row[each] for each in COUNTS} for row in found}
+    rows = (frames[table].select("day", *_named(own)) for table, own in counts.items())
+    union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
+    sums = {each: sf.sum(each) for each in COUNTS}
+    found = union.coalesce(1).groupBy("day").agg(*_named(sums)).collect()
+    return {row["day"]: {each: row[each] or 0 for each in COUNTS} for row in found}
+
+
+def _named(columns: Mapping[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
 
 
 def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
@@ -220,55 +205,6 @@ def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
     return (since, until) if first is None else (first, last)
 
 
-@dataclass(frozen=True)
-class CaseFiles:
-    """What was written on `since` and later, and what came before it of the same cases.
-
-    `unreadable` files held no transition.
-    """
-
-    since: date
-    transitions: tuple[Case, ...]
-    unreadable: int
-
-
-def case_files(cases: Storage, days: Days) -> CaseFiles:
-    """All that may speak for incidents of `days`: from a week before them to the newest.
-
-    A case tells when it opened, and that it paged, at its beginning: it is read whole, so that a
-    night says the same of it as a backfill that starts earlier.
-    """
-    since = days.widened(MEMORY_DAYS + 1, 0).first
-    names = [each for each in cases.folders("") if each.startswith(_FOLDER)]
-    later = [each for each in names if each.removeprefix(_FOLDER) >= f"{since}"]
-    found, unreadable = _read(cases, (file for name in later for file in cases.files(name)))
-    for name in reversed(names[: len(names) - len(later)]):
-        begun_before = _begun_before(found)
-        if not begun_before:
-            break
-        files = cases.files(name)
-        found += _read(cases, (each for each in files if _case_id(each) in begun_before))[0]
-    return CaseFiles(since, tuple(found), unreadable)
-
-
-def _read(cases: Storage, files: Iterable[Listed]) -> tuple[list[Case], int]:
-    """The transitions, and how many files held none."""
-    read = [read_transition(cases.read(each.path) or b"") for each in files]
-    transitions = [each for each in read if each]
-    return transitions, len(read) - len(transitions)
-
-
-def _begun_before(transitions: Iterable[Case]) -> set[str]:
-    """The cases whose first transition is not among `transitions`."""
-    whole = {each.case_id for each in transitions if each.n == 1}
-    return {each.case_id for each in transitions} - whole
-
-
-def _case_id(file: Listed) -> str:
-    """Out of `dt=.../CASE_ID-N.json`."""
-    return PurePosixPath(file.path).stem.rpartition("-")[0]
-
-
 def root_beside(cases: str) -> str | None:
     """Where the findings of the case bucket lie whose cases' root is `cases`, if it can have any.
 
@@ -280,11 +216,11 @@ def root_beside(cases: str) -> str | None:
 
 def rounds(findings: Storage, days: Days) -> Iterator[Round]:
     """Those that may speak for incidents of `days`."""
-    around = {f"dt={day}" for day in days.widened(1, LATER_DAYS + 1)}
+    around = {f"dt={day}" for day in days.widened(1, _LATER_DAYS + 1)}
     for name in findings.folders(""):
         if name in around:
-            for file in findings.files(name):
-                found = read_round(findings.read(file.path) or b"")
+            for path in findings.files(name):
+                found = read_round(findings.read(path) or b"")
                 if found:
                     yield found
 
@@ -295,18 +231,12 @@ def read_round(content: bytes) -> Round | None:
         return None
     try:
         document = json.loads(content)
-        at = datetime.fromisoformat(document["at"])
-        arns = _texts(document["managed"])
+        at, listed = datetime.fromisoformat(document["at"]), document["managed"]
+        # An empty text or object would say that nothing is managed.
+        if not isinstance(listed, list):
+            return None
+        " ".join(listed).encode()  # raises where anything in it is no text
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-        return Round(microseconds(at), arns, document["managed_whole"] is True)
+        return Round(microseconds(at), tuple(listed), document["managed_whole"] is True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
-
-
-def _texts(listed: object) -> tuple[str, ...]:
-    """An empty text or object would say that nothing is managed."""
-    if not isinstance(listed, list):
-        raise TypeError(f"{type(listed).__name__} is no list")
-    for each in listed:
-        each.encode()
-    return tuple(listed)

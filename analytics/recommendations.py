@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from analytics.cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
 from analytics.days import Days
 from analytics.trail_file import COUNT_ONLY
-from analytics.week_parts import Row, Weight, weights
+from analytics.week_parts import Row, Weight, most_first, weights
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.model.case import Case, State
@@ -53,6 +54,7 @@ MANY_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
+_ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
 _NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 
@@ -116,11 +118,9 @@ def _counted(asked: Recommendation, suffered: Mapping[tuple[str, str], Weight]) 
 
 def folded(recommendations: Sequence[Recommendation]) -> list[Recommendation]:
     """Where more than MOST_ALIKE queues ask for the same, the first in rank stands for all."""
-    alike: dict[tuple[str, ...], list[Recommendation]] = defaultdict(list)
+    alike = defaultdict[tuple[str, ...], list[Recommendation]](list)
     for each in recommendations:
-        alike[each.kind, each.why, each.symptom, each.attribute, each.after, each.owner].append(
-            each
-        )
+        alike[_ALIKE(each)].append(each)
     return [each for group in alike.values() for each in _as_one(group)]
 
 
@@ -256,7 +256,7 @@ def _command(verb: str, case: Case) -> str:
 
 def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:
     """Of incidents without a case: one per caller and symptom, and one per unknown code."""
-    groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    groups = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
         if row["outcome"] != NOT_SEEN:
             continue
@@ -264,7 +264,12 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
             groups[NAME_CODE, row["symptom"], ""].append(row)
         elif row["symptom"] in COUNT_ONLY:
             groups[FIX_CALLER, row["symptom"], _sole(row["principals"])].append(row)
-    return [_of_caller(*key, rows) for key, rows in groups.items() if _are_many(rows)]
+    found = [_of_caller(*key, rows) for key, rows in groups.items()]
+    return [
+        each
+        for each in found
+        if each.incidents >= MANY_INCIDENTS or each.failed_calls >= MANY_FAILED_CALLS
+    ]
 
 
 def _sole(principals: Sequence[str]) -> str:
@@ -272,16 +277,9 @@ def _sole(principals: Sequence[str]) -> str:
     return principals[0] if len(principals) == 1 else ""
 
 
-def _are_many(rows: Sequence[Row]) -> bool:
-    failed_calls = sum(row["failed_calls"] for row in rows)
-    return len(rows) >= MANY_INCIDENTS or failed_calls >= MANY_FAILED_CALLS
-
-
 def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Recommendation:
     by_queue = weights(rows, "queue_arn")
-    worst = min(
-        by_queue, key=lambda arn: (-by_queue[arn].incidents, -by_queue[arn].failed_calls, arn)
-    )
+    worst, _ = min(by_queue.items(), key=most_first)
     codes = sorted({code for row in rows for code in row["error_codes"]})
     return Recommendation(
         kind=kind,

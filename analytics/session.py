@@ -20,38 +20,34 @@ FILE_COST_BYTES = 64 * 1024
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # Hadoop's folders with checksums end the nightly job over a file with a colon in its name.
 ANY_NAME = "org.apache.hadoop.fs.RawLocalFileSystem"
+_HERE: dict[str, bool | float | int | str | None] = {
+    "spark.ui.enabled": False,
+    "spark.ui.showConsoleProgress": False,
+    "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": LOCAL_PARTITIONS,
+    "spark.hadoop.fs.file.impl": ANY_NAME,
+}
+_EVERYWHERE: dict[str, bool | float | int | str | None] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": True,
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.files.maxPartitionBytes": TASK_BYTES,
+    "spark.sql.files.openCostInBytes": FILE_COST_BYTES,
+}
 
 
 def session(master: str = LOCAL_MASTER) -> SparkSession:
     """All days are UTC days, wherever this runs."""
     builder = SparkSession.builder.appName("mendq-night")
-    if not _is_submitted():
+    # spark-submit starts the JVM first and tells Python where it listens.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_this_machine()
-        builder = (
-            builder.master(master)
-            .config("spark.ui.enabled", value=False)
-            .config("spark.ui.showConsoleProgress", value=False)
-            .config("spark.driver.extraJavaOptions", SHORT_LIVED_JVM)
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", LOCAL_PARTITIONS)
-            .config("spark.hadoop.fs.file.impl", ANY_NAME)
-        )
-    spark = (
-        builder.config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.adaptive.enabled", value=True)
-        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        .config("spark.sql.files.maxPartitionBytes", TASK_BYTES)
-        .config("spark.sql.files.openCostInBytes", FILE_COST_BYTES)
-        .getOrCreate()
-    )
+        builder = builder.master(master).config(map=_HERE)
+    spark = builder.config(map=_EVERYWHERE).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
-
-
-def _is_submitted() -> bool:
-    """spark-submit starts the JVM first and tells Python where it listens."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _prepare_this_machine() -> None:

@@ -13,7 +13,7 @@ import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -31,15 +31,11 @@ class RootUnusable(Exception):
     """A root that cannot be read or written; the text is for the person who named it."""
 
 
-class Listed(NamedTuple):
-    """A file below a root; the path is relative to it."""
-
-    path: str
-    size_bytes: int
-
-
 class Entry(NamedTuple):
-    """What lies in a folder; `size_bytes` is None for what is no file."""
+    """What lies in a folder; `size_bytes` is None for what can never be read as a file.
+
+    Folders; on a disk also pipes and links to nothing.
+    """
 
     name: str
     size_bytes: int | None
@@ -107,20 +103,11 @@ class Storage(ABC):
         """The names of the folders directly in `folder`, sorted."""
         return sorted(each.name for each in self.entries(folder) if each.is_folder)
 
-    def files(self, folder: str) -> list[Listed]:
-        """The files directly in `folder`, sorted."""
-        sizes = {each.name: each.size_bytes for each in self.entries(folder)}
-        return sorted(
-            Listed(f"{folder}/{name}", size) for name, size in sizes.items() if size is not None
-        )
-
-    def no_files(self, folder: str) -> list[str]:
-        """What lies directly in `folder` and can never be read as a file, sorted.
-
-        Folders; on a disk also pipes and links to nothing.
-        """
-        found = [each for each in self.entries(folder) if each.size_bytes is None]
-        return sorted(f"{folder}/{each.name}" for each in found)
+    def files(self, folder: str) -> dict[str, int]:
+        """The size of each file directly in `folder`, by its path, sorted."""
+        entries = sorted(self.entries(folder))
+        sizes = {f"{folder}/{each.name}": each.size_bytes for each in entries}
+        return {path: size for path, size in sizes.items() if size is not None}
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
@@ -145,8 +132,8 @@ class _Shown(Storage):
         for folder in folders:
             shutil.rmtree(self._shown / folder, ignore_errors=True)
             (self._shown / folder).mkdir(parents=True)
-            for file in self.files(folder):
-                self.show(file.path, self._shown / file.path)
+            for path in self.files(folder):
+                self.show(path, self._shown / path)
         return f"file:{self._shown}/"
 
 
@@ -186,11 +173,10 @@ class FolderStorage(_Shown):
 
         So where anything but files lies in `folders`, it is shown links to the files alone.
         """
-        return (
-            super().spark_root(folders)
-            if any(map(self.no_files, folders))
-            else f"file:{self.root}/"
-        )
+        lying = (each for folder in folders for each in self.entries(folder))
+        if any(each.size_bytes is None for each in lying):
+            return super().spark_root(folders)
+        return f"file:{self.root}/"
 
     def show(self, path: str, beside: Path) -> None:
         beside.symlink_to(self.root / path)
@@ -218,20 +204,14 @@ class HadoopStorage(Storage):
 
     @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
-        stream = self._filesystem.open(self._full(path))
-        try:
+        with closing(self._filesystem.open(self._full(path))) as stream:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
 
     @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
         """An S3 object appears whole, when its stream is closed."""
-        stream = self._filesystem.create(self._full(path), True)
-        try:
+        with closing(self._filesystem.create(self._full(path), True)) as stream:
             stream.write(bytearray(content))
-        finally:
-            stream.close()
 
     def spark_root(self, folders: Sequence[str]) -> str:
         """Hadoop ends a bucket's own name in a slash, and no other folder's."""

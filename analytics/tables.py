@@ -6,7 +6,6 @@ nobody reads, and what it wrote is put whole. That needs nothing compiled on the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -27,7 +26,6 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 # Of the tables that are read back; every other column of a row has a value.
 _MAY_BE_EMPTY = frozenset({"reason", "why", "case_id", "seconds_to_heal"})
-_DAY = re.compile(r"/dt=([0-9-]{10})/[^/]*\Z")
 Rows = list[dict[str, Any]]
 
 
@@ -61,8 +59,7 @@ class Tables:
         """A day's object without rows: of such a day Spark writes nothing."""
         place = f"empty/{name}"
         if not stage.files(place):
-            schema = ", ".join(f"{each} {kind}" for each, kind in COLUMNS[name].items())
-            none = self.spark.createDataFrame([], schema).coalesce(1)
+            none = self.spark.createDataFrame([], _schema(COLUMNS[name])).coalesce(1)
             none.write.parquet(f"{stage.spark_root([])}{place}")
         return _part(stage, place)
 
@@ -79,69 +76,66 @@ class Tables:
     def files(self, name: str, days: Iterable[date]) -> dict[date, set[str]]:
         """The trail files that failed_calls or quality name, of the days that a run wrote."""
         found = self._read(name, days, {"file": "string"}, distinct=True)
-        return {day: {each["file"] for each in rows} for day, rows in found.items()}
+        return {day: {row["file"] for row in rows} for day, rows in found.items()}
 
     def _read(
         self, name: str, days: Iterable[date], columns: Mapping[str, str], *, distinct: bool = False
     ) -> dict[date, Rows]:
-        sizes = {each.path: each.size_bytes for day in days for each in self._objects(name, day)}
+        sizes = {day: self.out.files(_folder(name, day)).get(path_of(name, day)) for day in days}
         # An empty object is to Spark a table without rows.
-        paths = [path for path, size in sizes.items() if size]
-        found = self._collected(paths, columns, distinct=distinct) if paths else {}
+        there = [day for day, size in sizes.items() if size]
+        found = self._collected(name, there, columns, distinct=distinct)
         if found is None:
-            alone = {each: self._collected([each], columns, distinct=distinct) for each in paths}
-            found = {day: rows for one in alone.values() if one for day, rows in one.items()}
-        for path in sizes:
-            if _day_of(path) not in found:
-                self.say(f"{path} is no table of the nightly job's: {_day_of(path)} is left out")
+            alone = (self._collected(name, [day], columns, distinct=distinct) for day in there)
+            found = {day: rows for one in alone if one for day, rows in one.items()}
+        for day, size in sizes.items():
+            if size is not None and day not in found:
+                path = path_of(name, day)
+                self.say(f"{path} is no table of the nightly job's: {day} is left out")
         return found
-
-    def _objects(self, name: str, day: date) -> Iterable[Any]:
-        path = path_of(name, day)
-        return (each for each in self.out.files(path.rpartition("/")[0]) if each.path == path)
 
     def _collected(
-        self, paths: list[str], columns: Mapping[str, str], *, distinct: bool
+        self, name: str, days: Collection[date], columns: Mapping[str, str], *, distinct: bool
     ) -> dict[date, Rows] | None:
-        """The rows of each path's day; None where anything there cannot be read."""
-        root = self.out.spark_root([each.rpartition("/")[0] for each in paths])
-        schema = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        found: dict[date, Rows] = {_day_of(each): [] for each in paths}
-        times = [name for name, kind in columns.items() if kind == "timestamp"]
+        """The rows of each day; None where anything there cannot be read."""
+        if not days:
+            return {}
+        root = self.out.spark_root([_folder(name, day) for day in days])
+        found: dict[str, Rows] = {str(day): [] for day in days}
+        times = [each for each, kind in columns.items() if kind == "timestamp"]
+        paths = [f"{root}{path_of(name, day)}" for day in days]
+        of_day = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
         try:
-            frame = self.spark.read.schema(schema).parquet(*(f"{root}{each}" for each in paths))
-            named = frame.withColumn("path", sf.input_file_name())
-            rows = (named.distinct() if distinct else named).withColumns(
-                # Spark would give times without a zone.
-                {each: sf.unix_micros(each) for each in times}
-            )
-            collected = [each.asDict(recursive=True) for each in rows.collect()]
-        except (Py4JJavaError, PySparkException):
-            return None
-        try:
-            for row in collected:
+            frame = self.spark.read.schema(_schema(columns)).parquet(*paths)
+            dated = frame.withColumn("day", of_day)
+            # Spark would give times without a zone.
+            plain = dated.withColumns({each: sf.unix_micros(each) for each in times})
+            collected = (plain.distinct() if distinct else plain).collect()
+            for row in (each.asDict(recursive=True) for each in collected):
                 row.update({each: _time(row[each]) for each in times if row[each] is not None})
-                found[_day_of(row.pop("path"))].append(row)
-        except OverflowError:
+                found[row.pop("day")].append(row)
+        except (Py4JJavaError, PySparkException, OverflowError):
             return None
-        return found
+        return {day: found[str(day)] for day in days}
 
 
 def path_of(table: str, day: date) -> str:
     """The one object that holds a day of a table."""
-    return f"{table}/dt={day}/{table}.parquet"
+    return f"{_folder(table, day)}/{table}.parquet"
+
+
+def _folder(table: str, day: date) -> str:
+    return f"{table}/dt={day}"
+
+
+def _schema(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
 def _part(stage: Storage, folder: str) -> bytes:
-    parts = [each.path for each in stage.files(folder) if each.path.endswith(".parquet")]
+    """The one file that Spark wrote there; empty where it wrote none."""
+    parts = [each for each in stage.files(folder) if each.endswith(".parquet")]
     return (stage.read(parts[0]) or b"") if parts else b""
-
-
-def _day_of(path: str) -> date:
-    found = _DAY.search(path)
-    if found is None:
-        raise ValueError(f"{path} names no day")
-    return date.fromisoformat(found.group(1))
 
 
 def _time(microseconds: int) -> datetime:

@@ -6,7 +6,6 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-log-file
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -19,20 +18,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
-from analytics.incidents import FAULTS, failed_calls, within
+from analytics.incidents import FAULTS, failed_calls
 from analytics.storage import Storage
 from analytics.trail_file import (
     MAXIMUM_BYTES,
+    SPARK_CALL,
     WHY_NOT_NATIVE,
-    CallRow,
     Reading,
     call_row,
     file_reader,
 )
-from mendq.nightly.verdict import FALLBACK, NATIVE, is_in_reach
+from mendq.nightly.verdict import FALLBACK, NATIVE, day_named
 
 try:
     import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
 except Exception as error:  # noqa: BLE001 - a wheel for another machine raises more than ImportError
     WHY_NO_ARROW = f"cannot import pyarrow: {error}"
 else:
@@ -48,27 +48,12 @@ SUFFIX = ".json.gz"
 SPARK_LISTED = (
     "file string, bytes bigint, account string, region string, published date, is_file boolean"
 )
-# Times are microseconds since 1970.
-_WHOLE = ("position", "event_time")
-_CALLS = ", ".join(
-    f"{name}: {'bigint' if name in _WHOLE else 'string'}" for name in CallRow._fields
-)
 SPARK_READING = (
     "file string, reason string, records bigint, "
-    f"unreadable_records {FAULTS}, calls array<struct<{_CALLS}>>"
+    f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
 )
-_READING = ["file", "reason", "records", "unreadable_records", "calls"]
 _MAXIMUM_FILES = 2_000
 _MAXIMUM_CALLS = 20_000
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-class Branch(NamedTuple):
-    """One account and region of a trail."""
-
-    folder: str
-    account: str
-    region: str
 
 
 class PublishFolder(NamedTuple):
@@ -80,57 +65,43 @@ class PublishFolder(NamedTuple):
     published: date
 
 
-def publish_days(event_days: Days) -> Days:
-    """The publish days whose files may hold calls of `event_days`."""
-    return event_days.widened(0, LATE_DAYS)
-
-
-def branches(trail: Storage, kind: str = LOG_FILES) -> list[Branch]:
-    """Every account and region; an organization's trail has its id above the accounts."""
-    above = [f"{LOGS}/{each}" for each in trail.folders(LOGS) if each.startswith("o-")]
-    accounts = [
-        (folder, each)
-        for folder in (LOGS, *above)
-        for each in trail.folders(folder)
-        if not each.startswith("o-")
-    ]
+def branches(trail: Storage, kind: str = LOG_FILES) -> list[tuple[str, str, str]]:
+    """(folder, account, region) of each; an organization's trail has its id above the accounts."""
+    above = [LOGS, *(f"{LOGS}/{each}" for each in trail.folders(LOGS) if each.startswith("o-"))]
     return [
-        Branch(f"{above}/{account}/{kind}/{region}", account, region)
-        for above, account in accounts
-        for region in trail.folders(f"{above}/{account}/{kind}")
+        (f"{folder}/{account}/{kind}/{region}", account, region)
+        for folder in above
+        for account in trail.folders(folder)
+        if not account.startswith("o-")
+        for region in trail.folders(f"{folder}/{account}/{kind}")
     ]
 
 
-def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
+def publish_folders(
+    trail: Storage, branch: tuple[str, str, str], days: Days
+) -> Iterator[PublishFolder]:
     """The folders of `days` that are there."""
-    for month, of_month in groupby(days, key=lambda day: f"{branch.folder}/{day:%Y/%m}"):
+    folder, account, region = branch
+    for month, of_month in groupby(days, key=lambda day: f"{folder}/{day:%Y/%m}"):
         names = trail.folders(month)
         for day in of_month:
             if f"{day:%d}" in names:
-                yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
+                yield PublishFolder(f"{month}/{day:%d}", account, region, day)
 
 
 def began(trail: Storage) -> date | None:
     """The first publish day of any log file or digest; None where there is none yet."""
-    every = [each for kind in (LOG_FILES, DIGESTS) for each in branches(trail, kind)]
-    return min(filter(None, (_first_day(trail, each.folder) for each in every)), default=None)
+    folders = [each for kind in (LOG_FILES, DIGESTS) for each, *_ in branches(trail, kind)]
+    return min(filter(None, (_first_day(trail, each) for each in folders)), default=None)
 
 
 def _first_day(trail: Storage, folder: str) -> date | None:
     for year in trail.folders(folder):
         for month in trail.folders(f"{folder}/{year}"):
             for day in trail.folders(f"{folder}/{year}/{month}"):
-                found = _day(f"{year}-{month}-{day}")
-                if found is not None and is_in_reach(found.year):
+                if found := day_named(f"{year}-{month}-{day}"):
                     return found
     return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
-    except ValueError:
-        return None
 
 
 def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
@@ -146,19 +117,13 @@ def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
         sf.when(sf.col("bytes") > MAXIMUM_BYTES, sf.lit("too_large")),
         sf.lit("not_read"),
     )
-    return listed.join(readings, on="file", how="left").select(
-        "published",
-        "file",
-        "account",
-        "region",
-        "bytes",
-        sf.when(sf.col("records").isNull(), why_not_read)
-        .when(sf.col("reason").isNotNull(), sf.col("reason"))
-        .alias("reason"),
-        sf.coalesce("records", sf.lit(0)).cast("bigint").alias("records"),
-        sf.greatest(sf.size("calls"), sf.lit(0)).cast("bigint").alias("failed_calls"),
-        sf.coalesce("unreadable_records", sf.array()).alias("unreadable_records"),
-    )
+    counted = {
+        "reason": sf.when(sf.col("records").isNull(), why_not_read).otherwise(sf.col("reason")),
+        "records": sf.coalesce("records", sf.lit(0)),
+        "failed_calls": sf.greatest(sf.size("calls"), sf.lit(0)),
+        "unreadable_records": sf.coalesce("unreadable_records", sf.array()),
+    }
+    return listed.join(readings, on="file", how="left").withColumns(counted).drop("calls")
 
 
 @dataclass(frozen=True)
@@ -180,51 +145,50 @@ class Reader:
         `mendq.catalogue` themselves, in Python on the executors.
         """
         small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
+        spark = files.sparkSession
         if self.name == NATIVE:
-            return small.mapInArrow(partial(_arrow_batches, root), SPARK_READING)
+            schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
+            return small.mapInArrow(partial(_arrow_batches, root, schema), SPARK_READING)
         rows = small.rdd.mapPartitions(partial(_rows, root))
-        return files.sparkSession.createDataFrame(rows, SPARK_READING, verifySchema=False)
+        return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
 
 
-def _rows(root: str, files: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+def _rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
     read = file_reader(native=False)
     for path, content in files:
         yield _row(path.removeprefix(root), read(content))
 
 
-def _arrow_batches(root: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(
+    root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Many small files to a batch."""
     read = file_reader()
-    taken: list[tuple[Any, ...]] = []
+    taken: list[dict[str, Any]] = []
     calls = 0
     for batch in batches:
         paths, contents = batch.column("path"), batch.column("content")
         for path, content in zip(paths, contents, strict=True):
             taken.append(_row(path.as_py().removeprefix(root), read(content.as_buffer())))
-            calls += len(taken[-1][-1])
+            calls += len(taken[-1]["calls"])
             if len(taken) >= _MAXIMUM_FILES or calls >= _MAXIMUM_CALLS:
-                yield _batch(taken)
+                yield pa.RecordBatch.from_pylist(taken, schema)
                 taken, calls = [], 0
     if taken:
-        yield _batch(taken)
+        yield pa.RecordBatch.from_pylist(taken, schema)
 
 
-def _row(file: str, reading: Reading) -> tuple[Any, ...]:
-    calls = [call_row(*call) for call in reading.calls]
-    faults = [{"reason": reason, "records": n} for reason, n in reading.unreadable.items()]
-    return file, reading.reason, reading.records, faults, calls
-
-
-def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    *plain, calls = zip(*rows, strict=True)
-    fault = pa.struct({"reason": pa.string(), "records": pa.int64()}.items())
-    call = pa.struct(
-        (name, pa.int64() if name in _WHOLE else pa.string()) for name in CallRow._fields
-    )
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.list_(fault), pa.list_(call))
-    named = [[each._asdict() for each in of] for of in calls]
-    arrays = [pa.array(each, kind) for each, kind in zip((*plain, named), kinds, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, names=_READING)
+def _row(file: str, reading: Reading) -> dict[str, Any]:
+    """As SPARK_READING has it."""
+    return {
+        "file": file,
+        "reason": reading.reason,
+        "records": reading.records,
+        "unreadable_records": [
+            {"reason": reason, "records": number} for reason, number in reading.unreadable.items()
+        ],
+        "calls": [call_row(*call) for call in reading.calls],
+    }
 
 
 def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
@@ -260,11 +224,13 @@ class TrailReader:
 
     def failed_calls(self, days: Days) -> DataFrame:
         """The failed calls of `days`, from every publish folder that may hold them."""
-        self.read(publish_days(days))
-        return within(failed_calls(self.readings()), "event_time", days)
+        self.read(days.widened(0, LATE_DAYS))
+        moment = sf.unix_micros("event_time")
+        is_in = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
+        return failed_calls(self.readings()).where(is_in)
 
     @cached_property
-    def _branches(self) -> list[Branch]:
+    def _branches(self) -> list[tuple[str, str, str]]:
         return branches(self.trail)
 
     def read(self, days: Days) -> None:
@@ -293,9 +259,11 @@ class TrailReader:
 
     def _list(self, folder: PublishFolder) -> bool:
         """Whether anything in `folder` is for Spark to open."""
-        files = self.trail.files(folder.folder)
-        strange = [each for each in self.trail.no_files(folder.folder) if each.endswith(SUFFIX)]
-        lying = [(*each, True) for each in files] + [(each, 0, False) for each in strange]
-        whose = folder.account, folder.region, folder.published
-        self.listed += [(path, size, *whose, is_file) for path, size, is_file in lying]
-        return any(each.path.endswith(SUFFIX) and each.size_bytes for each in files)
+        is_any = False
+        for name, size, _ in sorted(self.trail.entries(folder.folder)):
+            is_file, is_log = size is not None, name.endswith(SUFFIX)
+            is_any |= is_log and bool(size)
+            if is_file or is_log:
+                whose = folder.account, folder.region, folder.published
+                self.listed.append((f"{folder.folder}/{name}", size or 0, *whose, is_file))
+        return is_any

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from analytics.days import microseconds
 from mendq.catalogue import CATALOGUE, symptom_of
@@ -162,33 +162,33 @@ def _records(document: Any) -> list[Any]:
     return records
 
 
-class CallRow(NamedTuple):
-    """A failed call as a row, symptomled as heal would have symptomled it.
+# A row of `call_row`, as Spark spells it; times are microseconds since 1970.
+SPARK_CALL = (
+    "struct<position: bigint, event_id: string, event_time: bigint, event_name: string, "
+    "error_code: string, queue_arn: string, account: string, region: string, "
+    "principal_arn: string, request_id: string, symptom: string>"
+)
 
-    Times are microseconds since 1970; the error message stays behind: it may hold a handle.
+
+def call_row(position: int, call: FailedCall) -> dict[str, Any]:
+    """A failed call as a row, with the symptom that heal would have seen in it.
+
+    The error message stays behind: it may hold a handle.
     """
-
-    position: int
-    event_id: str
-    event_time: int
-    event_name: str
-    error_code: str
-    queue_arn: str
-    account: str
-    region: str
-    principal_arn: str
-    request_id: str
-    symptom: str
-
-
-def call_row(position: int, call: FailedCall) -> CallRow:
-    texts = (
-        *(call.event_id, call.event_name, call.error_code, call.queue_arn or UNRESOLVED),
-        *(call.account, call.region, call.principal_arn, call.request_id, symptom_of(call)),
-    )
+    texts = {
+        "event_id": call.event_id,
+        "event_name": call.event_name,
+        "error_code": call.error_code,
+        "queue_arn": call.queue_arn or UNRESOLVED,
+        "account": call.account,
+        "region": call.region,
+        "principal_arn": call.principal_arn,
+        "request_id": call.request_id,
+        "symptom": symptom_of(call),
+    }
     # JSON can spell half a surrogate pair; UTF-8 cannot.
-    event_id, *others = (each.encode("utf-8", "replace").decode() for each in texts)
-    return CallRow(position, event_id, microseconds(call.event_time), *others)
+    spelled = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    return {"position": position, "event_time": microseconds(call.event_time), **spelled}
 
 
 def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from analytics.cases import HEALED, MOST_NAME, Life, is_within, shortened
-from analytics.days import Days, days_of
+from analytics.cases import HEALED, MOST_NAME, CaseFiles, Life, is_within, shortened
+from analytics.days import Days, days_of, weeks_before
 from analytics.recommendations import (
     do_this_week,
     recommendations_of_callers,
@@ -17,18 +17,17 @@ from analytics.recommendations import (
 from analytics.week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_SYMPTOMS,
-    NightlyRows,
-    NightlyRuns,
+    ByDay,
     Row,
     counted,
     day_rows,
-    incidents_of,
     is_of_a_drill,
     largest,
+    of_days,
     places,
-    quality_of,
     queue_days,
     queues_named,
+    rows_of,
     time_text,
     times_to_heal,
     totals,
@@ -45,30 +44,25 @@ SCHEMA = 1
 MAXIMUM_UNREADABLE_FILES = 20
 MAXIMUM_NOTIFIED = 50
 _HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
-Reads = Mapping[date, NightlyRead]
-
-
-@dataclass(frozen=True)
-class CasesSeen:
-    """The cases of the week and of the days around it; some files held none."""
-
-    lives: Sequence[Life] = ()
-    files_unreadable: int = 0
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a week is made of: its nightly runs that exist, and those of the weeks before, by week.
+    """What a week and the four before it are made of; a day has both tables or neither.
 
     `cases` is None where nobody looked: then the document has no word about them. `reads` is what
     nightly runs wrote of their own reading, `began` the first day of any.
     """
 
-    nightly_runs: NightlyRuns = field(default_factory=dict)
-    earlier: Mapping[str, NightlyRuns] = field(default_factory=dict)
-    cases: CasesSeen | None = None
-    reads: Reads = field(default_factory=dict)
+    incidents: ByDay = field(default_factory=dict)
+    quality: ByDay = field(default_factory=dict)
+    cases: CaseFiles | None = None
+    reads: Mapping[date, NightlyRead] = field(default_factory=dict)
     began: date | None = None
+
+    def is_whole(self, day: date) -> bool:
+        """Whether a day has tables, and they were written when it was over."""
+        return day in self.quality and (day not in self.reads or self.reads[day].is_whole)
 
 
 def summary(
@@ -80,35 +74,37 @@ def summary(
     comes once: it does not wait for a nightly run that is late.
     """
     days = days_of(week)
-    nightly_runs = without_drills(seen.nightly_runs)
-    incidents = incidents_of(days, nightly_runs)
-    rows = [*incidents, *quality_of(days, nightly_runs)]
-    of_cases = _of_cases(days, incidents, seen.cases) if seen.cases else {}
-    few, symptoms_left_out = with_few_symptoms(days, nightly_runs)
-    by_symptom = counted(row["symptom"] for row in incidents_of(days, few))
+    every = of_days(days, seen.incidents)
+    by_day = without_drills(every)
+    incidents = rows_of(by_day)
+    few, symptoms_left_out = with_few_symptoms(by_day)
+    by_symptom = counted(row["symptom"] for row in rows_of(few))
+    last_may_come = scheduled_at is None and not seen.is_whole(days.last)
+    at = scheduled_at or made_at
     return {
         "schema": SCHEMA,
         "week": week,
         "from": str(days.first),
         "to": str(days.last),
         "made_at": time_text(made_at),
-        **_places(rows),
+        **_places([*incidents, *rows_of(of_days(days, seen.quality))]),
         "totals": {**totals(incidents), "queues": queues_named(incidents)},
         "by_outcome": counted(row["outcome"] for row in incidents),
         "by_symptom": by_symptom,
         "habits": {name: _HABITS[name] for name in by_symptom if name in _HABITS},
         "symptoms_left_out": symptoms_left_out,
-        "per_day": [row for day in days for row in day_rows(day, few)],
-        "queue_days": queue_days(days, nightly_runs),
-        "times_to_heal": times_to_heal(incidents_of(days, few)),
-        "previous_weeks": _previous_weeks(seen),
+        "per_day": [row for day, rows in few.items() for row in day_rows(day, rows)],
+        "queue_days": queue_days(by_day),
+        "times_to_heal": times_to_heal(rows_of(few)),
+        "previous_weeks": _previous_weeks(week, seen),
         "cases": worst(incidents, _reasons(seen.cases)),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
-        **of_cases,
+        **(_of_cases(days, incidents, seen.cases) if seen.cases else {}),
         "not_seen": {
-            **not_seen(days, nightly_runs, seen.reads),
-            **_limits(days, seen, made_at, scheduled_at),
-            "drill_incidents": len(incidents_of(days, seen.nightly_runs)) - len(incidents),
+            **not_seen(days, seen),
+            **_unknown_codes(incidents),
+            "week_is_over": week_is_over(days.last, at, last_nightly_may_come=last_may_come),
+            "drill_incidents": len(rows_of(every)) - len(incidents),
         },
     }
 
@@ -120,37 +116,23 @@ def _places(rows: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
-def _previous_weeks(seen: Observation) -> list[dict[str, Any]]:
+def _previous_weeks(week: str, seen: Observation) -> list[dict[str, Any]]:
     """Those of which any night exists."""
-    return [
-        {
-            "week": week,
-            "nightly_runs": sum(is_whole(day, nightly_runs, seen.reads) for day in nightly_runs),
-            **totals(incidents_of(days_of(week), without_drills(nightly_runs))),
-        }
-        for week, nightly_runs in sorted(seen.earlier.items())
-        if nightly_runs
-    ]
+    found = []
+    for each in weeks_before(week):
+        days = [day for day in days_of(each) if day in seen.incidents]
+        if days:
+            incidents = rows_of(without_drills(of_days(days, seen.incidents)))
+            whole = sum(map(seen.is_whole, days))
+            found.append({"week": each, "nightly_runs": whole, **totals(incidents)})
+    return found
 
 
-def _limits(
-    days: Days, seen: Observation, made_at: datetime, scheduled_at: datetime | None
-) -> dict[str, Any]:
-    may_come = scheduled_at is None and not is_whole(days.last, seen.nightly_runs, seen.reads)
-    at = scheduled_at or made_at
-    unreadable = {"case_files_unreadable": seen.cases.files_unreadable} if seen.cases else {}
-    return {
-        **unreadable,
-        "week_is_over": week_is_over(days.last, at, last_nightly_may_come=may_come),
-        "began": str(seen.began) if seen.began else None,
-    }
-
-
-def _reasons(cases: CasesSeen | None) -> dict[str, object]:
+def _reasons(cases: CaseFiles | None) -> dict[str, object]:
     return {each.newest.case_id: each.newest.reason for each in cases.lives} if cases else {}
 
 
-def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[str, Any]:
+def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:
     lives = [each for each in cases.lives if not is_of_a_drill(each.newest.queue_arn)]
     asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
     return {
@@ -160,26 +142,23 @@ def _of_cases(days: Days, incidents: Sequence[Row], cases: CasesSeen) -> dict[st
     }
 
 
-def not_seen(days: Days, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, Any]:
-    """`reads` is what nightly runs wrote of themselves, those of two weeks before among them."""
-    quality = quality_of(days, nightly_runs)
+def not_seen(days: Days, seen: Observation) -> dict[str, Any]:
+    """How much of the week was read; the nightly runs of two weeks before say what is usual."""
+    quality = rows_of(of_days(days, seen.quality))
     unreadable = [row for row in quality if row["reason"]]
+    of_cases = {"case_files_unreadable": seen.cases.unreadable} if seen.cases else {}
     return {
-        "nightly_runs_missing": [str(day) for day in days if day not in nightly_runs],
+        "nightly_runs_missing": [str(day) for day in days if day not in seen.quality],
         "files_read": len(quality) - len(unreadable),
         "files_unreadable": len(unreadable),
         "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable),
         "records_read": sum(row["records"] for row in quality),
-        **_unknown_codes(incidents_of(days, nightly_runs)),
         "unreadable_files": _largest_first(unreadable),
-        "nightly_runs": [_nightly(day, nightly_runs, reads) for day in days],
+        "nightly_runs": [_nightly(day, seen) for day in days],
+        **of_cases,
+        "began": str(seen.began) if seen.began else None,
     }
-
-
-def is_whole(day: date, nightly_runs: NightlyRuns, reads: Reads) -> bool:
-    """Whether a day has tables, and they were written when it was over."""
-    return day in nightly_runs and (day not in reads or reads[day].is_whole)
 
 
 def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
@@ -203,14 +182,16 @@ def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
     ]
 
 
-def _nightly(day: date, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, Any]:
+def _nightly(day: date, seen: Observation) -> dict[str, Any]:
     """A nightly run that wrote nothing of itself, as an older Mendq's, is known by its tables
     alone.
     """
-    read = reads.get(day)
-    is_torn = read is not None and not _is_counted_in(read, nightly_runs.get(day))
-    judgement = judged(read, reads.values(), is_torn=is_torn)
-    records = sum(row["records"] for row in nightly_runs[day].quality) if day in nightly_runs else 0
+    incidents, quality = (table.get(day, ()) for table in (seen.incidents, seen.quality))
+    size, records = (sum(row[name] for row in quality) for name in ("bytes", "records"))
+    read = seen.reads.get(day)
+    counted = read and (read.files, read.bytes, read.records, read.incidents)
+    is_torn = counted != (len(quality), size, records, len(incidents))
+    judgement = judged(read, seen.reads.values(), is_torn=is_torn)
     return {
         "day": str(day),
         "reader": shortened(read.reader, MOST_NAME) if read else "",
@@ -219,16 +200,6 @@ def _nightly(day: date, nightly_runs: NightlyRuns, reads: Reads) -> dict[str, An
         "usual_records": judgement.usual_records,
         "verdict": "read" if read is None and records else str(judgement.verdict),
     }
-
-
-def _is_counted_in(read: NightlyRead, rows: NightlyRows | None) -> bool:
-    """Whether the tables are those that the nightly job counted; where there are none, nothing
-    is.
-    """
-    incidents, quality = (rows.incidents, rows.quality) if rows else ((), ())
-    sums = [sum(row[name] for row in quality) for name in ("bytes", "records")]
-    found = (len(quality), *sums, len(incidents))
-    return found == (read.files, read.bytes, read.records, read.incidents)
 
 
 def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:

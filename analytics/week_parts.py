@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from operator import itemgetter
 from typing import Any
 
 from analytics.cases import FIXED, HEALED, MOST_NAME, shortened
-from analytics.days import Days
 from analytics.incidents import COLUMNS
 from analytics.trail_file import UNRESOLVED
 from mendq.catalogue import UNKNOWN
@@ -30,45 +30,28 @@ FURTHER = "unknown_code"
 _FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
 
 Row = Mapping[str, Any]
+ByDay = Mapping[date, Sequence[Row]]
 
 
-@dataclass(frozen=True)
-class NightlyRows:
-    """The rows of one day's incidents and quality."""
-
-    incidents: Sequence[Row]
-    quality: Sequence[Row]
+def of_days(days: Iterable[date], by_day: ByDay) -> ByDay:
+    """Those of `days`, each of which is there: without rows where nothing was written."""
+    return {day: by_day.get(day, ()) for day in days}
 
 
-NightlyRuns = Mapping[date, NightlyRows]
+def rows_of(by_day: ByDay) -> list[Row]:
+    return [row for rows in by_day.values() for row in rows]
 
 
 def is_of_a_drill(queue_arn: str) -> bool:
     return queue_arn.rpartition(":")[2].startswith(DRILL_QUEUE)
 
 
-def without_drills(nightly_runs: NightlyRuns) -> NightlyRuns:
+def without_drills(incidents: ByDay) -> ByDay:
     """What people practised is no incident of anybody's."""
-    return _changed(
-        nightly_runs,
-        lambda incidents: [row for row in incidents if not is_of_a_drill(row["queue_arn"])],
-    )
-
-
-def _changed(
-    nightly_runs: NightlyRuns, change: Callable[[Sequence[Row]], Sequence[Row]]
-) -> NightlyRuns:
     return {
-        day: replace(rows, incidents=change(rows.incidents)) for day, rows in nightly_runs.items()
+        day: [row for row in rows if not is_of_a_drill(row["queue_arn"])]
+        for day, rows in incidents.items()
     }
-
-
-def incidents_of(days: Days, nightly_runs: NightlyRuns) -> list[Row]:
-    return [row for day in days if day in nightly_runs for row in nightly_runs[day].incidents]
-
-
-def quality_of(days: Days, nightly_runs: NightlyRuns) -> list[Row]:
-    return [row for day in days if day in nightly_runs for row in nightly_runs[day].quality]
 
 
 def time_text(moment: datetime) -> str:
@@ -91,14 +74,15 @@ class Weight:
 def weights(incidents: Iterable[Row], *names: str) -> dict[Any, Weight]:
     """By what the rows hold in `names`: the value of one, a tuple of several."""
     found: dict[Any, Weight] = defaultdict(Weight)
+    key = itemgetter(*names)
     for row in incidents:
-        found[row[names[0]] if len(names) == 1 else tuple(row[each] for each in names)].add(row)
+        found[key(row)].add(row)
     return found
 
 
 def totals(incidents: Sequence[Row]) -> dict[str, Any]:
     """The median is None where no healing was timed."""
-    seconds = seconds_of_the_healed(incidents)
+    seconds = sorted(row["seconds_to_heal"] for row in incidents if _was_timed(row))
     return {
         "incidents": len(incidents),
         "failed_calls": sum(row["failed_calls"] for row in incidents),
@@ -117,24 +101,18 @@ def counted(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def day_rows(day: date, nightly_runs: NightlyRuns) -> list[dict[str, Any]]:
+def day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
     """One row per symptom; a day without incidents has one with none."""
-    of_day = weights(incidents_of(Days(day, day), nightly_runs), "symptom")
-    return [
-        {"date": str(day), "symptom": symptom, **asdict(of_day[symptom])}
-        for symptom in sorted(of_day)
-    ] or [{"date": str(day), "symptom": None, **asdict(Weight())}]
+    found = sorted(weights(incidents, "symptom").items()) or [(None, Weight())]
+    return [{"date": str(day), "symptom": symptom, **asdict(each)} for symptom, each in found]
 
 
-def queue_days(days: Days, nightly_runs: NightlyRuns) -> dict[str, Any]:
+def queue_days(by_day: ByDay) -> dict[str, Any]:
     """The queues with most incidents, `unresolved` like any, and how much is left out."""
-    incidents = incidents_of(days, nightly_runs)
-    of_day = [
-        Counter(row["queue_arn"] for row in incidents_of(Days(day, day), nightly_runs))
-        for day in days
-    ]
+    incidents = rows_of(by_day)
+    of_day = [Counter(row["queue_arn"] for row in rows) for rows in by_day.values()]
     not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in FIXED)
-    ranked = sorted(weights(incidents, "queue_arn").items(), key=_most_first)
+    ranked = sorted(weights(incidents, "queue_arn").items(), key=most_first)
     return {
         "queues": [
             {
@@ -150,22 +128,17 @@ def queue_days(days: Days, nightly_runs: NightlyRuns) -> dict[str, Any]:
     }
 
 
-def _most_first(item: tuple[str, Weight]) -> tuple[int, int, str]:
+def most_first(item: tuple[str, Weight]) -> tuple[int, int, str]:
     name, weight = item
     return -weight.incidents, -weight.failed_calls, name
 
 
-def seconds_of_the_healed(incidents: Iterable[Row]) -> list[float]:
-    """Of those whose healing was timed, shortest first."""
-    return sorted(row["seconds_to_heal"] for row in incidents if _was_timed(row))
-
-
 def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
     """A row per symptom: most healed first, then by name."""
-    by_symptom = defaultdict[str, list[Row]](list)
+    by_symptom = defaultdict[str, list[float]](list)
     for row in filter(_was_timed, incidents):
-        by_symptom[row["symptom"]].append(row)
-    times = [_times(symptom, seconds_of_the_healed(rows)) for symptom, rows in by_symptom.items()]
+        by_symptom[row["symptom"]].append(row["seconds_to_heal"])
+    times = [_times(symptom, sorted(seconds)) for symptom, seconds in by_symptom.items()]
     return sorted(times, key=lambda each: (-each["incidents"], each["symptom"]))
 
 
@@ -244,21 +217,20 @@ def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
     return sorted({shortened(each, MOST_PLACE) for each in found.counts}), found.names_left_out
 
 
-def with_few_symptoms(days: Days, nightly_runs: NightlyRuns) -> tuple[NightlyRuns, int]:
-    """`nightly_runs` with at most MAXIMUM_SYMPTOMS, and how many codes FURTHER stands for.
+def with_few_symptoms(incidents: ByDay) -> tuple[ByDay, int]:
+    """`incidents` of at most MAXIMUM_SYMPTOMS, and how many codes FURTHER stands for.
 
-    What Mendq symptoms itself stays; of the codes without a symptom, those of most incidents.
+    What Mendq names itself stays; of the codes without a symptom, those of most incidents.
     """
-    found = weights(incidents_of(days, nightly_runs), "symptom")
+    found = weights(rows_of(incidents), "symptom")
     if len(found) <= MAXIMUM_SYMPTOMS:
-        return nightly_runs, 0
+        return incidents, 0
     ranked = sorted(
-        found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *_most_first(item))
+        found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *most_first(item))
     )
-    retained = frozenset(symptom for symptom, _ in ranked[: MAXIMUM_SYMPTOMS - 1])
-
-    def renamed(row: Row) -> Row:
-        return row if row["symptom"] in retained else {**row, "symptom": FURTHER}
-
-    few = _changed(nightly_runs, lambda incidents: [*map(renamed, incidents)])
-    return few, len(found) - len(retained)
+    beyond = {symptom: FURTHER for symptom, _ in ranked[MAXIMUM_SYMPTOMS - 1 :]}
+    few = {
+        day: [{**row, "symptom": beyond.get(row["symptom"], row["symptom"])} for row in rows]
+        for day, rows in incidents.items()
+    }
+    return few, len(beyond)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -18,6 +18,8 @@ from mendq.notifications.notification import Again, not_mailed
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+    from mendq.report.mail import Outgoing
 
 
 @dataclass(frozen=True)
@@ -105,21 +107,11 @@ def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
 VERDICT, NOTICE = "verdict", "notice"
 
 
-class Report(Protocol):
-    """What goes out: a subject, a text, and for each address a mail of its own."""
-
-    @property
-    def subject(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    def message_to(self, recipient: str) -> bytes: ...
-
-
 def send_report(
     clients: Clients,
     settings: DeliverReportSettings,
     marked: DeliveryClaims,
-    report: Report,
+    report: Outgoing,
     again: Again,
 ) -> Delivery:
     """The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once."""
@@ -134,7 +126,7 @@ def send_report(
 
 
 def _channels(
-    clients: Clients, settings: DeliverReportSettings, report: Report
+    clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
     yield topic(clients, VERDICT, settings.topic_arn, report.subject, report.text)
     for recipient in settings.recipients if settings.sender else ():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mendq.model.evidence import to_text
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WORKER, StartNightlySettings
+from mendq.nightly.verdict import week_named
 
 if TYPE_CHECKING:
     from mypy_boto3_emr_serverless import EMRServerlessClient
@@ -61,8 +62,7 @@ def nightly(scheduled_at: datetime, roots: Roots) -> Job:
 
 def week(scheduled_at: datetime, roots: Roots) -> Job:
     """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
-    year, number, _ = (scheduled_at - timedelta(days=7)).date().isocalendar()
-    name = f"{year}-W{number:02d}"
+    name = week_named((scheduled_at - timedelta(days=7)).date())
     when = ("--scheduled-at", to_text(scheduled_at))
     return Job("week", name, ("weekly", "--week", name, *when, *_all(roots)))
 

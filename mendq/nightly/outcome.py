@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from mendq.model.names import OwnMetric
-from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, is_in_reach, judged
+from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, day_named, judged
 
 SOURCE = "aws.emr-serverless"
 DETAIL_TYPE = "EMR Serverless Job Run State Change"
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
 ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
-_NIGHTLY = re.compile(r"nightly-([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
 # A week, and as much more as reports differ in length and nightly runs in lateness.
 REPORT_WITHIN = timedelta(days=8)
@@ -53,11 +51,8 @@ class Run:
     @property
     def day(self) -> date | None:
         """The day of a nightly run; None for a week, and for what somebody else named."""
-        found = _NIGHTLY.fullmatch(self.name)
-        with suppress(ValueError):
-            day = date.fromisoformat(found[1]) if found else None
-            return day if day and is_in_reach(day.year) else None
-        return None
+        kind, _, of = self.name.partition("-")
+        return day_named(of) if kind == "nightly" else None
 
     @property
     def week(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -179,6 +180,21 @@ def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
 def is_in_reach(year: int) -> bool:
     """No trail is that old or that new, and days around it can be counted."""
     return _BEFORE_SQS < year < _TOO_FAR
+
+
+def week_named(day: date) -> str:
+    """The ISO week of a day, such as 2026-W46."""
+    year, number, _ = day.isocalendar()
+    return f"{year:04}-W{number:02}"
+
+
+def day_named(text: str) -> date | None:
+    """The day that is written like 2026-11-16; None of another text, and out of reach."""
+    with suppress(ValueError):
+        day = date.fromisoformat(text)
+        if str(day) == text and is_in_reach(day.year):
+            return day
+    return None
 
 
 def nightly_key(day: date) -> str:

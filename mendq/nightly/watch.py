@@ -13,7 +13,13 @@ from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import ENDED, Run, Watched, WeekEnded, run_named_in, watched
-from mendq.nightly.verdict import LOOKED_BACK_DAYS, NightlyRead, nightly_key, read_nightly
+from mendq.nightly.verdict import (
+    LOOKED_BACK_DAYS,
+    NightlyRead,
+    nightly_key,
+    read_nightly,
+    week_named,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -64,8 +70,7 @@ class NightlyBucket:
 def weeks_due(on: date) -> tuple[str, ...]:
     """The weeks that a report of the days up to `on` can be about."""
     begun = (on - timedelta(days=each) for each in range(_BEGUN_WITHIN + 1))
-    of = ((each - timedelta(days=_A_WEEK)).isocalendar() for each in begun)
-    return tuple(dict.fromkeys(f"{each.year}-W{each.week:02d}" for each in of))
+    return tuple(dict.fromkeys(week_named(each - timedelta(days=_A_WEEK)) for each in begun))
 
 
 def watch(
@@ -74,17 +79,17 @@ def watch(
     """What the run did, or why it is not looked at. Raises what AWS raises."""
     run_id = run_named_in(event, settings.application_id)
     if run_id is None:
-        return _not_watched("not_ours", "the event names no run of our application")
+        return Ignore("not_ours", "the event names no run of our application")
     run = _run(clients, settings.application_id, run_id)
     if run is None:
-        return _not_watched("no_run", f"EMR Serverless knows no run {run_id} of our application")
+        return Ignore("no_run", f"EMR Serverless knows no run {run_id} of our application")
     if run.state not in ENDED:
-        return _not_watched("goes_on", f"{run_id} is still {run.state}")
+        return Ignore("goes_on", f"{run_id} is still {run.state}")
     bucket = NightlyBucket(clients.s3, settings.report_bucket)
     if run.week is not None:
         return WeekEnded(run, run.week, bucket.summed_up_at(run.week))
     if run.day is None:
-        return _not_watched("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
+        return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
     return watched(run, run.day, bucket.until(run.day), summed_up_at)
 
@@ -98,7 +103,3 @@ def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:
         raise
     when = run["createdAt"], run["updatedAt"]
     return Run(run_id, run.get("name", ""), run["state"], run["stateDetails"], *when)
-
-
-def _not_watched(code: str, reason: str) -> Refusal:
-    return Ignore(code, reason)

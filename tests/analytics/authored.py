@@ -129,13 +129,15 @@ class Account:
             path.write_text(json.dumps(each))
 
     def put(self, table: str, day: str, rows: Any) -> None:
-        """Write a day (`11-10`) of a table, or the bytes in its place."""
+        """Write a day (`11-10`) of a table, or what is in its place."""
         path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(rows, bytes):
             path.write_bytes(rows)
         else:
-            pq.write_table(pa.Table.from_pylist(list(rows), schema=SCHEMAS[table]), path)
+            is_table = isinstance(rows, pa.Table)
+            made = rows if is_table else pa.Table.from_pylist(list(rows), SCHEMAS[table])
+            pq.write_table(made, path)
 
     def rows(self, table: str, day: str) -> list[dict[str, Any]]:
         """A day (`11-10`) of a table; fails where the nightly job did not write it."""

@@ -1,26 +1,29 @@
-"""What lies in the case bucket: cases, odd cases, and the scans' lists beside them."""
+"""The case bucket: which transitions are read, what became of each case, odd ones; scans' lists."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analytics.cases import case_rows, lives, read_transition, steps_of
+from analytics.cases import CaseFiles, Life, case_files, lives, read_transition, shortened, steps_of
 from analytics.days import Days, days_of, microseconds
-from analytics.incidents import Round
-from analytics.nightly import CaseFiles, case_files, read_round, root_beside, rounds
+from analytics.incidents import Known, Round
+from analytics.nightly import read_round, root_beside, rounds
 from analytics.storage import FolderStorage
 from analytics.week import reached_a_person, scanned
 from mendq.cases.finding import Scanned, findings_key, with_managed
-from mendq.model.case import State
+from mendq.model.case import Case, State
+from mendq.model.lifecycle import GONE, UNMANAGED
 from tests.analytics.authored import Account, at, transition
-from tests.analytics.week_authored import WEEK
+from tests.analytics.week_authored import WEEK, life
 
 NOON = datetime(2026, 11, 10, 12, 1, 2, tzinfo=UTC)
 CASE = "visibility_timeout_too_short-0123456789ab"
@@ -60,20 +63,10 @@ def test_only_a_plain_yes_is_a_whole_list() -> None:
     assert not odd.whole
 
 
-@pytest.mark.parametrize(
-    ("cases", "findings"),
-    [
-        ("s3://bucket/some/cases/", "s3://bucket/some/findings"),
-        ("s3://bucket", None),
-        ("s3://bucket/", None),
-        ("cases", "findings"),
-    ],
-)
-def test_findings_lie_beside_the_cases(cases: str, findings: str | None) -> None:
-    assert root_beside(cases) == findings
-
-
-def test_scans_of_other_days_are_not_read(tmp_path: Path) -> None:
+def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_path: Path) -> None:
+    assert root_beside("s3://bucket/some/cases/") == "s3://bucket/some/findings"
+    assert root_beside("s3://bucket") is root_beside("s3://bucket/") is None
+    assert root_beside("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
         scan(tmp_path, at(f"{day} 12:00"), day)
     found = rounds(FolderStorage(str(tmp_path / "findings")), Days(NOON.date(), NOON.date()))
@@ -89,9 +82,12 @@ def step(n: int, state: str, day: str, case_id: str = CASE) -> dict[str, Any]:
 
 
 def read(account: Account) -> CaseFiles:
-    return case_files(
-        FolderStorage(str(account.cases)), Days(date(2026, 11, 12), date(2026, 11, 12))
-    )
+    day = date(2026, 11, 12)
+    return case_files(FolderStorage(str(account.cases)), Days(day, day))
+
+
+def numbers(found: CaseFiles) -> dict[str, list[int]]:
+    return {each.newest.case_id: [case.n for case in each.transitions] for each in found.lives}
 
 
 def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
@@ -112,9 +108,7 @@ def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
         return reading(storage, path)
 
     monkeypatch.setattr(FolderStorage, "read", noted)
-    assert sorted((each.case_id, each.n) for each in read(account).transitions) == [
-        ("long-1", 1), ("long-1", 2), ("long-1", 3),
-    ]  # fmt: skip
+    assert numbers(read(account)) == {"long-1": [1, 2, 3]}
     assert len(opened) == 3
 
 
@@ -124,9 +118,96 @@ def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: A
     (account.cases / "dt=2026-10-19" / f"{CASE}-1.json").write_text("{")
     (account.cases / "dt=2026-11-11" / "README.txt").write_text("{}")
     found = read(account)
-    assert sorted(each.n for each in found.transitions) == [2, 3]
-    assert found.unreadable == 1
-    assert found.since == date(2026, 11, 4)
+    assert numbers(found) == {CASE: [2, 3]}
+    assert (found.unreadable, found.since) == (1, date(2026, 11, 4))
+
+
+# What became of each.
+
+DAYS = days_of(WEEK)
+WENT = yaml.safe_load(Path(__file__).with_name("outcomes.yaml").read_text())
+SAME_WORD = WENT["same_word"].split()
+
+
+def went(words: str) -> list[Case]:
+    """A case that went through these states, paging somebody at those that end in `!`."""
+    seen = {"first_at": "11-10 09:00", "last_at": "11-10 09:05"}
+    return [
+        Case.from_document(
+            transition(n, state.strip("!"), f"11-10 10:{n:02}", notified="!" in state, **seen)
+        )
+        for n, state in enumerate(words.split(), 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "word"),
+    [
+        *((f"{state}{paging}", state) for state in SAME_WORD for paging in ("", "!")),
+        *WENT["outcomes"].items(),
+    ],
+)
+def test_the_latest_transition_decides(states: str, word: str) -> None:
+    assert Life(tuple(went(states))).outcome == word
+
+
+@pytest.mark.parametrize("because", [GONE, UNMANAGED])
+@pytest.mark.parametrize(("states", "word"), WENT["left_behind"].items())
+def test_what_nobody_listens_for_any_more_is_not_called_healed(
+    states: str, word: str, because: str
+) -> None:
+    *before, closed = went(f"{states} closed")
+    left = replace(closed, came_from=before[-1].state, reason=because)
+    assert Life((*before, left)).outcome == word
+
+
+def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() -> None:
+    cases = went("applied verified watching")
+    (found,) = lives([cases[2], cases[0], cases[1]])
+    assert found.transitions == tuple(cases)
+    assert (found.outcome, found.seconds_to_heal, found.ended_at) == ("healed", 3720, None)
+    assert Life(tuple(went("observed"))).seconds_to_heal is None
+    early = replace(cases[1], at=cases[1].at - timedelta(days=1))
+    assert Life((cases[0], early)).seconds_to_heal is None, "nothing is fixed before it fails"
+
+
+@pytest.mark.parametrize(("states", "ended_by"), WENT["ended_by"].items())
+def test_a_case_has_ended_when_new_failures_open_another(states: str, ended_by: int | None) -> None:
+    transitions = went(states)
+    ended_at = ended_by and transitions[ended_by - 1].at
+    assert Life(tuple(transitions)).ended_at == ended_at
+
+
+def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
+    older = life(("escalated", "11-10 09:00"), first_n=4)
+    assert older.opening is None
+    assert older.opened_at == at("11-08 08:00")
+
+
+def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> None:
+    moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
+    edges = life(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
+    assert [each.n for each in edges.pages(DAYS)] == [2, 3]
+    odds: tuple[Any, ...] = (1, "true", None)
+    for odd in odds:
+        case = replace(edges.transitions[1], notified=odd)
+        assert Life((case,)).pages(DAYS) == []
+
+
+@pytest.mark.parametrize(("failed_calls", "is_scanned"), [(3, False), (False, False), (0, True)])
+def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, is_scanned: bool) -> None:
+    case = life(("escalated", "11-10 09:00")).newest
+    evidence = {**case.evidence, "failed_calls": failed_calls}
+    assert Life((replace(case, evidence=evidence),)).is_scanned is is_scanned
+
+
+def test_texts_are_bounded_and_can_be_spelled() -> None:
+    greek = "\N{GREEK SMALL LETTER ALPHA}" * 10
+    for whole in ("ten letter", "", greek):
+        assert shortened(whole, 10) == whole
+    assert shortened("eleven lett", 10) == "eleven ..."
+    assert [shortened(each, 10) for each in (None, 7, ["a"])] == [""] * 3
+    assert (shortened("\ud800", 10), shortened("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
 
 
 # Odd ones.
@@ -164,14 +245,22 @@ def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
     assert read_transition(json.dumps(closed(**odd)).encode()) is None
 
 
+def test_what_is_no_step_is_passed_over() -> None:
+    odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
+    case = replace(life(("applied", "11-10 09:00")).newest, steps=odd)
+    assert steps_of(case) == []
+
+
 def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
-    transitions = [each for each in map(read_transition, contents) if each]
-    rows, found = case_rows(transitions), lives(transitions)
-    assert len(rows) == len(found)
-    json.dumps([reached_a_person(days_of(WEEK), found), scanned(days_of(WEEK), found)])
+    found = lives(each for each in map(read_transition, contents) if each)
+    json.dumps([reached_a_person(DAYS, found), scanned(DAYS, found)])
+    known, noon = Known.of(found, []), microseconds(NOON)
     for each in found:
+        burst: dict[str, Any] = {"queue_arn": each.newest.queue_arn, "symptom": each.newest.symptom}
+        burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
+        assert known.told(burst)["outcome"]
         assert each.outcome
         steps_of(each.newest)
 

@@ -12,12 +12,13 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.cases import SPARK_CASE
+from analytics.cases import Life
 from analytics.days import microseconds
-from analytics.incidents import OWN_ROLE, Round, failed_calls, incidents, joined, managed
+from analytics.incidents import OWN_ROLE, Known, Round, failed_calls, incidents
 from analytics.trail import SPARK_READING
+from mendq.model.case import Case
 from mendq.model.names import EVERY, LEFT_OUT, PROBE, role_name
-from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at
+from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
@@ -28,17 +29,10 @@ START = at("11-10 09:00")
 
 
 def call(seconds: float, **fields: Any) -> dict[str, Any]:
-    return {
-        "event_id": f"{seconds}",
-        "micros": microseconds(START + timedelta(seconds=seconds)),
-        "error_code": "MessageNotInflight",
-        "queue_arn": QUEUE_ARN,
-        "account": ACCOUNT,
-        "region": REGION,
-        "principal_arn": "p",
-        "symptom": VISIBILITY,
-        **fields,
-    }
+    moment = microseconds(START + timedelta(seconds=seconds))
+    own = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN, "symptom": VISIBILITY}
+    own |= {"error_code": "MessageNotInflight", "principal_arn": "p"}
+    return {"event_id": f"{seconds}", "micros": moment, **own, **fields}
 
 
 def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
@@ -101,21 +95,13 @@ def test_every_role_of_ours_is_known(region: str) -> None:
     assert PROBE not in LEFT_OUT, "though the rule lets it through"
 
 
+STRANGER_ROLES = (
+    "mendq-demo", "mendq-nobody-us-east-1", "mendq-follow_up-us-east-1",
+    "team/mendq-heal-us-east-1", "x-mendq-heal-us-east-1", "mendq-heal-us-east-1/x",
+    "mendq-heal-us-east-1\n", "mendq-heal-us-east-1x", "mendq-heal-eu-west-1",
+)  # fmt: skip
 STRANGERS = [
-    *(
-        f"arn:aws:iam::{ACCOUNT}:role/{each}"
-        for each in (
-            "mendq-demo",
-            "mendq-nobody-us-east-1",
-            "mendq-follow_up-us-east-1",
-            "team/mendq-heal-us-east-1",
-            "x-mendq-heal-us-east-1",
-            "mendq-heal-us-east-1/x",
-            "mendq-heal-us-east-1\n",
-            "mendq-heal-us-east-1x",
-            "mendq-heal-eu-west-1",
-        )
-    ),
+    *(f"arn:aws:iam::{ACCOUNT}:role/{each}" for each in STRANGER_ROLES),
     f"arn:aws:iam::{ACCOUNT}:user/mendq-heal-us-east-1",
     f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1",
     "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
@@ -155,57 +141,39 @@ def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
 # Which case speaks for an incident, and what can be told where none does.
 
 SCENE = yaml.safe_load(Path(__file__).with_name("joined.yaml").read_text())
-INCIDENT = (
-    "incident_id string, account string, region string, queue_arn string, symptom string, "
-    "error_codes array<string>, first bigint, last bigint, failed_calls bigint, "
-    "principals array<string>, enough_evidence boolean"
-)
 
 
 def micros(when: str) -> int:
     return microseconds(at(f"11-{when}"))
 
 
-def incident(
-    name: str, first: str, last: str, outcome: str = "", why: str = "", **fields: Any
-) -> dict[str, Any]:
-    del outcome, why
-    own: dict[str, Any] = {
-        "incident_id": name,
-        "account": ACCOUNT,
-        "region": REGION,
-        "queue_arn": QUEUE_ARN,
-    }
-    own |= {"symptom": VISIBILITY, "first": micros(first), "last": micros(last)}
-    own |= {"error_codes": [], "failed_calls": 3, "principals": [], "enough_evidence": True}
-    return {**own, **fields}
+def incident(first: str, last: str, **fields: Any) -> dict[str, Any]:
+    own = {"queue_arn": QUEUE_ARN, "symptom": VISIBILITY, "enough_evidence": True}
+    return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
 
 
-def case(name: str, opened: str, evidence: tuple[str, str], **fields: Any) -> dict[str, Any]:
-    first_at, last_at = map(micros, evidence)
-    own: dict[str, Any] = {"case_id": name, "case_outcome": name, "case_queue_arn": QUEUE_ARN}
-    own |= {"case_symptom": VISIBILITY, "case_seconds_to_heal": None, "case_notified": False}
-    own |= {"opened_at": micros(opened), "ended_at": micros(opened)}
-    return {**own, "evidence": [{"first_at": first_at, "last_at": last_at}], **fields}
+def case(
+    name: str, opened: str, evidence: tuple[str, str], states: str = "observed", **fields: Any
+) -> Life:
+    first_at, last_at = (f"11-{each}" for each in evidence)
+    seen = {"first_at": first_at, "last_at": last_at, "case_id": name, **fields}
+    transitions = (
+        transition(n, state, f"11-{opened}", **seen) for n, state in enumerate(states.split(), 1)
+    )
+    return Life.of(map(Case.from_document, transitions))
 
 
-def test_each_incident_has_its_outcome_or_its_why(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([incident(**each) for each in SCENE["incidents"]], INCIDENT)
-    for name in ("first", "last"):
-        frame = frame.withColumn(f"{name}_failure", sf.timestamp_micros(name)).drop(name)
-    cases = spark.createDataFrame([case(**each) for each in SCENE["cases"]], SPARK_CASE)
+def test_each_incident_has_its_case_or_its_why() -> None:
     scans = [
         Round(micros(each["at"]), tuple(each["managed"]), each.get("whole", True))
         for each in SCENE["scans"]
     ]
-    by_id = {
-        each["incident_id"]: each for each in joined(frame, cases, managed(spark, scans)).collect()
+    known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1])
+    told = {each["name"]: known.told(incident(**each)) for each in SCENE["incidents"]}
+    assert {name: (row["case_id"], row["why"]) for name, row in told.items()} == {
+        each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
     }
-    assert {name: (row["outcome"], row["why"]) for name, row in by_id.items()} == {
-        each["name"]: (each.get("outcome", "not_seen"), each.get("why"))
-        for each in SCENE["incidents"]
-    }
-    assert by_id["both"]["notified"] is True
-    assert by_id["only touched"]["notified"] is False
-    assert by_id["only touched"]["seconds_to_heal"] == 7.5
-    assert by_id["beside"]["case_id"] is None
+    both, touched, beside = (told[each] for each in ("both", "only touched", "beside"))
+    assert (both["outcome"], beside["outcome"]) == ("healed", "not_seen")
+    assert (both["notified"], touched["notified"]) == (True, False)
+    assert touched["seconds_to_heal"] == 600

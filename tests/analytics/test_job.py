@@ -93,14 +93,6 @@ def test_weeks_begin_on_monday_and_cross_years() -> None:
     assert weeks_before("2027-W02") == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
 
 
-def test_only_a_side_that_falls_short_is_stretched() -> None:
-    loaded = NIGHTLY.widened(1, 1)
-    assert loaded.stretched(loaded, NIGHTLY) == loaded
-    assert loaded.stretched(NIGHTLY.widened(2, 0), NIGHTLY) == NIGHTLY.widened(2, 1)
-    assert loaded.stretched(NIGHTLY.widened(0, 9), NIGHTLY) == NIGHTLY.widened(1, 9)
-    assert NIGHTLY.widened(4, 4).stretched(NIGHTLY.widened(5, 5), NIGHTLY) == NIGHTLY.widened(8, 8)
-
-
 @pytest.mark.parametrize(("chain_days", "most_rounds"), [(1, 1), (30, 6), (365, 10)])
 def test_a_long_chain_takes_few_rounds(chain_days: int, most_rounds: int) -> None:
     """What is loaded shows one day more of a chain, until all of it is."""

@@ -8,6 +8,7 @@ import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -244,23 +245,15 @@ def retained(
     return dict(nightly._expired(days, frozenset(listed)))
 
 
-def test_a_day_whose_files_are_all_there_is_written_anew(
+def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
     spark: SparkSession, account: Account
 ) -> None:
+    """Into the day after, a burst may go on."""
     assert retained(spark, account) == {}, "a day without tables is written"
     here, late = account.publish("11-10", []), account.publish("12-09", [])
     put(account, DAY, [here], [here, late])
     assert retained(spark, account, here) == {}, "a file that it did not list is there all the same"
     put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
-    account.put("failed_calls", "11-10", b"junk")
-    assert retained(spark, account) == {}, "a table that is none keeps nothing"
-
-
-def test_the_day_after_is_retained_too_for_the_bursts_that_go_on_into_it(
-    spark: SparkSession, account: Account
-) -> None:
-    here = account.publish("11-11", [])
-    put(account, DAY, [], ["AWSLogs/a/gone.json.gz"])
     next_one = Days(NEXT, NEXT)
     assert retained(spark, account, here, days=next_one) == {}, "it has no tables of its own"
     put(account, NEXT, [here], [here])
@@ -268,6 +261,8 @@ def test_the_day_after_is_retained_too_for_the_bursts_that_go_on_into_it(
     assert retained(spark, account, here, days=next_one) == {NEXT: 1}
     week = Days(DAY, DAY + timedelta(days=3))
     assert retained(spark, account, here, days=week) == {DAY: 1, NEXT: 1}
+    account.put("failed_calls", "11-10", b"junk")
+    assert retained(spark, account) == {}, "a table that is none keeps nothing"
 
 
 def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Account) -> None:
@@ -275,7 +270,8 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
     tables = Tables(spark, FolderStorage(str(account.out)), said.append)
     good = file("a")
     account.put("quality", "11-10", [good])
-    for broken in (b"junk", b"", [{**good, "records": None}]):
+    others = [pa.table({"file": ["a"]}), pa.table({name: [["x"]] for name in good})]
+    for broken in (b"junk", b"", [{**good, "records": None}], *others):
         account.put("quality", "11-11", broken)
         assert tables.rows("quality", [DAY, NEXT, date(2026, 11, 12)]) == {DAY: [good]}
         assert len(said) == 1

@@ -1,4 +1,4 @@
-"""summary.json, from rows and cases to the document."""
+"""summary.json, from rows and cases to the document; `test_week_bounds` has an absurd one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.week import CasesSeen, Observation, summary
-from analytics.week_parts import NightlyRows
+from analytics.days import days_of
+from analytics.week import reached_a_person, scanned, summary
+from analytics.week_parts import FURTHER, MAXIMUM_SYMPTOMS, places, spread, times_to_heal
 from analytics.weekly import as_json
+from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyRead
+from mendq.report import summary as reports
 from mendq.report.read_summary import read
 from tests.analytics.week_authored import (
     DAYS,
@@ -24,27 +29,32 @@ from tests.analytics.week_authored import (
     MONDAY,
     WEEK,
     arn,
+    cases,
     file,
     incident,
     life,
-    nightly,
+    seen,
+    week_of,
 )
 
-
-def made(
-    nightly_runs: dict[date, NightlyRows], **earlier: dict[date, NightlyRows]
-) -> dict[str, Any]:
-    weeks = {week.replace("_", "-"): rows for week, rows in earlier.items()}
-    return summary(WEEK, Observation(nightly_runs, weeks), MADE_AT)
+WEEK_DAYS = days_of(WEEK)
+OF_CASES = {"reached_a_person", "scanned", "do_this_week", "do_this_week_left_out"}
 
 
-def test_a_week_without_nightly_runs_says_so_and_counts_nothing() -> None:
-    document = made({})
+def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> None:
+    document = week_of({})
     missing = document["not_seen"]["nightly_runs_missing"]
     assert [row["date"] for row in document["per_day"]] == missing
     assert {row["symptom"] for row in document["per_day"]} == {None}
     assert set(document["totals"].values()) == {0, None}
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
+    assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
+    assert "case_files_unreadable" not in document["not_seen"]
+    assert not read(as_json(document)).cases_were_read
+    document = week_of({}, cases=cases(unreadable=2))
+    assert set(document) >= OF_CASES
+    assert document["not_seen"]["case_files_unreadable"] == 2
+    assert read(as_json(document)).cases_were_read
 
 
 def test_a_week_is_counted() -> None:
@@ -54,9 +64,10 @@ def test_a_week_is_counted() -> None:
         incident(3, outcome="not_seen", symptom="unknown:Teapot", queue_arn="unresolved"),
     ]
     files = [file("a"), file("b", bytes=5, records=0, reason="truncated"), file("c", bytes=7)]
-    document = made(
-        {MONDAY: NightlyRows(rows, files), date(2026, 11, 11): NightlyRows([], [])},
-        **{"2026_W44": {}, "2026_W45": {date(2026, 11, 2): NightlyRows([incident(9)], [])}},
+    last_monday = date(2026, 11, 2)
+    document = week_of(
+        {MONDAY: rows, date(2026, 11, 11): [], last_monday: [incident(9)]},
+        {MONDAY: files, date(2026, 11, 11): [], last_monday: []},
     )
     expected = json.loads(Path(__file__).with_name("week.json").read_text())
     assert json.loads(json.dumps(document)) == expected
@@ -72,43 +83,37 @@ def test_drills_are_counted_apart_and_nowhere_else() -> None:
         incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
         incident(3, queue_arn=arn("x-mendq-drill-1")),
     ]
-    lives = [
+    found = cases(
         life(("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", notified=(1,)),
         life(("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0),
-    ]
-    last_monday = date(2026, 11, 2)
-    seen = Observation(
-        {MONDAY: nightly(*rows)}, {"2026-W45": {last_monday: nightly(*rows)}}, CasesSeen(lives)
     )
-    document = summary(WEEK, seen, MADE_AT)
+    reads = {MONDAY: replace(READ, files=0, records=0, incidents=3)}
+    document = week_of({MONDAY: rows, date(2026, 11, 2): rows}, cases=found, reads=reads)
     assert document["not_seen"]["drill_incidents"] == 1
+    assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
     assert (document["reached_a_person"]["total"], document["scanned"]["cases"]) == (0, 0)
     assert document["do_this_week"] == []
-    assert "drilled" not in document["by_symptom"]
-    assert DRILL not in json.dumps(document)
     assert document["by_outcome"] == {"healed": 2}
-
-
-READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=1, records=9)
+    assert DRILL not in json.dumps(document)
+    assert "drilled" not in document["by_symptom"]
 
 
 def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    earlier = {day: nightly() for day in before[:5]}
-    document = summary(WEEK, Observation({}, {"2026-W45": earlier}, reads=reads), MADE_AT)
+    document = week_of(dict.fromkeys(before[:5], ()), reads=reads)
     assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
 @pytest.mark.parametrize(
     ("made_at", "scheduled_at", "tables", "is_over"),
     [
-        (timedelta(hours=-9), None, True, False),
-        (timedelta(hours=1), None, False, False),
-        (timedelta(hours=1), None, True, True),
-        (timedelta(hours=6), None, False, True),
+        (timedelta(minutes=-1), None, True, False),
+        (timedelta(0), None, True, True),
+        (timedelta(hours=2, minutes=59), None, False, False),
+        (timedelta(hours=3), None, False, True),
         (timedelta(hours=-9), timedelta(hours=6), False, True),
         (timedelta(hours=1), timedelta(hours=1), False, True),
         (timedelta(hours=6), timedelta(hours=-9), True, False),
@@ -119,8 +124,8 @@ def test_a_week_says_whether_it_is_over(
 ) -> None:
     ended = datetime(2026, 11, 16, tzinfo=UTC)
     scheduled = None if scheduled_at is None else ended + scheduled_at
-    nightly_runs = {DAYS[6]: nightly()} if tables else {}
-    document = summary(WEEK, Observation(nightly_runs), ended + made_at, scheduled)
+    there = seen({DAYS[6]: ()} if tables else {})
+    document = summary(WEEK, there, ended + made_at, scheduled)
     assert document["not_seen"]["week_is_over"] is is_over
 
 
@@ -128,7 +133,7 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = summary(WEEK, Observation({DAYS[6]: nightly()}, reads=reads), at)
+    document = summary(WEEK, seen({DAYS[6]: ()}, reads=reads), at)
     assert document["not_seen"]["week_is_over"] is False
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
@@ -137,38 +142,20 @@ def test_a_case_says_why_of_the_listed_incidents() -> None:
     case = life(("applied", "11-10 09:00", "first"), ("verified", "11-10 10:00", "r" * 2_000))
     rows = [incident(1, case_id=case.newest.case_id), incident(2, case_id="older"), incident(3)]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
-    seen = Observation({MONDAY: nightly(*rows)}, cases=CasesSeen([case]))
-    reasons = {
-        each["incident_id"]: each["reason"] for each in summary(WEEK, seen, MADE_AT)["cases"]
-    }
-    assert reasons == {"i001": "r" * 997 + "...", "i002": "", "i003": ""}
-    unasked = summary(WEEK, Observation({MONDAY: nightly(*rows)}), MADE_AT)
-    assert {each["reason"] for each in unasked["cases"]} == {""}
+    documents = [week_of({MONDAY: rows}, cases=found) for found in (cases(case), None)]
+    told, unasked = ([each["reason"] for each in made["cases"]] for made in documents)
+    assert (told, unasked) == (["", "r" * 997 + "...", ""], [""] * 3)
 
 
 def test_cases_are_worst_first_and_few() -> None:
     rows = [incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
     rows[8] |= {"outcome": "approved"}
-    document = made({MONDAY: NightlyRows(rows, [])})
+    document = week_of({MONDAY: rows})
     assert [row["failed_calls"] for row in document["cases"][:3]] == [7, 59, 58]
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
     assert document["totals"]["healed"] == 58, "an approved one is not healed by itself"
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
-
-
-OF_CASES = {"reached_a_person", "scanned", "do_this_week", "do_this_week_left_out"}
-
-
-def test_a_case_bucket_without_cases_is_another_thing_than_none() -> None:
-    document = summary(WEEK, Observation(), MADE_AT)
-    assert not OF_CASES & set(document)
-    assert "case_files_unreadable" not in document["not_seen"]
-    assert not read(as_json(document)).cases_were_read
-    document = summary(WEEK, Observation(cases=CasesSeen(files_unreadable=2)), MADE_AT)
-    assert set(document) >= OF_CASES
-    assert document["not_seen"]["case_files_unreadable"] == 2
-    assert read(as_json(document)).cases_were_read
 
 
 HOSTILE = "<script>\u202e\x00\ud800{{7*7}}\r\n${jndi:ldap://x}"
@@ -181,8 +168,7 @@ def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
         steps=[(HOSTILE, HOSTILE, HOSTILE)],
         case_id="x; rm -rf ~",
     )
-    document = summary(WEEK, Observation(cases=CasesSeen([hostile])), MADE_AT)
-    content = json.dumps(document, indent=1).encode()
+    content = json.dumps(week_of({}, cases=cases(hostile)), indent=1).encode()
     (notified,) = read(content).reached_a_person.cases
     assert notified.reason == HOSTILE.replace("\ud800", "\\ud800")
     (recommendation,) = read(content).do_this_week
@@ -190,15 +176,122 @@ def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
     assert recommendation.template_line.isprintable()
 
 
+# Queues, people, times, names.
+
+
+def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
+    unresolved = incident(queue_arn="unresolved", outcome="not_seen")
+    fixed = incident(queue_arn="c", failed_calls=9, outcome="approved")
+    first = [incident(queue_arn="d"), fixed, incident(queue_arn="b"), unresolved]
+    found = week_of({DAYS[0]: first, DAYS[6]: [unresolved]})["queue_days"]["queues"]
+    assert [each["queue_arn"] for each in found] == ["unresolved", "c", "b", "d"]
+    assert found[0]["incidents"] == [1, 0, 0, 0, 0, 0, 1]
+    assert [each["failed_calls"] for each in found] == [6, 9, 3, 3]
+    assert [each["not_healed"] for each in found] == [2, 0, 0, 0]
+    many = [incident(queue_arn=arn(f"q{n:02}")) for n in range(23)]
+    beyond = week_of({DAYS[2]: many, DAYS[4]: many})["queue_days"]
+    assert (beyond["queues_left_out"], beyond["incidents_left_out"]) == (3, 6)
+
+
+def test_a_case_is_said_by_its_first_page_of_the_week() -> None:
+    case = life(
+        ("proposed", "11-08 09:00", "old"),
+        ("applied", "11-09 09:00"),
+        ("ineffective", "11-10 09:00", "it shows as before"),
+        ("escalated", "11-11 09:00", "no further step"),
+        ("closed", "11-17 09:00", "a person closed it"),
+        notified=(1, 3, 4),
+        failed_calls=0,
+    )
+    later = life(("escalated", "11-10 09:01"), ("closed", "11-10 08:00"), notified=(1,))
+    not_this_week = [
+        life(("escalated", "11-10 09:00")),
+        life(("escalated", "11-08 09:00"), ("closed", "11-10 09:00"), notified=(1,)),
+        life(("escalated", "11-16 00:00"), notified=(1,)),
+    ]
+    found = reached_a_person(WEEK_DAYS, [later, *not_this_week, case])
+    assert (found["cases_left_out"], found["total"]) == (0, 2)
+    first, second = found["cases"]
+    assert first == {
+        "case_id": "visibility_timeout_too_short-0123456789ab",
+        "queue_arn": arn("orders"),
+        "symptom": "visibility_timeout_too_short",
+        "state": "closed",
+        "opened_at": "2026-11-08T09:00:00Z",
+        "notified_at": "2026-11-10T09:00:00Z",
+        "pages": 2,
+        "reason": "it shows as before",
+        "ended_at": "2026-11-17T09:00:00Z",
+        "seconds_open": 9 * 86_400.0,
+        "scanned": True,
+    }
+    assert second["seconds_open"] is None, "its clock went backwards"
+
+
+def test_what_only_a_scan_saw_is_counted_where_it_was_opened_this_week() -> None:
+    stopped = ("escalated", "11-10 09:00")
+    lives = [
+        life(("observed", "11-10 09:00"), failed_calls=0),
+        life(("verified", "11-10 09:00"), failed_calls=0),
+        life(stopped, failed_calls=0, symptom="consumer_stopped", notified=(1,)),
+        life(("observed", "11-08 09:00"), failed_calls=0),
+        life(("observed", "11-10 09:00"), failed_calls=0, first_n=2),
+        life(("observed", "11-10 09:00"), failed_calls=1),
+    ]
+    assert scanned(WEEK_DAYS, lives) == {
+        "cases": 3,
+        "by_symptom": {"consumer_stopped": 1, "visibility_timeout_too_short": 2},
+        "healed": 1,
+        "notified": 1,
+    }
+
+
+@pytest.mark.parametrize(("count", "p90"), [(0, None), (4, None), (5, 5), (11, 10), (100, 90)])
+def test_no_percentile_below_five(count: int, p90: int | None) -> None:
+    rows = [incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
+    for times in times_to_heal(rows):
+        assert times["p90_seconds"] == p90
+        assert times["median_seconds"] == ceil(count / 2)
+        assert times["incidents"] == count
+
+
+def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None:
+    rows = [
+        *(incident(symptom=each) for each in ("kms_throttled", "b", "b", "a", "a")),
+        incident(symptom="never_timed", seconds_to_heal=None),
+        incident(symptom="approved", outcome="approved"),
+        incident(symptom="a", outcome="applied"),
+    ]
+    found = [(each["symptom"], each["incidents"]) for each in times_to_heal(rows)]
+    assert found == [("a", 2), ("b", 2), ("kms_throttled", 1)]
+
+
+def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
+    sample = spread(range(1_000), 200)
+    assert {later - earlier for earlier, later in pairwise(sample)} == {5, 6}
+    assert (len(sample), sample[0], sample[-1]) == (200, 0, 999)
+
+
+def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
+    assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
+    assert reports.FURTHER == FURTHER
+    codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
+    many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
+    own = incident(symptom="visibility_timeout_too_short", failed_calls=1)
+    document = week_of({DAYS[0]: [*codes, own], DAYS[1]: many})
+    listed = document["by_symptom"]
+    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", FURTHER} < set(listed)
+    assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
+    assert (document["symptoms_left_out"], listed[FURTHER]) == (12, 12)
+    assert places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
+
+
 def _row(
     day: int, queue: int, outcome: str, failed_calls: int, seconds: float | None
 ) -> tuple[int, dict[str, Any]]:
-    known: dict[str, Any] = {
-        "outcome": outcome,
-        "failed_calls": failed_calls,
-        "queue_arn": arn(f"q{queue:02}"),
-    }
-    return day, incident(**known, seconds_to_heal=seconds if outcome == "healed" else None)
+    fields: dict[str, Any] = {"outcome": outcome, "failed_calls": failed_calls}
+    healed_in = seconds if outcome == "healed" else None
+    return day, incident(queue_arn=arn(f"q{queue:02}"), seconds_to_heal=healed_in, **fields)
 
 
 ROWS = st.lists(
@@ -217,26 +310,83 @@ ROWS = st.lists(
 @settings(max_examples=60)
 @given(ROWS)
 def test_sums_add_up(rows: list[tuple[int, dict[str, Any]]]) -> None:
-    nightly_runs = {
-        MONDAY + timedelta(days=day): nightly(*(row for its, row in rows if its == day))
-        for day in range(7)
-    }
-    document = summary(WEEK, Observation(nightly_runs), MADE_AT)
-    total = len(rows)
-    assert document["totals"]["incidents"] == total
+    by_day = {day: [row for its, row in rows if its == n] for n, day in enumerate(DAYS)}
+    document = week_of(by_day)
+    totals, total = document["totals"], len(rows)
+    assert totals["incidents"] == total
     assert sum(document["by_outcome"].values()) == total
     assert sum(document["by_symptom"].values()) == total
     assert sum(row["incidents"] for row in document["per_day"]) == total
-    by_queue = document["queue_days"]
-    listed = [sum(queue["incidents"]) for queue in by_queue["queues"]]
-    assert sum(listed) + by_queue["incidents_left_out"] == total
-    assert len(listed) + by_queue["queues_left_out"] == document["totals"]["queues"]
+    queue_days = document["queue_days"]
+    listed = [sum(queue["incidents"]) for queue in queue_days["queues"]]
+    assert sum(listed) + queue_days["incidents_left_out"] == total
+    assert len(listed) + queue_days["queues_left_out"] == totals["queues"]
     assert listed == sorted(listed, reverse=True)
-    by_day = Counter(day for day, _ in rows)
-    if not by_queue["queues_left_out"]:
-        for day in range(7):
-            assert sum(each["incidents"][day] for each in by_queue["queues"]) == by_day[day]
-    times = document["times_to_heal"]
-    assert sum(each["incidents"] for each in times) == document["totals"]["healed_with_time"]
-    assert document["totals"]["healed_with_time"] <= document["totals"]["healed"]
+    if not queue_days["queues_left_out"]:
+        found = Counter(day for day, _ in rows)
+        sums = [sum(each["incidents"][day] for each in queue_days["queues"]) for day in range(7)]
+        assert sums == [found[day] for day in range(7)]
+    healed = sum(each["incidents"] for each in document["times_to_heal"])
+    assert healed == totals["healed_with_time"] <= totals["healed"]
     read(as_json(document))
+
+
+# How its nights were read.
+
+READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=2, records=10_000, failed_calls=3)
+TWO_WEEKS_BEFORE = [MONDAY + timedelta(days=number) for number in range(-14, 0)]
+
+
+def files_of(read: NightlyRead) -> list[dict[str, Any]]:
+    """A quality table that agrees with what a nightly run says of itself."""
+    first = file("a", records=read.records, bytes=read.bytes)
+    return [first, *(file(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
+
+
+def test_each_nightly_has_its_own_verdict() -> None:
+    """Tables that are not what the nightly run counted are torn."""
+    reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS]}
+    reads[DAYS[1]] = replace(READ, day=DAYS[1], records=1_999)
+    reads[DAYS[2]] = replace(READ, day=DAYS[2], records=0, failed_calls=0)
+    slow = replace(READ, day=DAYS[3], reader="standard_library", why_fallback="no isal")
+    reads |= {DAYS[3]: slow}
+    del reads[DAYS[6]]
+    quality = {day: files_of(read) for day, read in reads.items()}
+    document = week_of(dict.fromkeys(quality, ()), quality, reads=reads)
+    found = document["not_seen"]["nightly_runs"]
+    assert [each["verdict"] for each in found] == [
+        "read", "far_fewer", "nothing_read", "read", "read", "read", "missing",
+    ]  # fmt: skip
+    assert [each["day"] for each in found] == [str(day) for day in DAYS]
+    assert found[3] == {
+        "day": "2026-11-12",
+        "reader": "standard_library",
+        "why_fallback": "no isal",
+        "records": 10_000,
+        "usual_records": 10_000,
+        "verdict": "read",
+    }
+    assert found[6]["usual_records"] is None
+
+
+def test_tables_that_are_not_what_the_nightly_counted_are_torn() -> None:
+    reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS]}
+    whole = files_of(READ)
+    quality = {
+        DAYS[0]: whole,
+        DAYS[1]: whole[:-1],
+        DAYS[2]: whole,
+        DAYS[3]: [{**row, "bytes": 7} for row in whole],
+        DAYS[4]: [{**row, "records": 7} for row in whole],
+    }
+    incidents = {**dict.fromkeys(quality, ()), DAYS[2]: [incident()]}
+    found = week_of(incidents, quality, reads=reads)["not_seen"]["nightly_runs"]
+    assert [each["verdict"] for each in found] == ["read", *["torn"] * 6]
+    assert found[1]["usual_records"] == 10_000
+
+
+def test_an_older_nightly_is_known_by_its_tables_alone() -> None:
+    quality = {MONDAY: [file("a"), file("b")], DAYS[1]: []}
+    older, empty, *missing = week_of({MONDAY: (), DAYS[1]: ()}, quality)["not_seen"]["nightly_runs"]
+    assert (older["verdict"], older["records"], older["reader"]) == ("read", 20, "")
+    assert {each["verdict"] for each in [empty, *missing]} == {"missing"}

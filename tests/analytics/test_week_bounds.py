@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
-from analytics.week import CasesSeen, Observation, summary
-from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, NightlyRows, Row
+from analytics.week import Observation, summary
+from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
 from analytics.weekly import as_json
 from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
@@ -23,10 +23,10 @@ from tests.analytics.week_authored import (
     MONDAY,
     WEEK,
     arn,
+    cases,
     file,
     incident,
     life,
-    nightly,
 )
 
 # What takes most bytes in JSON: six for one character.
@@ -84,15 +84,14 @@ def _life(number: int) -> Life:
 @pytest.fixture(scope="module")
 def absurd() -> Observation:
     rows = [_incident(number) for number in range(INCIDENTS)]
-    days = {each: nightly(*rows[number::7]) for number, each in enumerate(DAYS)}
-    files = [_file(number) for number in range(FILES)]
-    days[MONDAY] = NightlyRows(days[MONDAY].incidents, files)
+    days = {each: rows[number::7] for number, each in enumerate(DAYS)}
     read_one = NightlyRead(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
+    earlier = {MONDAY - timedelta(weeks=each): rows[:9] for each in range(1, 5)}
+    quality = dict.fromkeys([*days, *earlier], ()) | {MONDAY: [_file(n) for n in range(FILES)]}
+    lives = [_life(number) for number in range(CASES)]
     reads = {day: replace(read_one, day=day) for day in DAYS}
-    weeks = {f"2026-W{each}": {MONDAY - timedelta(weeks=46 - each): nightly(*rows[:9])}
-             for each in range(42, 46)}  # fmt: skip
-    cases = CasesSeen([_life(number) for number in range(CASES)], files_unreadable=10**6)
-    return Observation(days, weeks, cases, reads, MONDAY)
+    found = cases(*lives, unreadable=10**6)
+    return Observation(days | earlier, quality, found, reads, MONDAY)
 
 
 @pytest.fixture(scope="module")
@@ -110,37 +109,39 @@ def test_it_is_small_enough_to_be_read(content: bytes) -> None:
 
 
 def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
+    counts = (read_again.by_symptom, read_again.by_outcome)
+    assert [sum(each.values()) for each in counts] == [INCIDENTS] * 2
     assert read_again.totals.incidents == INCIDENTS
-    for counts in (read_again.by_symptom, read_again.by_outcome):
-        assert sum(counts.values()) == INCIDENTS
     assert sum(each.incidents for each in read_again.per_day) == INCIDENTS
     seen = read_again.not_seen
     calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
     assert calls == read_again.totals.failed_calls == sum(range(1, INCIDENTS + 1))
-    assert sum(each.incidents for each in read_again.times_to_heal) == (
-        read_again.totals.healed_with_time
-    )
+    healed = sum(each.incidents for each in read_again.times_to_heal)
+    assert healed == read_again.totals.healed_with_time
 
 
 def test_what_is_left_out_is_said(read_again: Summary) -> None:
     assert len(read_again.by_symptom) == len(read_again.not_seen.unknown_code) == MAXIMUM_SYMPTOMS
     assert read_again.symptoms_left_out == INCIDENTS - MAXIMUM_SYMPTOMS + 1
     assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
-    for names, left_out in (
-        (read_again.accounts, read_again.accounts_left_out),
-        (read_again.regions, read_again.regions_left_out),
-    ):
-        assert (len(names), left_out) == (MAXIMUM_PLACES, INCIDENTS + FILES - MAXIMUM_PLACES)
+    assert len(read_again.accounts) == len(read_again.regions) == MAXIMUM_PLACES
+    places_left_out = INCIDENTS + FILES - MAXIMUM_PLACES
+    assert read_again.accounts_left_out == read_again.regions_left_out == places_left_out
     assert read_again.cases_left_out == INCIDENTS - 50
-    assert read_again.reached_a_person.total == read_again.scanned.cases == CASES
+    queues = read_again.queue_days
+    assert (queues.queues_left_out, queues.incidents_left_out) == (INCIDENTS - 20,) * 2
+    people = read_again.reached_a_person
+    assert (len(people.cases), people.cases_left_out, people.total) == (50, CASES - 50, CASES)
+    assert read_again.scanned.cases == CASES
 
 
 def test_the_order_of_rows_changes_no_byte(absurd: Observation, content: bytes) -> None:
-    turned = {
-        day: NightlyRows(rows.incidents[::-1], rows.quality[::-1])
-        for day, rows in [*absurd.nightly_runs.items()][::-1]
-    }
-    assert as_json(summary(WEEK, replace(absurd, nightly_runs=turned), MADE_AT)) == content
+    turned, files = (
+        {day: rows[::-1] for day, rows in [*table.items()][::-1]}
+        for table in (absurd.incidents, absurd.quality)
+    )
+    other = replace(absurd, incidents=turned, quality=files)
+    assert as_json(summary(WEEK, other, MADE_AT)) == content
 
 
 def test_a_page_is_made_of_it(read_again: Summary) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from analytics.cases import Life, read_transition
-from analytics.week_parts import NightlyRows, Row
+from analytics.cases import CaseFiles, Life, read_transition
+from analytics.week import Observation, summary
+from analytics.week_parts import ByDay
 from mendq.model.case import Case
 from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
 
@@ -33,8 +34,18 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
     return {"file": name, **sample("file"), **fields}
 
 
-def nightly(*incidents: Row) -> NightlyRows:
-    return NightlyRows(incidents, [])
+def seen(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> Observation:
+    """Days with incidents, and without files unless those are given."""
+    return Observation(incidents, quality or dict.fromkeys(incidents, ()), **fields)
+
+
+def week_of(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> dict[str, Any]:
+    """The document of a week in which that was seen."""
+    return summary(WEEK, seen(incidents, quality, **fields), MADE_AT)
+
+
+def cases(*lives: Life, unreadable: int = 0) -> CaseFiles:
+    return CaseFiles(MONDAY, [*lives], unreadable)
 
 
 def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life:

@@ -75,6 +75,6 @@ def test_every_symptom_s_runbook_leads_to_the_overview() -> None:
 def test_the_report_has_words_for_every_reason_of_the_nightly() -> None:
     """Neither sees the other."""
     source = (ROOT / "analytics" / "incidents.py").read_text()
-    why = source.partition("def _why()")[2].partition("\ndef ")[0]
-    emitted = set(re.findall(r'sf\.lit\("([a-z_]+)"\)', why))
+    why = source.partition("whys = {")[2].partition("    def ")[0]
+    emitted = set(re.findall(r'"([a-z_]+)"(?::|\))', why))
     assert {"unknown_code", "case_open", "unknown"} <= emitted <= set(WHY)

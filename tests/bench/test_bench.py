@@ -57,32 +57,30 @@ def test_a_process_that_fails_is_no_measure_and_what_a_grandchild_uses_counts() 
     assert peak["bytes"] > 1e6
 
 
+AGAINST = Goal("g", "ingest", "ours", against="limit", at_most=1.4, stretch=1.2)
+FASTER = Goal("g", "ingest", "limit", against="ours", at_least=3)
+ALONE = Goal("g", "ingest", "ours", of="peak_mb", at_most=2_500, unit=" MB")
+
+
 @pytest.mark.parametrize(
-    ("ours", "verdict"), [(119, "met, stretch too"), (139, "met"), (141, "missed")]
+    ("goal", "ours", "limit", "row"),
+    [
+        (AGAINST, 119, 100, ("≤ 1.4 x, stretch 1.2 x", "1.19 x", "met, stretch too")),
+        (AGAINST, 139, 100, ("≤ 1.4 x, stretch 1.2 x", "1.39 x", "met")),
+        (AGAINST, 141, 100, ("≤ 1.4 x, stretch 1.2 x", "1.41 x", "missed")),
+        (FASTER, 100, 299, ("≥ 3 x", "2.99 x", "missed")),
+        (FASTER, 100, 301, ("≥ 3 x", "3.01 x", "met")),
+        (ALONE, 2_600, 1, ("≤ 2,500 MB", "2,600 MB", "missed")),
+    ],
 )
-def test_a_goal_against_another_way(ours: float, verdict: str) -> None:
-    goal = Goal("g", "ingest", "ours", against="limit", at_most=1.4, stretch=1.2)
-    found = {"ingest": _measure("ingest", ours=[ours], limit=[100])}
-    assert goal.row(found) == ("g", "≤ 1.4 x, stretch 1.2 x", f"{ours / 100:g} x", verdict)
-
-
-def test_a_goal_to_be_faster_than_somebody() -> None:
-    goal = Goal("g", "ingest", "theirs", against="ours", at_least=3)
-    for theirs, verdict in ((299, "missed"), (301, "met")):
-        assert goal.row({"ingest": _measure("ingest", ours=[100], theirs=[theirs])})[3] == verdict
-
-
-def test_a_goal_by_itself_has_its_unit_and_none_is_met_unmeasured() -> None:
-    goal = Goal("g", "ingest", "ours", of="peak_mb", at_most=2_500, unit=" MB")
-    found = {"ingest": _measure("ingest", ours=[2_600])}
-    assert goal.row(found)[1:] == ("≤ 2,500 MB", "2,600 MB", "missed")
-    against = Goal("g", "ingest", "ours", against="limit", at_most=1.4)
-    for nothing in ({}, {"ingest": _measure("ingest", limit=[1])}, found):
-        assert against.found(nothing) is None
-
-
-def test_every_goal_has_one_bound() -> None:
-    assert [each for each in GOALS if (each.at_most is None) == (each.at_least is None)] == []
+def test_a_goal_is_against_another_way_or_by_itself(
+    goal: Goal, ours: float, limit: float, row: tuple[str, ...]
+) -> None:
+    found = {"ingest": _measure("ingest", ours=[ours], limit=[limit])}
+    assert goal.row(found)[1:] == row
+    one_side = _measure("ingest", limit=[1]) if goal is not FASTER else _measure("ingest", ours=[1])
+    for nothing in ({}, {"ingest": one_side}):
+        assert goal.found(nothing) is None, "none is met unmeasured"
 
 
 def _nightly(**more: Measure) -> Part:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +21,6 @@ from mendq.nightly.verdict import (
     judged,
     read_nightly,
     usual_records,
-    week_is_over,
 )
 
 SUNDAY = date(2026, 11, 15)
@@ -41,52 +42,32 @@ WEEKDAYS = (9_900, 10_100, 10_000, 9_800, 10_200)
 TWO_WEEKS = (1_500, *WEEKDAYS, 1_400, 1_500, *WEEKDAYS, 1_300)
 
 
-# How many records were read, how many on the days before, and what is usual then.
-BELIEVED = [
-    (1_350, TWO_WEEKS, 1_400),  # a Sunday as quiet as the last ones
-    (280, TWO_WEEKS, 1_400),  # exactly a fifth
-    (1_300, (1_500, *WEEKDAYS, 0, 1_500, *WEEKDAYS, 1_300), 1_300),  # one broke
-    (10, (10_000, 10_000), None),  # a new trail of two nightly runs
-    (10, (10_000, 10_000, 0), None),  # a third that read nothing
-    (2, (300,) * 14, 300),  # a quiet account
-    (199, (999,) * 14, 999),  # just too quiet to tell
-    (10_000, (), None),  # the first one
-    (90_000, (10_000,) * 14, 10_000),  # far more
-    (2_000, (10_000,) * 14, 10_000),  # a fifth of a steady trail
-]
-FAR_FEWER = [
-    (1_999, (10_000,) * 14, 10_000),  # just under a fifth
-    (199, (1_000,) * 3, 1_000),  # three nightly runs are enough
-    (279, TWO_WEEKS, 1_400),  # a Sunday far below the last ones
-    (200, (10_000, 1_200, 900), 1_200),  # the middle one counts
-]
+EARLIER = {"two weeks": TWO_WEEKS, "two weeks but a Sunday": (*TWO_WEEKS[:6], 0, *TWO_WEEKS[7:])}
+BELIEVED = yaml.safe_load(Path(__file__).with_name("believed.yaml").read_text())
 
 
-@pytest.mark.parametrize(
-    ("verdict", "records", "earlier", "usual"),
-    [
-        *((Verdict.READ, *each) for each in BELIEVED),
-        *((Verdict.FAR_FEWER, *each) for each in FAR_FEWER),
-    ],
-)
+def earlier_of(spelled: Any) -> tuple[int, ...]:
+    """A list, a name of EARLIER, or `14 times 300`."""
+    if not isinstance(spelled, str) or spelled in EARLIER:
+        return tuple(EARLIER.get(spelled, ()) if isinstance(spelled, str) else spelled)
+    times, each = spelled.split(" times ")
+    return (int(each),) * int(times)
+
+
+@pytest.mark.parametrize("row", BELIEVED, ids=[each["what"] for each in BELIEVED])
 def test_a_nightly_is_believed_unless_it_has_far_fewer_records_than_usual(
-    verdict: Verdict, records: int, earlier: tuple[int, ...], usual: float | None
+    row: dict[str, Any],
 ) -> None:
-    assert judged(a_nightly(records=records), before(*earlier)) == Judged(verdict, usual)
+    """The probe alone makes a failing call an hour, and an outage may outlast what is usual."""
+    nightly_runs = before(*earlier_of(row["earlier"]))
+    expected = Judged(Verdict(row["verdict"]), row["usual"])
+    assert judged(a_nightly(records=row["records"]), nightly_runs) == expected
 
 
 def test_other_days_than_the_fourteen_before_say_nothing() -> None:
     later = [a_nightly(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
     long_ago = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
     assert judged(a_nightly(records=10), [*later, *long_ago]) == Judged(Verdict.READ)
-
-
-@pytest.mark.parametrize("earlier", [(), (0, 0, 0), (10_000,) * 14])
-def test_nothing_at_all_is_never_a_quiet_day(earlier: tuple[int, ...]) -> None:
-    """The probe alone makes a failing call an hour, and an outage may last longer than a memory."""
-    assert judged(a_nightly(records=0, files=0), before(*earlier)).verdict is Verdict.NOTHING_READ
-    unreadable = a_nightly(records=0, files=7, files_unreadable=7)
-    assert judged(unreadable, before(*earlier)).verdict is Verdict.NOTHING_READ
 
 
 @pytest.mark.parametrize(
@@ -120,23 +101,6 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
     assert usual_records(SUNDAY, partial) is None
 
 
-OVER = [("2026-11-16T03:00Z", True), ("2026-11-16T00:00Z", False), ("2026-12-24T00:00Z", True)]
-NOT_OVER = [
-    ("2026-11-15T23:59Z", False),
-    ("2026-11-16T02:59Z", True),
-    ("2026-11-16T01:30+02:00", False),
-]
-
-
-@pytest.mark.parametrize(("at", "last_nightly_may_come"), [*OVER, *NOT_OVER])
-def test_a_week_is_over_when_its_last_nightly_is_there_or_will_not_come(
-    at: str, *, last_nightly_may_come: bool
-) -> None:
-    now = datetime.fromisoformat(at)
-    is_over = week_is_over(SUNDAY, now, last_nightly_may_come=last_nightly_may_come)
-    assert is_over is ((at, last_nightly_may_come) in OVER)
-
-
 def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
     assert judged(None, before(*TWO_WEEKS)) == Judged(Verdict.MISSING)
     assert judged(None, before(*TWO_WEEKS), run_failed=True) == Judged(Verdict.FAILED)
@@ -168,19 +132,18 @@ def test_what_is_written_is_read_back() -> None:
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *[("schema", 2), ("day", "2026-13-01"), ("day", 20261115), ("bytes", 10**15)],
-        *[
-            ("made_at", "2026-11-16T02:00:00"),
-            ("made_at", None),
-            ("made_at", "0001-01-01T00:00+14"),
-        ],
-        *[("reader", None), ("why_fallback", ["x"])],
-        *[("records", each) for each in (-1, True, 1.5, "7")],
-    ],
-)
+ODD: dict[str, tuple[object, ...]] = {
+    "schema": (2,),
+    "day": ("2026-13-01", 20261115),
+    "made_at": ("2026-11-16T02:00:00", None, "0001-01-01T00:00+14"),
+    "reader": (None,),
+    "why_fallback": (["x"],),
+    "bytes": (10**15,),
+    "records": (-1, True, 1.5, "7"),
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(name, odd) for name in ODD for odd in ODD[name]])
 def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
     document = a_nightly().document()
     assert read_nightly(json.dumps(document).encode()) is not None

@@ -14,8 +14,8 @@ from botocore.stub import Stubber
 
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
-from mendq.model.settings import WORKER, StartNightlySettings
-from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly, spark_parameters, start, week
+from mendq.model.settings import StartNightlySettings
+from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly, start, week
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
 AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
@@ -93,12 +93,3 @@ def test_nothing_is_started_while_one_of_its_kind_is_active(job: Job) -> None:
 
 def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait() -> None:
     assert _started(nightly(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"
-
-
-@pytest.mark.parametrize("place", ["spark.driver", "spark.executor"])
-def test_a_workers_heap_and_what_comes_over_it_are_its_memory(place: str) -> None:
-    words = spark_parameters(SETTINGS).split(" ")
-    given = dict(each.split("=", 1) for each in words[1::2])
-    factor = 1 + float(given["spark.emr-serverless.memoryOverheadFactor"])
-    heap_gb = int(given[f"{place}.memory"].removesuffix("g"))
-    assert heap_gb * factor == pytest.approx(WORKER.memory_gb)

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from analytics.days import Days
+from analytics.nightly import Nightly
 from analytics.session import session
+from analytics.storage import open_root
+from analytics.trail import Reader
 from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import count
-from tests.analytics.outsider.ran import backfill, nightly, run
 from tests.analytics.outsider.scene import Scene, Size, scene
 from tests.prove.proof import Proof, Proving
 
 SEEDS = (1, 2, 3)
 LARGE = Size(bursts=400, chained=290, records_of_largest_file=24)
+MADE_AT = datetime(2026, 12, 24, tzinfo=UTC)
+OUTCOMES = (
+    "healed applied approved observed refused proposed declined expired escalated overridden "
+    "rolled_back ineffective not_seen"
+)
+WHYS = (
+    "unknown_code count_only unresolved_queue case_open too_little_evidence event_lost unknown "
+    "not_managed not_tagged_in_time"
+)
 _SHOWN = 5
 
 
@@ -44,11 +56,15 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
     """How much was compared."""
     hostile = scene(folder, seed, LARGE)
     counted = count(hostile.trail, hostile.cases)
+    rows = [each for of_day in counted.incidents.values() for each in of_day]
+    for name, words in (("outcome", OUTCOMES), ("why", WHYS)):
+        met = {each[name] for each in rows} - {None}
+        proving.holds(f"seed {seed}: every {name} occurs", whether=met == set(words.split()))
     tally = Counter({"files": hostile.files})
     written = []
     for name, (runs, reader) in orders(hostile).items():
         out = folder / name
-        run(spark, hostile, out, runs, reader)
+        _run(spark, hostile, out, runs, reader)
         differing, found = disagreements(out, counted), tables(out)
         claim = f"seed {seed}, {name}, {reader}: what an outsider counts"
         proving.holds(claim, whether=not differing)
@@ -63,13 +79,25 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
 
 def orders(hostile: Scene) -> dict[str, tuple[list[Days], str]]:
     """What the contract allows; the readers come to the same rows."""
-    days = hostile.days
+    first, second, third = nights = [Days(each, each) for each in hostile.days]
+    backfill = [first | third]
     return {
-        "in order": (nightly(days), NATIVE),
-        "reversed, one twice": (nightly([*days[::-1], days[1]]), FALLBACK),
-        "backfill": (backfill(days), NATIVE),
-        "backfill without wheels": (backfill(days), FALLBACK),
+        "in order": (nights, NATIVE),
+        "reversed, one twice": ([third, second, first, second], FALLBACK),
+        "backfill": (backfill, NATIVE),
+        "backfill without wheels": (backfill, FALLBACK),
     }
+
+
+def _run(spark: SparkSession, hostile: Scene, out: Path, runs: list[Days], reader: str) -> None:
+    """Write the tables of `runs`, one after another, as the named reader reads the trail."""
+    roots = (hostile.trail, hostile.cases, hostile.findings, out)
+    trail, cases, findings, tables = (open_root(str(each), spark) for each in roots)
+    nightly = Nightly(
+        spark, trail, cases, findings, tables, MADE_AT, Reader(reader), lambda _: None
+    )
+    for days in runs:
+        nightly.write(days)
 
 
 COUNTED_NIGHTLY_RUNS = (

@@ -1,4 +1,4 @@
-"""Who calls, and where: Mendq's own roles among them, and callers that look like those."""
+"""Who calls, and where: Mendq's own roles among them, and callers that look like one."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def identity(random: Random, place: Place) -> Any:
     if way < 0.6:
         name = f"worker-{random.randrange(14)}"
         return role(place.account, f"{random.getrandbits(32):08x}", name)
-    if way < 0.7:
-        return look_alike(random, place)
+    if way < 0.7:  # almost a role of Mendq's own
+        return role(place.account, "heal", f"mendq-heal-{place.region}-2")
     if way < 0.8:
         user = f"arn:aws:iam::{place.account}:user/u{random.randrange(3)}"
         return {"type": "IAMUser", "arn": user, "userName": "u"}
@@ -60,17 +60,3 @@ def ours(random: Random, place: Place) -> Record:
     """A role of Mendq's own, in the account and region of the call."""
     part = random.choice(OUR_PARTS)
     return role(place.account, f"mendq-{part}", f"mendq-{part}-{place.region}")
-
-
-def look_alike(random: Random, place: Place) -> Record:
-    """Almost a role of Mendq's own."""
-    name = f"mendq-{random.choice(OUR_PARTS)}-{place.region}"
-    other = next(each for each in ACCOUNTS if each != place.account)
-    return random.choice([
-        role(other, "heal", name),
-        role(place.account, name, "worker"),
-        role(place.account, "heal", f"{name}-2"),
-        role(place.account, "heal", f"not-{name}"),
-        role(place.account, "heal", name, path="team/"),
-        {"type": "IAMUser", "arn": f"arn:aws:iam::{place.account}:user/{name}", "userName": name},
-    ])  # fmt: skip

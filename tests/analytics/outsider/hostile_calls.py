@@ -15,7 +15,6 @@ from tests.analytics.outsider.hostile_records import (
     later,
     named,
     noise,
-    wrong_types,
 )
 
 GAPS_SECONDS = (0, 0.001, 1, 59, 600, 899, 900, 900, 900.5, 901, 901, 1800)
@@ -44,7 +43,7 @@ def hostile_calls(random: Random, first_day: date, bursts: int, chained: int) ->
         start = some_start(random, first_day)
         for when in some_times(random, start, random.choice([1, 1, 2, 3, 3, 5, 8, 20])):
             published += publications(random, place, failed(random, place, error, when), when)
-    return published + chain(random, first_day, chained) + spoilt(random, first_day)
+    return published + chain(random, first_day, chained)
 
 
 def some_place(random: Random) -> Place:
@@ -118,13 +117,4 @@ def chain(random: Random, first_day: date, calls: int) -> list[Published]:
         Published(when + later(random), place.account, place.region, record)
         for when in times
         for record in [{**failed(random, place, ERRORS[0], when), **named(place)}]
-    ]
-
-
-def spoilt(random: Random, first_day: date) -> list[Published]:
-    place = Place(ACCOUNTS[1], REGIONS[1], "spoilt")
-    noon = midnight(first_day) + timedelta(hours=36)
-    record = failed(random, place, ERRORS[0], noon)
-    return [
-        Published(noon, place.account, place.region, each) for each in wrong_types(random, record)
     ]

@@ -39,7 +39,9 @@ def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
             taken = start + timedelta(seconds=first), start + timedelta(seconds=last)
             life = list(transitions(f"{plan.symptom}-{number}-{which}", about, plan, ending, taken))
             put(root, life)
-    write_other_files(root, first_day)
+    beside = root / "findings" / f"dt={first_day}" / "09.json"
+    beside.parent.mkdir(parents=True)
+    beside.write_text('{"schema": 1, "findings": []}')
     return calls
 
 
@@ -86,19 +88,6 @@ def put(root: Path, life: list[dict[str, Any]]) -> None:
     last = life[-1]
     half = path.with_name(f"{last['case_id']}-{last['n'] + 1}.json")
     half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "overridden"})[:-40])
-
-
-def write_other_files(root: Path, first_day: date) -> None:
-    day = root / f"dt={first_day}"
-    day.mkdir(parents=True, exist_ok=True)
-    for name, text in TABLES["other_files"].items():
-        (day / name).write_text(text)
-    other = root / "findings" / f"dt={first_day}" / "09.json"
-    other.parent.mkdir(parents=True)
-    other.write_text('{"schema": 1, "findings": []}')
-    (root / "dt=yesterday").mkdir()
-    (root / "dt=yesterday" / "x-1.json").write_text("{}")
-    (root / "README.md").write_text("# Cases")
 
 
 def _text(when: datetime) -> str:

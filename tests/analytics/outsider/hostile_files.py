@@ -61,16 +61,6 @@ def indented(random: Random, records: list[Any]) -> str:
     return "\n\t " + json.dumps({"Records": records}, indent=2, ensure_ascii=False) + " \r\n"
 
 
-def other_order(random: Random, records: list[Any]) -> str:
-    return json.dumps({"Records": [_shuffled(random, each) for each in records]}, sort_keys=False)
-
-
-def _shuffled(random: Random, record: Any) -> Any:
-    if not isinstance(record, dict):
-        return record
-    return dict(random.sample(list(record.items()), len(record)))
-
-
 def escaped_keys(random: Random, records: list[Any]) -> str:
     """`"error\\u0043ode":` for `"errorCode":`; the slash of every ARN escaped."""
 
@@ -82,12 +72,6 @@ def escaped_keys(random: Random, records: list[Any]) -> str:
     return KEYS.sub(escape, text).replace("/", "\\/")
 
 
-def among_others(random: Random, records: list[Any]) -> str:
-    """Other keys around, some called the same further down."""
-    before = {"eventVersion": {"Records": [1, "]"]}, "x": [{"Records": []}]}
-    return json.dumps({**before, "Records": records, "y": {"errorCode": "OverLimit"}})
-
-
 def said_twice(random: Random, records: list[Any]) -> str:
     """A key that is there twice: the last one counts. Numbers that only some readers take."""
     text = json.dumps({"Records": records})
@@ -96,5 +80,5 @@ def said_twice(random: Random, records: list[Any]) -> str:
 
 
 WRITINGS: tuple[Callable[[Random, list[Any]], str], ...] = (
-    compact, indented, other_order, escaped_keys, among_others, said_twice,
+    compact, indented, escaped_keys, said_twice,
 )  # fmt: skip

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import yaml
 
@@ -15,7 +12,6 @@ from tests.analytics.outsider.hostile_callers import Place, Record, identity
 
 TABLES = yaml.safe_load(Path(__file__).with_name("hostile.yaml").read_text())
 ERRORS = [tuple(each) for each in TABLES["errors"]]
-NOT_TEXT: tuple[Any, ...] = (None, 5, -1.5e300, True, [], {}, ["x"], {"errorCode": "x"}, "", "\x00")
 
 
 def failed(random: Random, place: Place, error: tuple[str, str, str], when: datetime) -> Record:
@@ -60,19 +56,6 @@ def whereabouts(random: Random, place: Place) -> Record:
     if way < 0.9:
         return {"requestParameters": {"queueUrl": url}, "resources": [{"ARN": [place.arn]}]}
     return {"errorMessage": f"no access to {place.arn}", "requestParameters": "none"}
-
-
-def wrong_types(random: Random, record: Record) -> list[Any]:
-    """The record once for each field, with something there that is none; and what is no record."""
-    spoilt: list[Any] = [None, 1, "eventID", [], {}, [record], json.dumps(record)]
-    spoilt.append({"detail": record})
-    for field in record:
-        spoiling = copy.deepcopy(record)
-        spoiling[field] = random.choice(NOT_TEXT)
-        if isinstance(spoiling["eventID"], str) and spoiling["eventID"]:
-            spoiling["eventID"] = event_id(random)
-        spoilt.append(spoiling)
-    return spoilt
 
 
 def noise(random: Random, record: Record) -> Record:

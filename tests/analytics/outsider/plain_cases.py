@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -82,37 +83,13 @@ class Case:
 
 
 def cases(root: Path) -> list[Case]:
-    """Those of `root/dt=YYYY-MM-DD/CASE_ID-N.json`; what is no transition is passed over."""
+    """Those of `root/dt=YYYY-MM-DD/CASE_ID-N.json`; what is no JSON is passed over."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(root.glob("dt=????-??-??/*.json")):
-        transition = _transition(path)
-        if transition is not None:
+        with suppress(ValueError):
+            transition = json.loads(path.read_bytes())
             found.setdefault(transition["case_id"], []).append(transition)
     return [Case.of(each) for each in found.values()]
-
-
-def _transition(path: Path) -> dict[str, Any] | None:
-    try:
-        document = json.loads(path.read_bytes())
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or not is_transition(document):
-        return None
-    return document if f"{document['case_id']}-{document['n']}" == path.stem else None
-
-
-def is_transition(document: dict[str, Any]) -> bool:
-    """Whether the fields that count are there, and are what they should be."""
-    evidence = document.get("evidence")
-    texts = [document.get(name) for name in ("case_id", "to", "queue_arn", "symptom")]
-    return (
-        document.get("schema") == 1
-        and isinstance(document.get("n"), int)
-        and all(isinstance(each, str) for each in texts)
-        and isinstance(document.get("notified"), bool)
-        and isinstance(evidence, dict)
-        and all(isinstance(each, str) for each in (document.get("at"), evidence.get("first_at")))
-    )
 
 
 def moment(text: str) -> datetime:
