@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields as fields_of
 from datetime import UTC, datetime
 from typing import Any
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Transition, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Write
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
-# The transitions, of this case and of those before it, that may not lie in the case bucket yet.
-UNFILED = "unfiled"
 # What values of any kind may raise where a reader of ours expects another.
 _NOT_OURS = (
     *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
@@ -149,7 +147,6 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        unfiled=frozenset(map(_transition_of, texts_in(case, UNFILED))),
         hold_up=_hold_up_of(case),
         failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", "[]"))),
         evidence=evidence_of(evidence),
@@ -173,16 +170,6 @@ def case_of(item: Item) -> Case | None:
         return None
     document = json.loads(item["document"]["S"])
     return Case.from_document(document, text_in(item, "code"), moment_in(item, "opened_at"))
-
-
-def marked(transitions: Iterable[Transition]) -> list[str]:
-    """How transitions stand in a set: of which case, the which."""
-    return [f"{case_id}#{n:06}" for case_id, n in transitions]
-
-
-def _transition_of(mark: str) -> Transition:
-    case_id, _, n = mark.rpartition("#")
-    return case_id, int(n)
 
 
 def failures_text(failures: Evidence) -> str:

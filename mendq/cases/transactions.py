@@ -24,7 +24,6 @@ from mendq.cases.items import Item, Key
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.plan import Refusal, Retry
-from mendq.model.steps import AttributeStep
 from mendq.notifications.configuration import Configuration
 from mendq.notifications.sent import NotificationRecord
 
@@ -154,8 +153,8 @@ class Entry:
     """One transition and all that is written with it; `seen` is what it was decided on.
 
     `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
-    is to be looked at, which what has ended is too until it is filed; `claims_now` the time that
-    others' claims have run out by, where the case's own was put forward.
+    is to be looked at, None for what has ended in silence; `claims_now` the time that others'
+    claims have run out by, where the case's own was put forward.
     """
 
     case: Case
@@ -164,7 +163,7 @@ class Entry:
     written_by: str
     changes: Mapping[str, AttributeRecord]
     attributes: Mapping[str, str]
-    due_at: datetime
+    due_at: datetime | None
     page: NotificationRecord | None = None
     claims_now: datetime | None = None
 
@@ -178,6 +177,7 @@ def record_parts(entry: Entry) -> list[Part]:
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
+        **_indexed(view.UNFILED, case.at + view.LOOK_AFTER),
     )
     parts: list[Part] = [
         _put(items.case_key(case.queue_arn, case.symptom), _case_fields(entry), moved),
@@ -203,8 +203,13 @@ def _put(key: Key, attributes: Item, condition: Mapping[str, Any] | None = None)
     return {"Put": {"Item": {**key, **attributes}, **(condition or {})}}
 
 
+def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
+    """What has an item stand in the index."""
+    return {view.PARTITION: partition, view.SORT: due_at} if due_at else {}
+
+
 def _case_fields(entry: Entry) -> dict[str, Any]:
-    """The case's item, which stands in the index; an ended one until it is filed and told."""
+    """The case's item, which stands in the index until people were told of its end."""
     case = entry.case
     # What the calls said of themselves decides about the next step too.
     goes_on = case.state is State.INEFFECTIVE
@@ -218,11 +223,7 @@ def _case_fields(entry: Entry) -> dict[str, Any]:
         written_by=entry.written_by,
         opened_at=case.opened_at or case.at,
         failures=items.failures_text(entry.seen.failures) if goes_on else None,
-        **{
-            items.UNFILED: items.marked({*entry.seen.unfiled, (case.case_id, case.n)}),
-            view.PARTITION: view.EVERY_CASE,
-            view.SORT: entry.due_at,
-        },
+        **_indexed(view.EVERY_CASE, entry.due_at),
     )
 
 
@@ -259,10 +260,8 @@ CLAIM_SECONDS = 120
 
 @dataclass(frozen=True)
 class Claim:
-    """An exclusive hold on the attributes that one write changes, for one case."""
+    """An exclusive hold on the attributes that the steps of one case change."""
 
-    queue_arn: str
-    steps: Sequence[AttributeStep]
     intent: Case
     owner: str
     seen: CaseStoreView
@@ -279,8 +278,8 @@ def claim_parts(
     """What is claimed, all or none, each with what it means where its condition fails."""
     parts: list[tuple[Part, Refusal]] = [
         *(
-            (_hold(claim, each), Retry("claimed", "another run is at work on it"))
-            for each in claim.steps
+            (_hold(claim, each["attribute"]), Retry("claimed", "another run is at work on it"))
+            for each in claim.intent.steps
         ),
         (_hold_case(claim), Retry("claimed", "another run has just moved its case")),
     ]
@@ -338,11 +337,11 @@ def _hold_case(claim: Claim) -> Part:
     return {"Update": {"Key": key, **held, **unmoved, values: {**held[values], **unmoved[values]}}}
 
 
-def _hold(claim: Claim, step: AttributeStep) -> Part:
+def _hold(claim: Claim, attribute: str) -> Part:
     """Free, run out, or our own; and nobody has written since we looked."""
     now = claim.intent.at
     return _update(
-        items.attribute_key(claim.queue_arn, step.attribute),
+        items.attribute_key(claim.intent.queue_arn, attribute),
         "SET claim_owner = :me, claim_until = :until, intent = :intent, "
         "intent_modified_at = :modified",
         "(attribute_not_exists(claim_owner) "
@@ -353,7 +352,7 @@ def _hold(claim: Claim, step: AttributeStep) -> Part:
         now=now,
         until=claim.until,
         intent=json.dumps(claim.intent.document()),
-        seen=items.as_json(claim.seen.record_of(step.attribute).writes),
+        seen=items.as_json(claim.seen.record_of(attribute).writes),
     )
 
 

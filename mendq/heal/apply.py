@@ -119,7 +119,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     `case` is the transition to `applied` or `rolled_back`, `seen` the case store as it was read.
     Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: then it is to be tried again.
     """
-    claim = Claim(case.queue_arn, plan.steps, case, context.owner, seen, facts.modified_at)
+    claim = Claim(case, context.owner, seen, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}
     refusal = context.case_store.claim(
         claim, snapshot, writes_per_minute=context.settings.limits.writes_per_minute
