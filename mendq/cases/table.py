@@ -80,7 +80,7 @@ class CaseStore(Table):
         retained = self._change_set(key, "changes", until, (), [to_text(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
             changes = [datetime.fromisoformat(each) for each in retained["changes"]["SS"]]
-            gone = view.outdated(changes, now)
+            gone = [each for each in changes if now - each >= view.CHANGES_REMEMBERED]
         self._change_set(key, "changes", until, [to_text(each) for each in gone], ())
         return [each for each in changes if each not in gone]
 
@@ -266,13 +266,7 @@ class OpenCases(Table):
 def _open_case_of(item: Item) -> OpenCase | None:
     """None for an item that is none of ours: one bad item must not hide the others."""
     with suppress(CaseStoreUnreadable), items.reading("an open case"):
-        return OpenCase(
-            key=items.key(item["pk"]["S"], item["sk"]["S"]),
-            case_id=item["case_id"]["S"],
-            queue_arn=item["pk"]["S"],
-            symptom=item["symptom"]["S"],
-            state=State(item["state"]["S"]),
-            opened_at=items.moment_of(item["opened_at"]),
-            due_at=items.moment_of(item[SORT]),
-        )
+        queue_arn, state = item["pk"]["S"], State(item["state"]["S"])
+        key = items.key(queue_arn, item["sk"]["S"])
+        return items.record_in(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
     return None

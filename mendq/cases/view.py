@@ -89,11 +89,6 @@ class Reach:
 CHANGES_REMEMBERED = timedelta(days=1)
 
 
-def outdated(changed_at: Iterable[datetime], now: datetime) -> list[datetime]:
-    """The changes that count no more."""
-    return [each for each in changed_at if now - each >= CHANGES_REMEMBERED]
-
-
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
 HELD_UP = timedelta(hours=1)

@@ -31,16 +31,7 @@ class ProbeRecord(Table):
         if "sent_at" not in item:
             return None
         with items.reading("the probe's item"):
-            return Probe(
-                scheduled_at=items.moment_of(item["scheduled_at"]),
-                sent_at=items.moment_of(item["sent_at"]),
-                lost_in_a_row=int(item["lost_in_a_row"]["N"]),
-                lost_since=items.moment_in(item, "lost_since"),
-                notified=item["notified"]["BOOL"],
-                made_at=items.moment_in(item, "made_at"),
-                seen_at=items.moment_in(item, "seen_at"),
-                spelled=items.text_in(item, "spelled"),
-            )
+            return items.record_in(Probe, item)
 
     def note_sent(self, probe: Probe) -> bool:
         """Before it is sent; False where another run has noted this one or a later one."""

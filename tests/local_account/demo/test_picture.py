@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 from local_account.demo.mailbox import Mailbox, Message, write
-from local_account.demo.picture import cast, decisions, notified, standing, undo_commands
+from local_account.demo.picture import cast, decisions, notified, undo_commands
 from local_account.demo.story import Story, stories_of
 from local_account.demo.watching import Observation, configuration
 from local_account.process import LocalAccount
@@ -30,16 +30,6 @@ def _lines(shown: RenderableType, columns: int = 80) -> list[str]:
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= columns
     return [line for line in lines if line.strip()]
-
-
-@EACH
-def test_every_queue_stands_on_a_line_of_its_own(story: Story) -> None:
-    rows = _lines(standing(story, ended(story)))[2:]
-    for row, bad in zip(rows, story.queues, strict=True):
-        assert bad.name in row
-        assert bad.states[-1] in row
-        made = [f"{name} {old} -> {new}" for name, (old, new) in bad.changes.items()] or ["-"]
-        assert row.rstrip().endswith(made[0] if len(made) == 1 else f"{len(made)} attributes")
 
 
 @EACH
