@@ -169,19 +169,6 @@ def changed_last(*events: dict[str, Any], more: int = 0) -> QueueChange | str | 
         return last_change(CLIENTS, QUEUE)
 
 
-@pytest.mark.parametrize(
-    "over",
-    [
-        {"errorCode": "AccessDenied"},
-        {"eventName": "PurgeQueue"},
-        {"awsRegion": "eu-west-1"},
-        *({"requestParameters": given} for given in (None, [URL], {"queueUrl": URL + "-other"})),
-    ],
-)
-def test_what_changed_nothing_here_is_passed_over(over: dict[str, Any]) -> None:
-    assert changed_last(event(**over)) is None
-
-
 CREATED = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
 BOTH = ("DelaySeconds", "Policy")
 

@@ -11,6 +11,7 @@ import pytest
 from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
+from mendq.aws.cloudwatch import query
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -29,19 +30,8 @@ def _series(
     start: datetime | None = None,
 ) -> dict[str, list[float]]:
     now = datetime.now(UTC)
-    dimensions = [{"Name": "QueueName", "Value": queue.url.rpartition("/")[2]}]
-    of_queue = {"Namespace": metric.NAMESPACE, "Dimensions": dimensions}
-    queries = [
-        {
-            "Id": name.lower(),
-            "MetricStat": {
-                "Metric": {**of_queue, "MetricName": name},
-                "Period": period,
-                "Stat": stat,
-            },
-        }
-        for name in names
-    ]
+    of_queue = (metric.NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
+    queries = [query(name.lower(), of_queue, name, stat, period) for name in names]
     answer = account.client("cloudwatch").get_metric_data(
         StartTime=start or now - timedelta(hours=2),
         EndTime=now + timedelta(minutes=1),
@@ -73,8 +63,7 @@ def test_each_entry_and_each_delete_counts(account: LocalAccount) -> None:
     queue.send()
     received: list[Any] = []
     while len(received) < 4:
-        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
-        received += answer["Messages"]
+        received += queue.receive_some()
     handles = [each["ReceiptHandle"] for each in received]
     queue.delete(handles[0])
     queue.delete(handles[0])  # a duplicate counts as well

@@ -60,7 +60,6 @@ PEOPLE = (
         f"{_SAID}::test_a_page_on_its_way_is_not_sent_by_another_run",
         f"{_SAID}::test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later",
         f"{_SAID}::test_news_that_was_held_back_for_a_day_is_none_any_more",
-        f"{_SAID}::test_proposals_take_no_urgent_page_away",
     ), (
         Mutant("the same news wakes somebody again and again", _NOTIFICATION, "_notification_of",
             "if seen.page and «»not »seen.page.has_said(news, context.now):"),
