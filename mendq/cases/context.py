@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mendq.aws.clients import Clients
 from mendq.cases import items
 from mendq.cases.finding import findings_key, round_of
-from mendq.cases.outbox import NotificationItems, Notifier
+from mendq.cases.outbox import Notifier
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.transactions import Table
 from mendq.model.case import Case, Severity
@@ -99,8 +99,8 @@ class CaseContext(StoreContext):
             Severity.URGENT: self.settings.urgent_topic_arn,
             Severity.INFO: self.settings.info_topic_arn,
         }
-        pages = NotificationItems(self.clients.dynamodb, self.settings.case_table)
-        return Notifier(self.clients, pages, topics, self.now)
+        table = self.settings.case_table
+        return Notifier(self.clients.dynamodb, table, self.clients, topics, self.now)
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def notify_held_up(
     waits = replace(case, reason=f"{case.reason}; {reason}")
     record = _record(waits, seen, notice, news, context)
     key = notification_key(case.queue_arn, case.symptom)
-    if context.notifier.pages.put(key, record, seen.page):
+    if context.notifier.put(key, record, seen.page):
         context.notifier.send(case.queue_arn, case.symptom, record)
 
 

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients
 from mendq.aws.errors import ProbeNotSent, code_of
 from mendq.cases import items
-from mendq.cases.outbox import NotificationItems, Notifier
+from mendq.cases.outbox import Notifier
 from mendq.cases.transactions import Table
 from mendq.model.case import Severity
 from mendq.model.failed_call import FailedCall, canonical
@@ -83,11 +83,11 @@ def send_probe(
         _fail(clients, settings.probe_queue_url)
     finally:
         if probe.wants_a_page:
-            pages = NotificationItems(clients.dynamodb, settings.case_table)
             topics = {Severity.URGENT: settings.urgent_topic_arn}
             page = notification_of_lost(probe, settings.account, clients.region)
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
-            Notifier(clients, pages, topics, now).send_about_account("probe", news, page)
+            notifier = Notifier(clients.dynamodb, settings.case_table, clients, topics, now)
+            notifier.send_about_account("probe", news, page)
             record.note_notified(probe)
     return probe
 

@@ -124,7 +124,7 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
         record, notifier = look(proposing, queue).page, context_of(proposing).notifier
         assert record is not None
         assert record.was_left_unsent(proposing.now)
-        assert notifier.pages.take(queue, SYMPTOM, record, proposing.now)
+        assert notifier.take(queue, SYMPTOM, record)
     proposing.later(hours=7)
     record = look(proposing, queue).page
     assert record is not None

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from mendq.cases.record import file
 from mendq.model.limits import Mode
 from tests.account.faults import (
     DELIVERIES,
@@ -21,7 +20,7 @@ from tests.account.faults import (
     Killed,
 )
 from tests.heal.conftest import Account, settings
-from tests.heal.operators import Heal, case_of, context_of, fail, say, states, undo
+from tests.heal.operators import Heal, case_of, context_of, fail, file_owed, say, states, undo
 
 
 def _queue(account: Account, tag: str = "heal") -> str:
@@ -69,15 +68,6 @@ APPROVAL = Scene(_approval, 17, ("proposed", "approved", "applied"))
 SCENES = (FIX, ROLLBACK, APPROVAL)
 
 
-def _file_owed(account: Account) -> None:
-    """As follow_up does what the runs that wrote it down did not."""
-    context = context_of(account)
-    for key in context.open_cases.unfiled(account.now):
-        case = context.open_cases.transition(key)
-        assert case is not None
-        file(case, context)
-
-
 def _acted_with(account: Account, scene: Scene, kind: str, strike_at: int) -> int:
     act = scene.prepare(account)
     fault = Fault(account, kind, strike_at)
@@ -87,7 +77,7 @@ def _acted_with(account: Account, scene: Scene, kind: str, strike_at: int) -> in
         account.later(minutes=REDELIVERED_AFTER_MINUTES)
     calls, fault.strike_at = fault.calls, -1
     assert fault.struck == (strike_at > 0)
-    _file_owed(account)
+    file_owed(account)
     case, items = case_of(account), account.case_store_items()
     assert account.visibility(case.queue_arn) == scene.visibility
     assert states(account) == list(scene.states)
