@@ -87,7 +87,7 @@ def looking(at: str) -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        if isinstance(error, ClientError) and refused_by_queue_policy(error):
+        if isinstance(error, ClientError) and _refused_by_queue_policy(error):
             raise QueueRefusesUs(f"{at}: {error}") from error
         raise FactsUnavailable(f"{at}: {error}") from error
 
@@ -117,11 +117,10 @@ def is_passing(error: Exception) -> bool:
     return status >= 500 or status in (408, 429) or code_of(error) in PASSING
 
 
-def refused_by_queue_policy(error: ClientError) -> bool:
+def _refused_by_queue_policy(error: ClientError) -> bool:
     """True where the queue's own policy keeps us out."""
     message = str(error.response.get("Error", {}).get("Message", ""))
-    policy = refused_by(canonical(code_of(error)), message)
-    return policy is RefusedBy.RESOURCE_POLICY_DENIES
+    return refused_by(canonical(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
 
 
 def blame(error: Exception) -> str:

@@ -60,7 +60,7 @@ class Notification:
 
 def file(case: Case, context: CaseContext) -> None:
     """Put a transition into the case bucket; raises the bucket's error or CaseStoreUnavailable."""
-    context.case_bucket.put(case)
+    context.case_bucket.put(case.key(), case.document())
     context.open_cases.filed(case)
 
 

@@ -22,6 +22,7 @@ from mendq.model.case import Severity
 from tests.local_account.callers import (
     ALL_OF_SQS,
     OTHER_ACCOUNT,
+    allow,
     new_role,
     policy,
     session_of,
@@ -106,13 +107,8 @@ class PinnedQueue:
 
 
 def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
-    return {
-        "Sid": "Senders",
-        "Effect": "Allow",
-        "Principal": {"AWS": who},
-        "Action": "sqs:SendMessage",
-        "Resource": queue.arn,
-    }
+    to_whom = {"Sid": "Senders", "Principal": {"AWS": who}}
+    return {**allow("sqs:SendMessage", queue.arn), **to_whom}
 
 
 @pytest.fixture(scope="module")

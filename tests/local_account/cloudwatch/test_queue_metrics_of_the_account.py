@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
 from mendq.aws.cloudwatch import query
@@ -134,29 +133,6 @@ def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount)
     assert sum(_series(account, queue, metric.SENT)[metric.SENT]) == 1
     assert sum(_series(account, beside, metric.SENT, start=hour_ago)[metric.SENT]) == 1
     queue.delete(queue.receive())  # the message is there as before
-
-
-def test_the_last_change_alone_is_put_back_with_what_cloudtrail_tells(
-    account: LocalAccount,
-) -> None:
-    queue, names = new_queue(account), ("LastModifiedTimestamp", "CreatedTimestamp")
-    with pytest.raises(SwitchRefused, match="as a whole first"):
-        account.put_back(queue.arn, 5, of="last_change")
-    account.put_back(queue.arn, 90)
-    created = queue.attributes(*names)["CreatedTimestamp"]
-    queue.set(VisibilityTimeout="31")
-    changed = int(queue.attributes(*names)["LastModifiedTimestamp"])
-    account.put_back(queue.arn, 20, of="last_change")
-    after = queue.attributes(*names)
-    assert (int(after[names[0]]), after[names[1]]) == (changed - 1200, created)
-    asked = [{"AttributeKey": "ResourceName", "AttributeValue": queue.arn}]
-    found = account.client("cloudtrail").lookup_events(LookupAttributes=asked)["Events"]
-    events = [each for each in found if each["ReadOnly"] == "false"]
-    times = [(each["EventName"], changed - each["EventTime"].timestamp()) for each in events]
-    assert [name for name, _ in times] == ["SetQueueAttributes", "CreateQueue"]
-    assert all(earlier >= 1199 for _, earlier in times)
-    with pytest.raises(SwitchRefused, match="everything"):
-        account.put_back(queue.arn, 20, of="everything")
 
 
 def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:
