@@ -172,7 +172,7 @@ def record_parts(entry: Entry) -> list[Part]:
     """Move the case, end its evidence, change records and claims, note the configuration."""
     case = entry.case
     claims_now = entry.claims_now or case.at
-    moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner, claims_now)
+    unmoved = _unmoved_from(entry.seen, case, entry.written_by, entry.owner, claims_now)
     transition = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
@@ -180,14 +180,15 @@ def record_parts(entry: Entry) -> list[Part]:
         **_indexed(view.UNFILED, case.at + view.LOOK_AFTER),
     )
     parts: list[Part] = [
-        _put(items.case_key(case.queue_arn, case.symptom), _case_fields(entry), moved),
+        _put(
+            items.case_key(case.queue_arn, case.symptom), _case_fields(entry), _UNMOVED, **unmoved
+        ),
         _put(items.transition_key(case.case_id, case.n), transition),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
     for attribute, record in entry.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
-        unclaimed = asked({"owner": entry.owner}, ConditionExpression=_UNCLAIMED)
-        parts.append(_put(key, items.record_fields(record), unclaimed))
+        parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=entry.owner))
     if entry.attributes:
         now = Configuration.after(entry.seen.known, entry.attributes, case.at)
         known_until = now.at + timedelta(days=KNOWN_DAYS)
@@ -199,8 +200,9 @@ def record_parts(entry: Entry) -> list[Part]:
     return parts
 
 
-def _put(key: Key, attributes: Item, condition: Mapping[str, Any] | None = None) -> Part:
-    return {"Put": {"Item": {**key, **attributes}, **(condition or {})}}
+def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
+    item = {**key, **attributes}
+    return {"Put": {"Item": item, **asked(values, ConditionExpression=condition)}}
 
 
 def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
@@ -227,31 +229,30 @@ def _case_fields(entry: Entry) -> dict[str, Any]:
     )
 
 
-def case_unmoved(
-    case: Case, seen: CaseStoreView, written_by: str, owner: str, claims_now: datetime
-) -> dict[str, Any]:
-    """Where it was when it was looked at; or this very run has written it, and lost the answer.
+# Where it was when it was looked at; or this very run has written it, and lost the answer. Nor may
+# anybody else hold a claim that still runs: what they write is to be recorded.
+_UNMOVED = (
+    "attribute_not_exists(pk) "
+    "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
+    "AND (attribute_not_exists(failures) OR failures = :failures) "
+    "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner OR claim_until <= :at))"
+)
 
-    Nor may anybody but `owner` hold a claim that still runs at `claims_now`: what they write is to
-    be recorded.
-    """
+
+def _unmoved_from(
+    seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
+) -> dict[str, Any]:
+    """The values of _UNMOVED: of the case as it was `seen`, and of what it is to become."""
     previous = seen.case
-    return asked(
-        {
-            "owner": owner,
-            "at": claims_now,
-            "failures": items.failures_text(seen.failures),
-            "previous": previous.case_id if previous else "",
-            "at_n": previous.n if previous else 0,
-            "mine": json.dumps(case.document()),
-            "me": written_by,
-        },
-        ConditionExpression="attribute_not_exists(pk) "
-        "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
-        "AND (attribute_not_exists(failures) OR failures = :failures) "
-        "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner "
-        "OR claim_until <= :at))",
-    )
+    return {
+        "owner": owner,
+        "at": claims_now,
+        "failures": items.failures_text(seen.failures),
+        "previous": previous.case_id if previous else "",
+        "at_n": previous.n if previous else 0,
+        "mine": json.dumps(to.document()),
+        "me": written_by,
+    }
 
 
 # Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
@@ -325,16 +326,14 @@ def _hold_case(claim: Claim) -> Part:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved = case_unmoved(intent, claim.seen, claim.owner, claim.owner, intent.at)
+    unmoved = _unmoved_from(claim.seen, intent, claim.owner, claim.owner, intent.at)
     if claim.seen.case is None:
-        return {"ConditionCheck": {"Key": key, **unmoved}}
-    held = asked(
-        {"until": claim.until, "every": view.EVERY_CASE},
-        UpdateExpression="SET claim_owner = :owner, claim_until = :until, "
-        f"#{view.PARTITION} = :every, {view.SORT} = :until",
+        return {"ConditionCheck": {"Key": key, **asked(unmoved, ConditionExpression=_UNMOVED)}}
+    held = (
+        "SET claim_owner = :owner, claim_until = :until, "
+        f"#{view.PARTITION} = :every, {view.SORT} = :until"
     )
-    values = "ExpressionAttributeValues"
-    return {"Update": {"Key": key, **held, **unmoved, values: {**held[values], **unmoved[values]}}}
+    return _update(key, held, _UNMOVED, **unmoved, until=claim.until, every=view.EVERY_CASE)
 
 
 def _hold(claim: Claim, attribute: str) -> Part:
