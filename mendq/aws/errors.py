@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.model.failed_call import RefusedBy, canonical, refused_by
-from mendq.model.steps import AttributeStep
 
 # AWS may answer differently next time; everything else will not change by asking again.
 PASSING = frozenset(
@@ -33,10 +32,6 @@ class QueueGone(FactsUnavailable):
 
 class StepFailed(Exception):
     """AWS did not take a write that it may take later; a fix is one write, so none was taken."""
-
-    def __init__(self, step: AttributeStep, cause: str) -> None:
-        super().__init__(f"{step} failed: {cause}")
-        self.step = step
 
 
 class CaseStoreUnavailable(Exception):

@@ -18,7 +18,7 @@ from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
 # What values of any kind may raise where a reader of ours expects another.
-_NOT_OURS = (
+NOT_OURS = (
     *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
     *(TypeError, ValueError),
 )
@@ -34,7 +34,7 @@ def reading(what: str) -> Iterator[None]:
     """Turn whatever an item that is none of ours raises into CaseStoreUnreadable."""
     try:
         yield
-    except _NOT_OURS as error:
+    except NOT_OURS as error:
         raise CaseStoreUnreadable(f"{what}: {error!r}") from error
 
 

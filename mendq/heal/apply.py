@@ -71,7 +71,7 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
         )
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
-            raise StepFailed(steps[0], str(error)) from error
+            raise StepFailed(f"{steps[0]} failed: {error}") from error
         return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
 
@@ -99,7 +99,7 @@ def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | Non
     try:
         made = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
     except (ClientError, BotoCoreError) as error:
-        raise StepFailed(step, str(error)) from error
+        raise StepFailed(f"{step} failed: {error}") from error
     if isinstance(made, Refusal):
         return made
     theirs = [name for name in POLICIES if made.get(name)]
