@@ -142,8 +142,7 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
     assert f"{pinned.deployer} overwrote it" in page.text
     assert pinned.policy == emptied, "nothing before a person's word"
     pinned.account.have_access_analyzer_answer("PASS")
-    done = pinned.mendq("approve", case_id, "--yes")
-    assert done.exit_code == 0, done.output
+    assert pinned.mendq("approve", case_id, "--yes").exit_code == 0
     assert pinned.policy == pinned.good
     assert newest_case(pinned.account, pinned.queue)["state"] == "applied"
     pinned.send()
