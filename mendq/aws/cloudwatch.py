@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_DATAPOINTS = 33_600
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
-_A_MINUTE, _AN_HOUR = 60, 3_600
+_A_MINUTE = 60
 _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
@@ -88,17 +88,15 @@ def query(
     return {"Id": asked_id, "MetricStat": stat}
 
 
-# CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
-LONG = timedelta(hours=6)
-
-
 def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
-    """NumberOfMessagesDeleted between the two; raises FactsUnavailable."""
+    """NumberOfMessagesDeleted between the two; raises FactsUnavailable.
+
+    CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
+    """
     if until <= since:
         return 0
     of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    period_seconds = _A_MINUTE if until - since <= LONG else _AN_HOUR
-    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", period_seconds)
+    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", _A_MINUTE)
     with looking(f"messages deleted from {queue_arn}"):
         answer = clients.cloudwatch.get_metric_data(
             StartTime=since, EndTime=until, MetricDataQueries=[asked]

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.model.failed_call import RefusedBy, canonical, refused_by
-from mendq.model.steps import AttributeStep
 
 # AWS may answer differently next time; everything else will not change by asking again.
 PASSING = frozenset(
@@ -33,10 +32,6 @@ class QueueGone(FactsUnavailable):
 
 class StepFailed(Exception):
     """AWS did not take a write that it may take later; a fix is one write, so none was taken."""
-
-    def __init__(self, step: AttributeStep, cause: str) -> None:
-        super().__init__(f"{step} failed: {cause}")
-        self.step = step
 
 
 class CaseStoreUnavailable(Exception):
@@ -87,7 +82,7 @@ def looking(at: str) -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError) as error:
-        if isinstance(error, ClientError) and refused_by_queue_policy(error):
+        if isinstance(error, ClientError) and _refused_by_queue_policy(error):
             raise QueueRefusesUs(f"{at}: {error}") from error
         raise FactsUnavailable(f"{at}: {error}") from error
 
@@ -117,11 +112,10 @@ def is_passing(error: Exception) -> bool:
     return status >= 500 or status in (408, 429) or code_of(error) in PASSING
 
 
-def refused_by_queue_policy(error: ClientError) -> bool:
+def _refused_by_queue_policy(error: ClientError) -> bool:
     """True where the queue's own policy keeps us out."""
     message = str(error.response.get("Error", {}).get("Message", ""))
-    policy = refused_by(canonical(code_of(error)), message)
-    return policy is RefusedBy.RESOURCE_POLICY_DENIES
+    return refused_by(canonical(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
 
 
 def blame(error: Exception) -> str:

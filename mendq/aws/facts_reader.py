@@ -27,7 +27,7 @@ from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.model.case import Case
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
-from mendq.model.limits import Consent, Mode, Timing
+from mendq.model.limits import Consent, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
 from mendq.model.queue import arn_of_dlq, parts_of
 
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 
 
 AN_HOUR = timedelta(hours=1)
-NOTHING_MANAGED = Consent(Mode.OBSERVE, Mode.OBSERVE)
-
-
-def no_cases(_queue_arns: Iterable[str]) -> tuple[Case, ...]:
-    """For a case store that knows of none."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -59,9 +53,9 @@ class FactsReader:
     now: datetime
     timing: Timing
     open_about: Callable[[Iterable[str]], frozenset[str]]
-    noted_moves: Callable[[], frozenset[str]] = frozenset
-    newest_about: Callable[[Iterable[str]], tuple[Case, ...]] = no_cases
-    consent: Consent = NOTHING_MANAGED
+    noted_moves: Callable[[], frozenset[str]]
+    newest_about: Callable[[Iterable[str]], tuple[Case, ...]]
+    consent: Consent
 
     def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """The queue with what else `needs` names."""

@@ -35,29 +35,31 @@ class _NotRecorded(Exception):
     """The history does not say all of it."""
 
 
+class _MoreFollow(_NotRecorded):
+    """There are more events than are read."""
+
+
 def last_change(clients: Clients, queue_arn: str) -> QueueChange | str | None:
     """The newest change of the queue's configuration that went through.
 
     None where CloudTrail's whole history holds none; a text where it does not say: a page goes out
     without it. Never raises.
     """
-    asked = (clients.cloudtrail, "EventSource", SQS, MOST_PAGES_OF_LAST_CHANGE)
     seen = 0
     try:
-        for events, more in _pages(*asked):
-            seen += len(events)
-            for event in events:
-                with suppress(_NotRecorded):
-                    change, named = _changed(event)
-                    if change and queue_arn in named:
-                        return change
-            if not more:
-                return None
+        for event in _events(clients.cloudtrail, "EventSource", SQS, MOST_PAGES_OF_LAST_CHANGE):
+            seen += 1
+            with suppress(_NotRecorded):
+                change, named = _changed(event)
+                if change and queue_arn in named:
+                    return change
+    except _MoreFollow:
+        return f"not among the newest {seen} changes of this account's queues"
     except _NotRecorded:
         return "CloudTrail did not say (no events in its answer)"
     except (ClientError, BotoCoreError) as error:
         return f"CloudTrail did not say ({type(error).__name__})"
-    return f"not among the newest {seen} changes of this account's queues"
+    return None
 
 
 def changes_since(
@@ -72,7 +74,9 @@ def changes_since(
         every = [
             (change, named)
             for event_name in sorted(CHANGES)
-            for event in _events(clients.cloudtrail_in_full, event_name, since)
+            for event in _events(
+                clients.cloudtrail_in_full, "EventName", event_name, MOST_PAGES, StartTime=since
+            )
             for change, named in [_changed(event)]
             if change and change.event_name == event_name
         ]
@@ -83,18 +87,10 @@ def changes_since(
     return tuple(change for change, named in every if not named or queue_arn in named)
 
 
-def _events(client: CloudTrailClient, event_name: str, since: datetime) -> Iterator[Event]:
-    for events, more in _pages(client, "EventName", event_name, MOST_PAGES, StartTime=since):
-        yield from events
-        if not more:
-            return
-    raise _NotRecorded(f"more than {MOST_PAGES * EVENTS_PER_PAGE} calls of {event_name} since")
-
-
-def _pages(
+def _events(
     client: CloudTrailClient, attribute: Any, value: str, most: int, **asked: Any
-) -> Iterator[tuple[list[Event], bool]]:
-    """The events of each answer, and whether more follow; one that says nothing of any is none."""
+) -> Iterator[Event]:
+    """Those of so many pages; raises _MoreFollow behind them, and _NotRecorded without any."""
     pages = client.get_paginator("lookup_events").paginate(
         LookupAttributes=[{"AttributeKey": attribute, "AttributeValue": value}],
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
@@ -104,7 +100,10 @@ def _pages(
         events: Any = page.get("Events")
         if not isinstance(events, list):
             raise _NotRecorded(f"CloudTrail's answer about {value} holds no events")
-        yield events, bool(page.get("NextToken"))
+        yield from events
+        if not page.get("NextToken"):
+            return
+    raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {value} since")
 
 
 def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
@@ -113,11 +112,8 @@ def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
         record = json.loads(event["CloudTrailEvent"])
     except (KeyError, TypeError, ValueError, RecursionError):
         record = None
-    if (
-        not record
-        or not isinstance(record, dict)
-        or not isinstance(event.get("EventTime"), datetime)
-    ):
+    at = event.get("EventTime")
+    if not isinstance(record, dict) or not record or not isinstance(at, datetime):
         raise _NotRecorded(f"an event of {event.get('EventName', 'no name')} is not readable")
     is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
     if not is_one or record.get("errorCode"):
@@ -131,7 +127,7 @@ def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
     attributes = tuple(sorted(map(str, _dict(given))))
     known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
     change = QueueChange(
-        at=event["EventTime"],
+        at=at,
         event_name=record["eventName"],
         # The role behind a session, as in every record of ours.
         principal_arn=str(who),

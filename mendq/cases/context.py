@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.cases import items
-from mendq.cases.finding import findings_key, round_of
-from mendq.cases.outbox import NotificationItems, Notifier
+from mendq.cases.finding import round_of
+from mendq.cases.outbox import Notifier
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.transactions import Table
-from mendq.model.case import Case, Severity
+from mendq.model.case import Severity
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
@@ -39,13 +39,7 @@ class CaseBucket:
     client: S3Client
     name: str
 
-    def put(self, case: Case) -> None:
-        self._put(case.key(), case.document())
-
-    def put_findings(self, hour: datetime, document: Mapping[str, Any]) -> None:
-        self._put(findings_key(hour), document)
-
-    def _put(self, key: str, document: Mapping[str, Any]) -> None:
+    def put(self, key: str, document: Mapping[str, Any]) -> None:
         body, kind = json.dumps(document, sort_keys=True).encode(), "application/json"
         self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
@@ -99,8 +93,8 @@ class CaseContext(StoreContext):
             Severity.URGENT: self.settings.urgent_topic_arn,
             Severity.INFO: self.settings.info_topic_arn,
         }
-        pages = NotificationItems(self.clients.dynamodb, self.settings.case_table)
-        return Notifier(self.clients, pages, topics, self.now)
+        table = self.settings.case_table
+        return Notifier(self.clients.dynamodb, table, self.clients, topics, self.now)
 
 
 @dataclass(frozen=True)

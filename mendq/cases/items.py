@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields as fields_of
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Transition, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Write
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
-# The transitions, of this case and of those before it, that may not lie in the case bucket yet.
-UNFILED = "unfiled"
 # What values of any kind may raise where a reader of ours expects another.
-_NOT_OURS = (
+NOT_OURS = (
     *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
     *(TypeError, ValueError),
 )
 # What stands in a page's item until it is sent.
 PAGE_TEXTS = ("subject", "body", "news", "about")
+Record = TypeVar("Record")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
 
@@ -35,7 +34,7 @@ def reading(what: str) -> Iterator[None]:
     """Turn whatever an item that is none of ours raises into CaseStoreUnreadable."""
     try:
         yield
-    except _NOT_OURS as error:
+    except NOT_OURS as error:
         raise CaseStoreUnreadable(f"{what}: {error!r}") from error
 
 
@@ -131,6 +130,24 @@ def _json_in(item: Item, name: str, otherwise: str = "null") -> Any:
     return json.loads(text_in(item, name, otherwise))
 
 
+# By the type that a field is declared with.
+_READ_AS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": lambda attribute: attribute["BOOL"],
+    "datetime": moment_of,
+    "int": lambda attribute: int(attribute["N"]),
+    "str": lambda attribute: attribute["S"],
+}
+
+
+def record_in(kind: type[Record], item: Item, **given: Any) -> Record:
+    """A record whose fields the attributes are named after; those `given` were read otherwise."""
+    for each in fields_of(kind):  # type: ignore[arg-type]
+        if each.name in item and each.name not in given:
+            read_as = _READ_AS[str(each.type).removesuffix(" | None")]
+            given[each.name] = read_as(item[each.name])
+    return kind(**given)
+
+
 def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
     """The items that `view_of` takes, in its order."""
     return (
@@ -149,7 +166,6 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        unfiled=frozenset(map(_transition_of, texts_in(case, UNFILED))),
         hold_up=_hold_up_of(case),
         failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", "[]"))),
         evidence=evidence_of(evidence),
@@ -175,16 +191,6 @@ def case_of(item: Item) -> Case | None:
     return Case.from_document(document, text_in(item, "code"), moment_in(item, "opened_at"))
 
 
-def marked(transitions: Iterable[Transition]) -> list[str]:
-    """How transitions stand in a set: of which case, the which."""
-    return [f"{case_id}#{n:06}" for case_id, n in transitions]
-
-
-def _transition_of(mark: str) -> Transition:
-    case_id, _, n = mark.rpartition("#")
-    return case_id, int(n)
-
-
 def failures_text(failures: Evidence) -> str:
     return json.dumps([each.to_text() for each in failures.sightings])
 
@@ -207,14 +213,9 @@ def page_fields(page: NotificationRecord) -> dict[str, Any]:
 def page_of(item: Item) -> NotificationRecord | None:
     if not item:
         return None
-    announced = _json_in(item, "announced").items()
-    return NotificationRecord(
-        at=moment_of(item["at"]),
-        urgent=item["urgent"]["BOOL"],
-        announced={str(news): datetime.fromisoformat(when) for news, when in announced},
-        since=moment_in(item, "since"),
-        **{each: text_in(item, each) for each in PAGE_TEXTS},
-    )
+    said = _json_in(item, "announced").items()
+    announced = {str(news): datetime.fromisoformat(when) for news, when in said}
+    return record_in(NotificationRecord, item, announced=announced)
 
 
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
@@ -244,16 +245,8 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
     )
 
 
-_MOMENTS = ("overridden_until", "claim_until", "intent_modified_at", "queue_created_at")
-
-
 def _attribute_of(item: Item) -> AttributeRecord:
-    writes = _json_in(item, "writes", "[]")
-    texts = {each: item.get(each, {}).get("S") for each in ("person_value", "claim_owner")}
-    return AttributeRecord(
-        writes=tuple(Write(datetime.fromisoformat(at), str(b), str(a)) for at, b, a in writes),
-        owes_a_notification="owes_a_notification" in item,
-        intent=case_of({"document": item["intent"]}) if "intent" in item else None,
-        **texts,
-        **{each: moment_in(item, each) for each in _MOMENTS},  # type: ignore[arg-type]
-    )
+    written = _json_in(item, "writes", "[]")
+    writes = tuple(Write(datetime.fromisoformat(at), str(b), str(a)) for at, b, a in written)
+    intent = case_of({"document": item["intent"]}) if "intent" in item else None
+    return record_in(AttributeRecord, item, writes=writes, intent=intent)

@@ -22,87 +22,13 @@ AGAIN_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class NotificationItems(Table):
-    """All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account."""
+class Notifier(Table):
+    """A page is in the case store before it is sent, so that one lost on the way is sent again.
 
-    def spend(self, severity: Severity, now: datetime) -> bool:
-        """Take one of the hour's pages; False where they are spent."""
-        return self.change(
-            items.notifications_key(severity, now),
-            "ADD pages :one SET expires_at = :expires",
-            "attribute_not_exists(pages) OR pages < :most",
-            one=1,
-            most=NOTIFICATIONS_PER_HOUR,
-            expires=now + timedelta(hours=2),
-        )
-
-    def give_back(self, severity: Severity, now: datetime) -> None:
-        """One of the hour's pages that came to nobody."""
-        key = items.notifications_key(severity, now)
-        self.change(key, "ADD pages :less", "pages > :none", less=-1, none=0)
-
-    def take(
-        self, partition: str, symptom: str, page: NotificationRecord, now: datetime
-    ) -> NotificationRecord | None:
-        """A page left unsent, for this run to send; None where another run has taken it.
-
-        The token is this call's own: asked again after a lost answer, it has taken it.
-        """
-        taken = self.change(
-            items.notification_key(partition, symptom),
-            "SET #at = :now, taken_by = :me",
-            "(#at = :at OR taken_by = :me) AND attribute_exists(body)",
-            now=now,
-            at=page.at,
-            me=uuid4().hex,
-        )
-        return replace(page, at=now) if taken else None
-
-    def end(
-        self, partition: str, symptom: str, page: NotificationRecord, ended: NotificationRecord
-    ) -> None:
-        """Put how a page ended: sent or dropped, without its text.
-
-        Nothing happens where a newer page stands there by now: that one is still to be sent.
-        """
-        item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
-        self.put_item(item, "#at = :at AND body = :body", at=page.at, body=page.body)
-
-    def due_for_account(
-        self, symptom: str, news: str, page: NotificationText, now: datetime
-    ) -> NotificationRecord | None:
-        """The page about the account that this run is to send: this one, or one left unsent.
-
-        Raises CaseStoreUnreadable where its item is none of ours.
-        """
-        key = items.notification_key(ACCOUNT, symptom)
-        found = self.get(key)
-        with items.reading(f"the item {key}"):
-            last = items.page_of(found)
-        if last and last.was_left_unsent(now):
-            return self.take(ACCOUNT, symptom, last, now)
-        if last and (last.has_said(news, now) or now - last.at < AGAIN_AFTER):
-            return None
-        record = NotificationRecord.after(last, news, page, urgent=True, at=now)
-        return record if self.put(key, record, last) else None
-
-    def put(
-        self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
-    ) -> bool:
-        """To be sent by this run; False where another has put one behind `last` meanwhile."""
-        me = uuid4().hex
-        item = {**key, **items.page_fields(record), **items.fields(taken_by=me)}
-        if last:
-            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=me)
-        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=me)
-
-
-@dataclass(frozen=True)
-class Notifier:
-    """A page is in the case store before it is sent, so that one lost on the way is sent again."""
+    All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account.
+    """
 
     clients: Clients
-    pages: NotificationItems
     topic_arns: dict[Severity, str]
     now: datetime
 
@@ -112,15 +38,16 @@ class Notifier:
         False where the hour has had its pages: it stays to be sent as well.
         """
         severity = Severity.URGENT if page.urgent else Severity.INFO
-        if not self.pages.spend(severity, self.now):
+        if not self._spend(severity):
             return False
         try:
             self._publish(severity, page)
         except NotificationNotSent:
             with suppress(CaseStoreUnavailable):  # a page fewer this hour, and the error is told
-                self.pages.give_back(severity, self.now)
+                hour = items.notifications_key(severity, self.now)
+                self.change(hour, "ADD pages :less", "pages > :none", less=-1, none=0)
             raise
-        self.pages.end(partition, symptom, page, page.sent())
+        self._end(partition, symptom, page, page.sent())
         return True
 
     def send_left_unsent(
@@ -133,17 +60,69 @@ class Notifier:
         if page is None or not page.was_left_unsent(self.now):
             return True
         if page.is_outdated(case):
-            self.pages.end(partition, symptom, page, page.dropped())
+            self._end(partition, symptom, page, page.dropped())
             return True
-        taken = self.pages.take(partition, symptom, page, self.now)
+        taken = self.take(partition, symptom, page)
         return taken is None or self.send(partition, symptom, taken)
 
     def send_about_account(self, symptom: str, news: str, page: NotificationText) -> None:
-        """At most once a day for the same news, once an hour for any; no budget holds it back."""
-        due = self.pages.due_for_account(symptom, news, page, self.now)
+        """At most once a day for the same news, once an hour for any; no budget holds it back.
+
+        Or one that was left unsent. Raises CaseStoreUnreadable where its item is none of ours, and
+        NotificationNotSent.
+        """
+        key = items.notification_key(ACCOUNT, symptom)
+        found = self.get(key)
+        with items.reading(f"the item {key}"):
+            last = items.page_of(found)
+        if last and last.was_left_unsent(self.now):
+            due = self.take(ACCOUNT, symptom, last)
+        elif last and (last.has_said(news, self.now) or self.now - last.at < AGAIN_AFTER):
+            return
+        else:
+            record = NotificationRecord.after(last, news, page, urgent=True, at=self.now)
+            due = record if self.put(key, record, last) else None
         if due is not None:
             self._publish(Severity.URGENT, due)
-            self.pages.end(ACCOUNT, symptom, due, due.sent())
+            self._end(ACCOUNT, symptom, due, due.sent())
+
+    def put(
+        self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
+    ) -> bool:
+        """To be sent by this run; False where another has put one behind `last` meanwhile."""
+        me = uuid4().hex
+        item = {**key, **items.page_fields(record), **items.fields(taken_by=me)}
+        if last:
+            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=me)
+        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=me)
+
+    def take(
+        self, partition: str, symptom: str, page: NotificationRecord
+    ) -> NotificationRecord | None:
+        """A page left unsent, for this run to send; None where another run has taken it.
+
+        The token is this call's own: asked again after a lost answer, it has taken it.
+        """
+        taken = self.change(
+            items.notification_key(partition, symptom),
+            "SET #at = :now, taken_by = :me",
+            "(#at = :at OR taken_by = :me) AND attribute_exists(body)",
+            now=self.now,
+            at=page.at,
+            me=uuid4().hex,
+        )
+        return replace(page, at=self.now) if taken else None
+
+    def _spend(self, severity: Severity) -> bool:
+        """Take one of the hour's pages; False where they are spent."""
+        return self.change(
+            items.notifications_key(severity, self.now),
+            "ADD pages :one SET expires_at = :expires",
+            "attribute_not_exists(pages) OR pages < :most",
+            one=1,
+            most=NOTIFICATIONS_PER_HOUR,
+            expires=self.now + timedelta(hours=2),
+        )
 
     def _publish(self, severity: Severity, page: NotificationRecord) -> None:
         topic_arn = self.topic_arns[severity]
@@ -151,3 +130,13 @@ class Notifier:
             self.clients.sns.publish(TopicArn=topic_arn, Subject=page.subject, Message=page.body)
         except (ClientError, BotoCoreError) as error:
             raise NotificationNotSent(str(error)) from error
+
+    def _end(
+        self, partition: str, symptom: str, page: NotificationRecord, ended: NotificationRecord
+    ) -> None:
+        """Put how a page ended: sent or dropped, without its text.
+
+        Nothing happens where a newer page stands there by now: that one is still to be sent.
+        """
+        item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
+        self.put_item(item, "#at = :at AND body = :body", at=page.at, body=page.body)

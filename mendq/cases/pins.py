@@ -29,10 +29,6 @@ class UnreadablePin:
     why: str
 
 
-# What an item that is none of ours may raise while it is read.
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-
-
 @dataclass(frozen=True)
 class Pins(Table):
     """All methods raise CaseStoreUnavailable."""
@@ -52,7 +48,7 @@ class Pins(Table):
         try:
             int(item["generation"]["N"])
             return Pin.from_document(json.loads(item["pin"]["S"])) if "pin" in item else None
-        except _UNREADABLE as error:
+        except items.NOT_OURS as error:
             return UnreadablePin(queue_arn, item, repr(error))
 
     def last_generation(self, queue_arn: str) -> int:
@@ -61,10 +57,8 @@ class Pins(Table):
         Raises CaseStoreUnreadable.
         """
         item = self.get(_key(queue_arn))
-        try:
+        with items.reading(f"the pin of {queue_arn}"):
             return int(item.get("generation", {"N": "0"})["N"])
-        except _UNREADABLE as error:
-            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {error!r}") from error
 
     def put(self, pin: Pin) -> bool:
         """Keep it in place of the one before; False where another was pinned meanwhile."""
@@ -105,11 +99,9 @@ def with_pin(context: CaseContext, facts: Facts) -> Facts:
         pin = Pins(context.clients.dynamodb, context.settings.case_table).of(facts.queue_arn)
     except CaseStoreUnreadable:
         return replace(facts, pin=Pinned(None, "its pin cannot be read"))
-    return (
-        facts
-        if pin is None
-        else replace(facts, pin=look_at(pin, context.clients, facts, context.now))
-    )
+    if pin is None:
+        return facts
+    return replace(facts, pin=look_at(pin, context.clients, facts, context.now))
 
 
 def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> Pinned:

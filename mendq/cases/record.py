@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import last_change
 from mendq.cases.items import notification_key
 from mendq.cases.transactions import Entry
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity, State
 from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG
@@ -29,46 +28,8 @@ if TYPE_CHECKING:
     from mendq.model.facts import Facts
 
 
-def file_owed(view: CaseStoreView, context: CaseContext) -> CaseStoreView:
-    """The view with nothing owed any more.
-
-    Raises the bucket's error, CaseStoreUnavailable, or CaseStoreUnreadable for a transition that is
-    none of ours.
-    """
-    if view.case is None or not view.unfiled:
-        return view
-    for case_id, n in sorted(view.unfiled):
-        is_newest = (case_id, n) == (view.case.case_id, view.case.n)
-        owed = view.case if is_newest else context.open_cases.transition(case_id, n)
-        if owed is not None:
-            context.case_bucket.put(owed)
-    context.open_cases.all_filed(view.case)
-    return replace(view, unfiled=frozenset())
-
-
-def try_to_file_owed(view: CaseStoreView, context: CaseContext) -> CaseStoreView:
-    """As `file_owed`; what cannot be filed keeps nobody: follow_up comes by."""
-    with suppress(BotoCoreError, ClientError, CaseStoreUnreadable):
-        return file_owed(view, context)
-    return view
-
-
-def file_new(
-    case: Case, seen: CaseStoreView, due_at: datetime, instead_of: datetime, context: CaseContext
-) -> None:
-    """What this run has just recorded on `seen`; what cannot be filed, follow_up files."""
-    with suppress(BotoCoreError, ClientError):
-        context.case_bucket.put(case)
-        if seen.unfiled:
-            context.open_cases.filed(case)
-        else:
-            context.open_cases.all_filed(case, due_at, instead_of)
-
-
 # Another hour has pages of its own.
 HELD_BACK = timedelta(hours=1)
-# When follow_up looks whether the run that wrote a case down came to its end.
-LOOK_AFTER = timedelta(minutes=2)
 # That another case came to the same before is not this one's news.
 _NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
 
@@ -97,6 +58,12 @@ class Notification:
         return {name: text for name, text in attributes.items() if text and not stays(name)}
 
 
+def file(case: Case, context: CaseContext) -> None:
+    """Put a transition into the case bucket; raises the bucket's error or CaseStoreUnavailable."""
+    context.case_bucket.put(case.key(), case.document())
+    context.open_cases.filed(case)
+
+
 def record_transition(
     case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str
 ) -> Case:
@@ -107,14 +74,22 @@ def record_transition(
     """
     page = _notification_of(case, seen, notice, context)
     announced = replace(case, notified=page is not None)
-    due = due_at(announced, VerificationEvidence(context.settings.timing), announced.at)
-    soon = min(due, announced.at + LOOK_AFTER)
-    written = (context.owner, notice.changes, notice.configuration(case), soon)
-    context.case_store.record(Entry(announced, seen, owner, *written, page, context.real_now))
-    file_new(announced, seen, soon if announced.notified else due, soon, context)
+    written = (context.owner, notice.changes, notice.configuration(case))
+    due = _due_at(announced, context)
+    context.case_store.record(Entry(announced, seen, owner, *written, due, page, context.real_now))
+    with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
+        file(announced, context)
     if page and not context.notifier.send(case.queue_arn, case.symptom, page):
         hold_back(announced, context)
     return announced
+
+
+def _due_at(case: Case, context: CaseContext) -> datetime | None:
+    """When it is looked at; soon where people are to be told, for the run may die before."""
+    if case.is_final and not case.notified:
+        return None
+    due = due_at(case, VerificationEvidence(context.settings.timing), case.at)
+    return min(due, case.at + LOOK_AFTER) if case.notified else due
 
 
 def notify_held_up(
@@ -132,7 +107,7 @@ def notify_held_up(
     waits = replace(case, reason=f"{case.reason}; {reason}")
     record = _record(waits, seen, notice, news, context)
     key = notification_key(case.queue_arn, case.symptom)
-    if context.notifier.pages.put(key, record, seen.page):
+    if context.notifier.put(key, record, seen.page):
         context.notifier.send(case.queue_arn, case.symptom, record)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items, view
 from mendq.cases import transactions as writes
-from mendq.cases.items import UNFILED, Item
+from mendq.cases.items import Item
 from mendq.cases.transactions import Claim, Entry, Table, asked, case_store_errors, unconflicted
 from mendq.cases.view import PARTITION, SORT, CaseStoreView, HoldUp
 from mendq.model.case import FINAL, Case, State
@@ -56,12 +56,8 @@ class CaseStore(Table):
         A set, so repeats add nothing; dropped first, so that it never outgrows its item.
         """
         key, until = items.evidence_key(queue_arn, symptom), now + RETAINED
-        if drop:
-            self._change_set(key, "DELETE", "sightings", [each.to_text() for each in drop], until)
-        if not add:
-            return Evidence()
-        texts = [each.to_text() for each in add]
-        retained = self._change_set(key, "ADD", "sightings", texts, until)
+        texts = ([each.to_text() for each in some] for some in (drop, add))
+        retained = self._change_set(key, "sightings", until, *texts)
         with items.reading(f"the evidence about {queue_arn}"):
             return items.evidence_of(retained)
 
@@ -71,10 +67,9 @@ class CaseStore(Table):
         found = self.get(key)
         with items.reading(f"the spread of {symptom}"):
             spread = items.spread_of(found)
-        if outdated := spread.outdated(now):
-            self._change_set(key, "DELETE", "queues", outdated, until)
-        if missing := spread.missing(queue_arns, now):
-            spread = items.spread_of(self._change_set(key, "ADD", "queues", missing, until))
+        changes = (spread.outdated(now), spread.missing(queue_arns, now))
+        if changed := self._change_set(key, "queues", until, *changes):
+            spread = items.spread_of(changed)
         return spread.queues(now)
 
     def note_change(
@@ -82,24 +77,27 @@ class CaseStore(Table):
     ) -> list[datetime]:
         """Note a change that excuses failed calls; all those of the last day."""
         key, until = items.key(queue_arn, f"changes#{symptom}"), now + view.CHANGES_REMEMBERED
-        retained = self._change_set(key, "ADD", "changes", [to_text(changed_at)], until)
+        retained = self._change_set(key, "changes", until, (), [to_text(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
             changes = [datetime.fromisoformat(each) for each in retained["changes"]["SS"]]
-            gone = view.outdated(changes, now)
-        if gone:
-            self._change_set(key, "DELETE", "changes", [to_text(each) for each in gone], until)
+            gone = [each for each in changes if now - each >= view.CHANGES_REMEMBERED]
+        self._change_set(key, "changes", until, [to_text(each) for each in gone], ())
         return [each for each in changes if each not in gone]
 
     def _change_set(
-        self, key: items.Key, verb: str, name: str, texts: Sequence[str], until: datetime
-    ) -> Mapping[str, Any]:
-        update = f"{verb} {name} :texts SET expires_at = :expires"
-        changed = writes.asked({"texts": texts, "expires": until}, UpdateExpression=update)
-        with case_store_errors():
-            answer = self.client.update_item(
-                TableName=self.table, Key=key, ReturnValues="ALL_NEW", **changed
-            )
-        return answer["Attributes"]
+        self, key: items.Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
+    ) -> Item:
+        """The item once the texts were dropped and then added; empty where there were none."""
+        changed: Item = {}
+        for verb, texts in (("DELETE", drop), ("ADD", add)):
+            if texts:
+                update = f"{verb} {name} :texts SET expires_at = :expires"
+                request = asked({"texts": texts, "expires": until}, UpdateExpression=update)
+                with case_store_errors():
+                    changed = self.client.update_item(
+                        TableName=self.table, Key=key, ReturnValues="ALL_NEW", **request
+                    )["Attributes"]
+        return changed
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
@@ -155,9 +153,9 @@ class OpenCases(Table):
         )
         return tuple(cases_in(self.found("query", {**of_case, "ConsistentRead": True})))
 
-    def transition(self, case_id: str, n: int) -> Case | None:
-        """One of a case's transitions, or None where it is kept no more; CaseStoreUnreadable."""
-        return next(cases_in([self.get(items.transition_key(case_id, n))]), None)
+    def transition(self, key: items.Key) -> Case | None:
+        """The transition there, or None where it is kept no more; CaseStoreUnreadable."""
+        return next(cases_in([self.get(key)]), None)
 
     def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
         """The queue's attributes from before this transition wrote; None where none were kept."""
@@ -178,10 +176,21 @@ class OpenCases(Table):
         return [each for each in self.listed() if each.state not in FINAL]
 
     def listed(self) -> list[OpenCase]:
-        """As `by_due`, with those that have just ended and may not be filed or told yet."""
+        """As `by_due`, with those whose end people may not have been told of yet."""
         every = asked({"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every")
-        found = map(_open_case_of, self.found("query", {**every, "IndexName": view.OPEN_CASES}))
+        found = map(_open_case_of, self._indexed(every))
         return [each for each in found if each is not None]
+
+    def unfiled(self, now: datetime) -> list[items.Key]:
+        """The transitions that whoever wrote them down has not filed."""
+        due = asked(
+            {"unfiled": view.UNFILED, "now": now},
+            KeyConditionExpression=f"#{PARTITION} = :unfiled AND {SORT} <= :now",
+        )
+        return [items.key(each["pk"]["S"], each["sk"]["S"]) for each in self._indexed(due)]
+
+    def _indexed(self, request: Mapping[str, Any]) -> Iterator[Item]:
+        return self.found("query", {**request, "IndexName": view.OPEN_CASES})
 
     def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """The symptoms whose cases are open about any of these queues."""
@@ -237,33 +246,14 @@ class OpenCases(Table):
         self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
 
     def filed(self, case: Case) -> None:
-        """This transition lies in the case bucket, and others may not."""
-        self._move(case, f"DELETE {UNFILED} :filed", filed=items.marked([(case.case_id, case.n)]))
-
-    def all_filed(
-        self, case: Case, due_at: datetime | None = None, instead_of: datetime | None = None
-    ) -> None:
-        """Nothing is owed any more; what ended in silence, and nobody claims, leaves the index.
-
-        With `due_at` it is looked at then, `instead_of` when it was to be. Nothing happens where
-        the case has moved, or somebody wants it looked at otherwise by now.
-        """
-        if case.is_final and not case.notified:
-            change = f"REMOVE {UNFILED}, #{PARTITION}, {SORT}"
-            self._move(case, change, "attribute_not_exists(claim_owner)")
-        elif due_at is None or instead_of is None:
-            self._move(case, f"REMOVE {UNFILED}")
-        else:
-            change, as_it_was = f"SET {SORT} = :due REMOVE {UNFILED}", f"{SORT} = :instead_of"
-            self._move(case, change, as_it_was, due=due_at, instead_of=instead_of)
+        """This transition lies in the case bucket."""
+        key, is_unfiled = items.transition_key(case.case_id, case.n), f"attribute_exists({SORT})"
+        self.change(key, f"REMOVE #{PARTITION}, {SORT}", is_unfiled)
 
     def announced(self, case: Case, now: datetime) -> None:
-        """What has ended leaves the index once it is filed, told, and claimed by nobody."""
-        over = (
-            f"attribute_not_exists({UNFILED}) "
-            "AND (attribute_not_exists(claim_until) OR claim_until <= :now)"
-        )
-        self._move(case, f"REMOVE #{PARTITION}, {SORT}", over, now=now)
+        """What has ended leaves the index once people were told, and nobody claims it."""
+        unclaimed = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
+        self._move(case, f"REMOVE #{PARTITION}, {SORT}", unclaimed, now=now)
 
     def _move(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
         """False where the case has moved, or is not as `condition` wants it."""
@@ -276,13 +266,7 @@ class OpenCases(Table):
 def _open_case_of(item: Item) -> OpenCase | None:
     """None for an item that is none of ours: one bad item must not hide the others."""
     with suppress(CaseStoreUnreadable), items.reading("an open case"):
-        return OpenCase(
-            key=items.key(item["pk"]["S"], item["sk"]["S"]),
-            case_id=item["case_id"]["S"],
-            queue_arn=item["pk"]["S"],
-            symptom=item["symptom"]["S"],
-            state=State(item["state"]["S"]),
-            opened_at=items.moment_of(item["opened_at"]),
-            due_at=items.moment_of(item[SORT]),
-        )
+        queue_arn, state = item["pk"]["S"], State(item["state"]["S"])
+        key = items.key(queue_arn, item["sk"]["S"])
+        return items.record_in(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
     return None

@@ -24,7 +24,6 @@ from mendq.cases.items import Item, Key
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.plan import Refusal, Retry
-from mendq.model.steps import AttributeStep
 from mendq.notifications.configuration import Configuration
 from mendq.notifications.sent import NotificationRecord
 
@@ -154,8 +153,8 @@ class Entry:
     """One transition and all that is written with it; `seen` is what it was decided on.
 
     `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
-    is to be looked at, which what has ended is too until it is filed; `claims_now` the time that
-    others' claims have run out by, where the case's own was put forward.
+    is to be looked at, None for what has ended in silence; `claims_now` the time that others'
+    claims have run out by, where the case's own was put forward.
     """
 
     case: Case
@@ -164,7 +163,7 @@ class Entry:
     written_by: str
     changes: Mapping[str, AttributeRecord]
     attributes: Mapping[str, str]
-    due_at: datetime
+    due_at: datetime | None
     page: NotificationRecord | None = None
     claims_now: datetime | None = None
 
@@ -173,21 +172,23 @@ def record_parts(entry: Entry) -> list[Part]:
     """Move the case, end its evidence, change records and claims, note the configuration."""
     case = entry.case
     claims_now = entry.claims_now or case.at
-    moved = case_unmoved(case, entry.seen, entry.written_by, entry.owner, claims_now)
+    unmoved = _unmoved_from(entry.seen, case, entry.written_by, entry.owner, claims_now)
     transition = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
+        **_indexed(view.UNFILED, case.at + view.LOOK_AFTER),
     )
     parts: list[Part] = [
-        _put(items.case_key(case.queue_arn, case.symptom), _case_fields(entry), moved),
+        _put(
+            items.case_key(case.queue_arn, case.symptom), _case_fields(entry), _UNMOVED, **unmoved
+        ),
         _put(items.transition_key(case.case_id, case.n), transition),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
     for attribute, record in entry.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
-        unclaimed = asked({"owner": entry.owner}, ConditionExpression=_UNCLAIMED)
-        parts.append(_put(key, items.record_fields(record), unclaimed))
+        parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=entry.owner))
     if entry.attributes:
         now = Configuration.after(entry.seen.known, entry.attributes, case.at)
         known_until = now.at + timedelta(days=KNOWN_DAYS)
@@ -199,12 +200,18 @@ def record_parts(entry: Entry) -> list[Part]:
     return parts
 
 
-def _put(key: Key, attributes: Item, condition: Mapping[str, Any] | None = None) -> Part:
-    return {"Put": {"Item": {**key, **attributes}, **(condition or {})}}
+def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
+    item = {**key, **attributes}
+    return {"Put": {"Item": item, **asked(values, ConditionExpression=condition)}}
+
+
+def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
+    """What has an item stand in the index."""
+    return {view.PARTITION: partition, view.SORT: due_at} if due_at else {}
 
 
 def _case_fields(entry: Entry) -> dict[str, Any]:
-    """The case's item, which stands in the index; an ended one until it is filed and told."""
+    """The case's item, which stands in the index until people were told of its end."""
     case = entry.case
     # What the calls said of themselves decides about the next step too.
     goes_on = case.state is State.INEFFECTIVE
@@ -218,39 +225,34 @@ def _case_fields(entry: Entry) -> dict[str, Any]:
         written_by=entry.written_by,
         opened_at=case.opened_at or case.at,
         failures=items.failures_text(entry.seen.failures) if goes_on else None,
-        **{
-            items.UNFILED: items.marked({*entry.seen.unfiled, (case.case_id, case.n)}),
-            view.PARTITION: view.EVERY_CASE,
-            view.SORT: entry.due_at,
-        },
+        **_indexed(view.EVERY_CASE, entry.due_at),
     )
 
 
-def case_unmoved(
-    case: Case, seen: CaseStoreView, written_by: str, owner: str, claims_now: datetime
+# Where it was when it was looked at; or this very run has written it, and lost the answer. Nor may
+# anybody else hold a claim that still runs: what they write is to be recorded.
+_UNMOVED = (
+    "attribute_not_exists(pk) "
+    "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
+    "AND (attribute_not_exists(failures) OR failures = :failures) "
+    "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner OR claim_until <= :at))"
+)
+
+
+def _unmoved_from(
+    seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
-    """Where it was when it was looked at; or this very run has written it, and lost the answer.
-
-    Nor may anybody but `owner` hold a claim that still runs at `claims_now`: what they write is to
-    be recorded.
-    """
+    """The values of _UNMOVED: of the case as it was `seen`, and of what it is to become."""
     previous = seen.case
-    return asked(
-        {
-            "owner": owner,
-            "at": claims_now,
-            "failures": items.failures_text(seen.failures),
-            "previous": previous.case_id if previous else "",
-            "at_n": previous.n if previous else 0,
-            "mine": json.dumps(case.document()),
-            "me": written_by,
-        },
-        ConditionExpression="attribute_not_exists(pk) "
-        "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
-        "AND (attribute_not_exists(failures) OR failures = :failures) "
-        "AND (attribute_not_exists(claim_owner) OR claim_owner = :owner "
-        "OR claim_until <= :at))",
-    )
+    return {
+        "owner": owner,
+        "at": claims_now,
+        "failures": items.failures_text(seen.failures),
+        "previous": previous.case_id if previous else "",
+        "at_n": previous.n if previous else 0,
+        "mine": json.dumps(to.document()),
+        "me": written_by,
+    }
 
 
 # Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
@@ -259,10 +261,8 @@ CLAIM_SECONDS = 120
 
 @dataclass(frozen=True)
 class Claim:
-    """An exclusive hold on the attributes that one write changes, for one case."""
+    """An exclusive hold on the attributes that the steps of one case change."""
 
-    queue_arn: str
-    steps: Sequence[AttributeStep]
     intent: Case
     owner: str
     seen: CaseStoreView
@@ -279,8 +279,8 @@ def claim_parts(
     """What is claimed, all or none, each with what it means where its condition fails."""
     parts: list[tuple[Part, Refusal]] = [
         *(
-            (_hold(claim, each), Retry("claimed", "another run is at work on it"))
-            for each in claim.steps
+            (_hold(claim, each["attribute"]), Retry("claimed", "another run is at work on it"))
+            for each in claim.intent.steps
         ),
         (_hold_case(claim), Retry("claimed", "another run has just moved its case")),
     ]
@@ -326,23 +326,21 @@ def _hold_case(claim: Claim) -> Part:
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved = case_unmoved(intent, claim.seen, claim.owner, claim.owner, intent.at)
+    unmoved = _unmoved_from(claim.seen, intent, claim.owner, claim.owner, intent.at)
     if claim.seen.case is None:
-        return {"ConditionCheck": {"Key": key, **unmoved}}
-    held = asked(
-        {"until": claim.until, "every": view.EVERY_CASE},
-        UpdateExpression="SET claim_owner = :owner, claim_until = :until, "
-        f"#{view.PARTITION} = :every, {view.SORT} = :until",
+        return {"ConditionCheck": {"Key": key, **asked(unmoved, ConditionExpression=_UNMOVED)}}
+    held = (
+        "SET claim_owner = :owner, claim_until = :until, "
+        f"#{view.PARTITION} = :every, {view.SORT} = :until"
     )
-    values = "ExpressionAttributeValues"
-    return {"Update": {"Key": key, **held, **unmoved, values: {**held[values], **unmoved[values]}}}
+    return _update(key, held, _UNMOVED, **unmoved, until=claim.until, every=view.EVERY_CASE)
 
 
-def _hold(claim: Claim, step: AttributeStep) -> Part:
+def _hold(claim: Claim, attribute: str) -> Part:
     """Free, run out, or our own; and nobody has written since we looked."""
     now = claim.intent.at
     return _update(
-        items.attribute_key(claim.queue_arn, step.attribute),
+        items.attribute_key(claim.intent.queue_arn, attribute),
         "SET claim_owner = :me, claim_until = :until, intent = :intent, "
         "intent_modified_at = :modified",
         "(attribute_not_exists(claim_owner) "
@@ -353,7 +351,7 @@ def _hold(claim: Claim, step: AttributeStep) -> Part:
         now=now,
         until=claim.until,
         intent=json.dumps(claim.intent.document()),
-        seen=items.as_json(claim.seen.record_of(step.attribute).writes),
+        seen=items.as_json(claim.seen.record_of(attribute).writes),
     )
 
 

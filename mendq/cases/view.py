@@ -89,16 +89,9 @@ class Reach:
 CHANGES_REMEMBERED = timedelta(days=1)
 
 
-def outdated(changed_at: Iterable[datetime], now: datetime) -> list[datetime]:
-    """The changes that count no more."""
-    return [each for each in changed_at if now - each >= CHANGES_REMEMBERED]
-
-
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
 HELD_UP = timedelta(hours=1)
-# A case's id, and the which of its transitions.
-Transition = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -205,14 +198,12 @@ class CaseStoreView:
     """Absent things are None or empty: an empty case store is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
-    `unfiled` are the transitions that may not lie in the case bucket yet, other cases' too;
     `attributes` holds a record for each attribute that was asked for; `known` is the queue's
     configuration as it stood when a case was last written down.
     """
 
     frozen: str | None = None
     case: Case | None = None
-    unfiled: frozenset[Transition] = frozenset()
     hold_up: HoldUp | None = None
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
@@ -306,8 +297,11 @@ class CaseStoreView:
 
 
 OPEN_CASES = "open_cases"
-# The partition key is there while a case is open, and until its end is filed and told.
+# The partition key is there while a case is open, and until people were told of its end; in a
+# transition until it lies in the case bucket.
 PARTITION = "open"
 SORT = "due_at"
 INCLUDED = ("case_id", "symptom", "state", "opened_at")
-EVERY_CASE = "case"
+EVERY_CASE, UNFILED = "case", "transition"
+# When follow_up looks whether the run that wrote a case down came to its end.
+LOOK_AFTER = timedelta(minutes=2)

@@ -22,7 +22,7 @@ from mendq.aws.errors import (
 )
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
-from mendq.cases.record import Notification, file_owed, hold_back, notify_held_up, record_transition
+from mendq.cases.record import Notification, file, hold_back, notify_held_up, record_transition
 from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -57,7 +57,6 @@ class Followed:
 
     The `unknown` are of symptoms that another version of Mendq knows: they wait for it, or for a
     person who closes them.
-    `bucket_error` is why nothing more is filed in this run: one case has waited for the bucket.
     """
 
     open_cases: list[OpenCase]
@@ -65,7 +64,6 @@ class Followed:
     called: list[Case] = field(default_factory=list)
     unknown: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
-    bucket_error: Exception | None = None
 
     @property
     def by_state(self) -> Counter[str]:
@@ -100,7 +98,27 @@ def follow_up(
             # Where even that fails, the next minute finds it where it was.
             with suppress(CaseStoreUnavailable):
                 context.open_cases.postpone_unread(each, context.now + TRY_AGAIN)
+    _file_owed(context, remaining_seconds, followed)
     return followed
+
+
+def _file_owed(
+    context: CaseContext, remaining_seconds: Callable[[], float], followed: Followed
+) -> None:
+    """File what the runs that wrote it down did not; a bucket that is down is tried once."""
+    try:
+        for key in context.open_cases.unfiled(context.now):
+            if remaining_seconds() < SECONDS_FOR_A_CASE:
+                return
+            try:
+                case = context.open_cases.transition(key)
+            except CaseStoreUnreadable as unreadable:
+                followed.errors[key["pk"]["S"]] = unreadable
+                continue
+            if case is not None:
+                file(case, context)
+    except (BotoCoreError, ClientError, CaseStoreUnavailable) as error:
+        followed.errors["filing"] = error
 
 
 def _follow(
@@ -109,7 +127,6 @@ def _follow(
     symptom = symptom_known_as(due.symptom)
     view = look_at(due.queue_arn, due.symptom, symptom, context)
     sent = context.notifier.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
-    view = _filed(view, due, context, followed)
     if view.held_by_another(context.owner, context.claims_now):
         return
     if view.intent is not None:
@@ -128,24 +145,6 @@ def _follow(
         _OpenCase(symptom, view.case, view, context).go_on(functions, followed)
         if not sent and not view.case.goes_on:
             hold_back(view.case, context)
-
-
-def _filed(
-    view: CaseStoreView, due: OpenCase, context: CaseContext, followed: Followed
-) -> CaseStoreView:
-    """What cannot be filed keeps nobody from settling and moving the case; it stays owed."""
-    if not view.unfiled:
-        return view
-    error = followed.bucket_error
-    if error is None:
-        try:
-            return file_owed(view, context)
-        except (BotoCoreError, ClientError) as failed:
-            error = followed.bucket_error = failed
-        except CaseStoreUnreadable as unreadable:
-            error = unreadable
-    followed.errors[due.case_id] = error
-    return view
 
 
 def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
@@ -188,9 +187,7 @@ class _OpenCase:
         return record_transition(moved, self.view, notification, self.context, self.context.owner)
 
     def _postpone(self, until: datetime) -> None:
-        """What goes on is not kept waiting, whatever else is owed."""
-        is_late = until <= self.context.now or (self.view.unfiled and not self.case.goes_on)
-        later = self.context.now + TRY_AGAIN if is_late else until
+        later = self.context.now + TRY_AGAIN if until <= self.context.now else until
         self.context.open_cases.postpone(self.case, later)
 
     def _tell_what_holds_it_up(self) -> None:

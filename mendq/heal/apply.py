@@ -71,7 +71,7 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
         )
     except (ClientError, BotoCoreError) as error:
         if is_passing(error):
-            raise StepFailed(steps[0], str(error)) from error
+            raise StepFailed(f"{steps[0]} failed: {error}") from error
         return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
 
@@ -99,7 +99,7 @@ def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | Non
     try:
         made = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
     except (ClientError, BotoCoreError) as error:
-        raise StepFailed(step, str(error)) from error
+        raise StepFailed(f"{step} failed: {error}") from error
     if isinstance(made, Refusal):
         return made
     theirs = [name for name in POLICIES if made.get(name)]
@@ -119,7 +119,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     `case` is the transition to `applied` or `rolled_back`, `seen` the case store as it was read.
     Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: then it is to be tried again.
     """
-    claim = Claim(case.queue_arn, plan.steps, case, context.owner, seen, facts.modified_at)
+    claim = Claim(case, context.owner, seen, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}
     refusal = context.case_store.claim(
         claim, snapshot, writes_per_minute=context.settings.limits.writes_per_minute

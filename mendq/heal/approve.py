@@ -21,7 +21,7 @@ from mendq.aws.errors import (
     StepFailed,
 )
 from mendq.cases.context import CaseContext
-from mendq.cases.record import Notification, record_transition, try_to_file_owed
+from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, ask_owner
@@ -167,7 +167,7 @@ def _once(
     if isinstance(asked, Refusal):
         return asked
     move, case = DECISIONS[word], asked.newest
-    view = try_to_file_owed(asked.view, context)
+    view = asked.view
     if asked.symptom is None and word == "approve":
         return asked.unknown
     if asked.symptom is None and word == "close":

@@ -12,7 +12,6 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases.finding import Shared
 from mendq.cases.pins import with_pin
-from mendq.cases.record import try_to_file_owed
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, Run, declined, look_at
@@ -69,7 +68,6 @@ def _reader(run: FixContext) -> FactsReader:
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
     """The view without what a run that died had left; the outcome of that where it has one."""
-    view = try_to_file_owed(view, run)
     if view.intent is None or view.held_by_another(run.owner, run.now):
         return view
     return settle(view, view.intent, symptom, run)

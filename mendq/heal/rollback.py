@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from mendq.aws.errors import OwnerUnavailable
 from mendq.cases.context import WritingContext
-from mendq.cases.record import Notification, record_transition, try_to_file_owed
+from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import apply
 from mendq.heal.approve import AskedCase, Document, OperatorRequest, look_up, said, until_unmoved
@@ -53,8 +53,7 @@ def _once(
         return found
     if found.symptom is None:
         return found.unknown
-    view = found.view if dry_run else try_to_file_owed(found.view, context)
-    asked = _Asked(found.history, view, found.symptom, request.actor, context, functions)
+    asked = _Asked(found.history, found.view, found.symptom, request.actor, context, functions)
     if asked.newest.undoes:
         return asked.answer(dry_run=dry_run)
     return asked.refusal() or asked.settled(dry_run=dry_run)

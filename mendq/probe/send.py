@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients
 from mendq.aws.errors import ProbeNotSent, code_of
 from mendq.cases import items
-from mendq.cases.outbox import NotificationItems, Notifier
+from mendq.cases.outbox import Notifier
 from mendq.cases.transactions import Table
 from mendq.model.case import Severity
 from mendq.model.failed_call import FailedCall, canonical
@@ -31,16 +31,7 @@ class ProbeRecord(Table):
         if "sent_at" not in item:
             return None
         with items.reading("the probe's item"):
-            return Probe(
-                scheduled_at=items.moment_of(item["scheduled_at"]),
-                sent_at=items.moment_of(item["sent_at"]),
-                lost_in_a_row=int(item["lost_in_a_row"]["N"]),
-                lost_since=items.moment_in(item, "lost_since"),
-                notified=item["notified"]["BOOL"],
-                made_at=items.moment_in(item, "made_at"),
-                seen_at=items.moment_in(item, "seen_at"),
-                spelled=items.text_in(item, "spelled"),
-            )
+            return items.record_in(Probe, item)
 
     def note_sent(self, probe: Probe) -> bool:
         """Before it is sent; False where another run has noted this one or a later one."""
@@ -92,11 +83,11 @@ def send_probe(
         _fail(clients, settings.probe_queue_url)
     finally:
         if probe.wants_a_page:
-            pages = NotificationItems(clients.dynamodb, settings.case_table)
             topics = {Severity.URGENT: settings.urgent_topic_arn}
             page = notification_of_lost(probe, settings.account, clients.region)
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
-            Notifier(clients, pages, topics, now).send_about_account("probe", news, page)
+            notifier = Notifier(clients.dynamodb, settings.case_table, clients, topics, now)
+            notifier.send_about_account("probe", news, page)
             record.note_notified(probe)
     return probe
 

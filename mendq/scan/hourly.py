@@ -18,6 +18,7 @@ from mendq.cases.finding import (
     added_to,
     calls_about,
     fewer_of_many,
+    findings_key,
     request_about,
     share_of_the_day,
     together,
@@ -201,4 +202,4 @@ def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: Sca
     document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
         document = added_to(findings_of(stretch.hour, context.case_bucket), document)
-    context.case_bucket.put_findings(stretch.hour, document)
+    context.case_bucket.put(findings_key(stretch.hour), document)

@@ -22,10 +22,17 @@ def _since(account: Account) -> Any:
     return changes_since(account.clients, QUEUE, account.now - timedelta(days=1))
 
 
+def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: Any) -> QueueChange:
+    """The one change that this event is taken for."""
+    account.history = [event(account, QUEUE, event_name, **over)]
+    (found,) = _since(account)
+    assert isinstance(found, QueueChange)
+    return found
+
+
 @pytest.mark.parametrize("event_name", sorted(CHANGES - {"SetQueueAttributes"}))
 def test_every_other_change_may_be_one_of_the_policy(account: Account, event_name: str) -> None:
-    account.history = [event(account, QUEUE, event_name)]
-    (found,) = _since(account)
+    found = _changed(account, event_name)
     assert found == QueueChange(account.now, event_name, ALICE, ("Policy",))
 
 
@@ -34,6 +41,7 @@ def test_every_other_change_may_be_one_of_the_policy(account: Account, event_nam
     [
         {"errorCode": "AccessDenied"},
         {"eventSource": "sns.amazonaws.com"},
+        {"eventName": "PurgeQueue"},
         {"requestParameters": {"queueUrl": public_url(f"{QUEUE}2"), "attributes": {}}},
         {"awsRegion": "eu-west-1"},
     ],
@@ -43,62 +51,47 @@ def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, An
     assert _since(account) == ()
 
 
-def test_a_change_of_other_attributes_is_said_as_such(account: Account) -> None:
-    asked = {"queueUrl": public_url(QUEUE), "attributes": {"VisibilityTimeout": "31"}}
-    account.history = [event(account, QUEUE, requestParameters=asked)]
-    (found,) = _since(account)
-    assert not found.of_policy
-
-
 @pytest.mark.parametrize(
-    "asked",
+    ("asked", "may_be"),
     [
-        None,
-        [],
-        {},
-        {"queueUrl": "orders"},
-        {"queueUrl": public_url(QUEUE)},
-        {"queueUrl": public_url(QUEUE), "attributes": "cut"},
-        {"queueUrl": public_url(QUEUE), "attributes": {"policy": ""}},
-        {"queueUrl": public_url(QUEUE), "attributes": {"Policy": "", "DelaySeconds": "1"}},
+        ({"queueUrl": public_url(QUEUE), "attributes": {"VisibilityTimeout": "31"}}, False),
+        (None, True),
+        ([], True),
+        ({}, True),
+        ({"queueUrl": "orders"}, True),
+        ({"queueUrl": public_url(QUEUE)}, True),
+        *(
+            ({"queueUrl": public_url(QUEUE), "attributes": given}, True)
+            for given in ("cut", {"policy": ""}, {"Policy": "", "DelaySeconds": "1"})
+        ),
     ],
 )
 def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
-    account: Account, asked: object
+    account: Account, asked: object, *, may_be: bool
 ) -> None:
-    account.history = [event(account, QUEUE, requestParameters=asked)]
-    (found,) = _since(account)
-    assert found.of_policy
-
-
-def test_cloudformation_is_recognised_by_what_aws_writes(account: Account) -> None:
-    account.history = [event(account, QUEUE, **by_cloudformation())]
-    (found,) = _since(account)
-    assert found.by_cloudformation
+    assert _changed(account, requestParameters=asked).of_policy is may_be
 
 
 @pytest.mark.parametrize(
-    "forged",
+    ("over", "is_cloudformation"),
     [
-        {"userAgent": "cloudformation.amazonaws.com"},
-        {"userIdentity": identity_of(f"{ALICE}/cloudformation.amazonaws.com")},
-        {"userIdentity": identity_of(ALICE, userName="cloudformation.amazonaws.com")},
-        {"sourceIPAddress": "cloudformation.amazonaws.com.example.org"},
-        {"invokedBy": "cloudformation.amazonaws.com"},
+        (by_cloudformation(), True),
+        ({"userAgent": "cloudformation.amazonaws.com"}, False),
+        ({"userIdentity": identity_of(f"{ALICE}/cloudformation.amazonaws.com")}, False),
+        ({"userIdentity": identity_of(ALICE, userName="cloudformation.amazonaws.com")}, False),
+        ({"sourceIPAddress": "cloudformation.amazonaws.com.example.org"}, False),
+        ({"invokedBy": "cloudformation.amazonaws.com"}, False),
     ],
 )
-def test_what_the_caller_writes_makes_nobody_cloudformation(
-    account: Account, forged: dict[str, Any]
+def test_cloudformation_is_recognised_by_what_aws_writes_and_no_caller_can(
+    account: Account, over: dict[str, Any], *, is_cloudformation: bool
 ) -> None:
-    account.history = [event(account, QUEUE, **forged)]
-    (found,) = _since(account)
-    assert not found.by_cloudformation
+    assert _changed(account, **over).by_cloudformation is is_cloudformation
 
 
 def test_a_role_is_named_by_its_arn_and_not_by_its_session(account: Account) -> None:
     session = f"arn:aws:sts::{ACCOUNT}:assumed-role/operators/{DEPLOYS}"
-    account.history = [event(account, QUEUE, userIdentity=identity_of(ALICE, arn=session))]
-    (found,) = _since(account)
+    found = _changed(account, userIdentity=identity_of(ALICE, arn=session))
     assert found.principal_arn == ALICE
 
 

@@ -78,14 +78,20 @@ def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
         assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
 
 
-def test_open_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> None:
+def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> None:
     source, messages = with_dlq(seen)
-    both = (Need.DLQ_SOURCES, Need.OPEN_CASES)
-    assert facts(seen, messages, *both).open_symptoms == frozenset()
+    open_ones, newest = Need.OPEN_CASES, Need.SOURCE_CASES
+    before = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
+    assert (before.open_symptoms, before.source_cases) == (frozenset(), ())
     fail(seen.account, source)
-    assert facts(seen, source, Need.OPEN_CASES).open_symptoms == {"visibility_timeout_too_short"}
-    assert facts(seen, messages, *both).open_symptoms == {"visibility_timeout_too_short"}
-    assert facts(seen, messages, Need.OPEN_CASES).open_symptoms == frozenset()
+    after = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
+    (case,) = after.source_cases
+    assert after.open_symptoms == {case.symptom} == {"visibility_timeout_too_short"}
+    assert case.queue_arn == source
+    at_source = facts(seen, source, Need.DLQ_SOURCES, open_ones, newest)
+    assert at_source.open_symptoms == {case.symptom}
+    assert at_source.source_cases == (), "it is nobody's DLQ"
+    assert facts(seen, messages, open_ones).open_symptoms == frozenset()
 
 
 def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> None:
@@ -133,16 +139,6 @@ def test_a_rate_is_kept_evenly() -> None:
     for _ in range(4):
         pace.wait()
     assert slept == [0.25, 0.5, 0.75]
-
-
-def test_the_newest_cases_at_the_sources_are_known_over_or_not(seen: Scanning) -> None:
-    source, messages = with_dlq(seen)
-    needs = (Need.DLQ_SOURCES, Need.SOURCE_CASES)
-    assert facts(seen, messages, *needs).source_cases == ()
-    fail(seen.account, source)
-    (case,) = facts(seen, messages, *needs).source_cases
-    assert (case.queue_arn, case.symptom) == (source, "visibility_timeout_too_short")
-    assert facts(seen, source, *needs).source_cases == (), "it is nobody's DLQ"
 
 
 def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> None:

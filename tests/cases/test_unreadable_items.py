@@ -60,7 +60,6 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
         ("case#visibility_timeout_too_short", {"opened_at": {"N": "1" + "0" * 20}}),
         ("case#visibility_timeout_too_short", {"document": {"S": NESTED}}),
         ("case#visibility_timeout_too_short", {"failures": {"S": "[1e400]"}}),
-        ("case#visibility_timeout_too_short", {"unfiled": {"SS": ["x"]}}),
         ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
         ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
         (

@@ -20,7 +20,7 @@ from tests.account.faults import (
     Killed,
 )
 from tests.heal.conftest import Account, settings
-from tests.heal.operators import Heal, case_of, context_of, fail, say, states, undo
+from tests.heal.operators import Heal, case_of, context_of, fail, file_owed, say, states, undo
 
 
 def _queue(account: Account, tag: str = "heal") -> str:
@@ -77,6 +77,7 @@ def _acted_with(account: Account, scene: Scene, kind: str, strike_at: int) -> in
         account.later(minutes=REDELIVERED_AFTER_MINUTES)
     calls, fault.strike_at = fault.calls, -1
     assert fault.struck == (strike_at > 0)
+    file_owed(account)
     case, items = case_of(account), account.case_store_items()
     assert account.visibility(case.queue_arn) == scene.visibility
     assert states(account) == list(scene.states)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write, outdated
+from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
 from mendq.heal.guardrails import Home, Situation
@@ -271,4 +271,3 @@ def test_the_sixth_change_of_a_day_pages() -> None:
 def test_a_change_counts_once_and_for_a_day() -> None:
     assert guardrails.keeps_changing(_hours_ago(0, 1, 2, 3, 4) * 2, NOW) is None
     assert guardrails.keeps_changing(_hours_ago(0, 1, 2, 3, 4, 24), NOW) is None
-    assert outdated(_hours_ago(0, 23.9, 24, 30), NOW) == _hours_ago(24, 30)

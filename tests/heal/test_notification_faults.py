@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import NotificationNotSent
+from mendq.cases.items import notification_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, NotificationText
@@ -22,8 +23,8 @@ PAGE = NotificationText("Mendq: something", "is the matter\n")
 
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     """Left unsent by a run that died before it could send it."""
-    pages = context_of(account).notifier.pages
-    record = pages.due_for_account("probe", "lost", PAGE, account.now)
+    record = NotificationRecord.after(None, "lost", PAGE, urgent=True, at=account.now)
+    assert context_of(account).notifier.put(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
     assert context_of(account).notifier.send_left_unsent("account", "probe", record, None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import Any
 from unittest.mock import patch
 
 from typer.testing import CliRunner, Result
@@ -10,6 +12,7 @@ from typer.testing import CliRunner, Result
 from local_account.process import LocalAccount
 from local_account.where import operator
 from mendq.cli.__main__ import app
+from tests.local_account.queues import Queue, eventually, fail_late
 
 
 def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Result:
@@ -20,3 +23,21 @@ def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Res
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def newest_case(account: LocalAccount, queue: Queue) -> dict[str, Any]:
+    """The newest case about a queue; empty where there is none."""
+    cases = json.loads(mendq_here(account, "cases", "--json").stdout)
+    return dict(next((each for each in cases if each["queue_arn"] == queue.arn), {}))
+
+
+def case_in(account: LocalAccount, queue: Queue, state: str) -> str:
+    """The id of the queue's newest case, once it is in that state."""
+    eventually(lambda: newest_case(account, queue).get("state") == state, every_seconds=0.5)
+    return str(newest_case(account, queue)["case_id"])
+
+
+def proposed_for(account: LocalAccount, queue: Queue) -> str:
+    """The id of the case that heal opens once deletes of a FIFO queue have come late."""
+    fail_late(queue, times=4)
+    return case_in(account, queue, "proposed")

@@ -45,6 +45,12 @@ class Queue:
         handle: str = answer["Messages"][0]["ReceiptHandle"]
         return handle
 
+    def receive_some(self, **options: Any) -> list[dict[str, Any]]:
+        """As many messages as one call gives, which may be none."""
+        answer = self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10, **options)
+        found: list[dict[str, Any]] = answer.get("Messages", [])
+        return found
+
     def delete(self, handle: str) -> None:
         self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
 
@@ -108,8 +114,7 @@ def fail_late(queue: Queue, times: int) -> None:
         queue.send()
     received: list[Any] = []
     while len(received) < times:
-        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
-        received += answer.get("Messages", [])
+        received += queue.receive_some()
     eventually(lambda: queue.count() == times)
     for each in received:
         code, message = error_of(partial(queue.delete, each["ReceiptHandle"]))

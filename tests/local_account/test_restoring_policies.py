@@ -22,13 +22,14 @@ from mendq.model.case import Severity
 from tests.local_account.callers import (
     ALL_OF_SQS,
     OTHER_ACCOUNT,
+    allow,
     new_role,
     policy,
     session_of,
     user,
 )
 from tests.local_account.conftest import SETTINGS
-from tests.local_account.mendq_here import mendq_here
+from tests.local_account.mendq_here import case_in, mendq_here, newest_case
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -85,18 +86,12 @@ class PinnedQueue:
         self.account.put_back(self.queue.arn, SAID_MINUTES, of="last_change")
         return text
 
-    def case(self) -> dict[str, Any]:
-        """The newest; empty where there is none."""
-        cases = json.loads(self.mendq("cases", "--json").stdout)
-        return dict(next((each for each in cases if each["queue_arn"] == self.queue.arn), {}))
-
     def proposed(self) -> str:
         """The case that proposes to undo it, after as many refused calls as heal believes."""
         for _ in range(REFUSED_CALLS):
             code, message = error_of(partial(self.send))
             assert (code, "no resource-based policy" in message) == ("AccessDenied", True)
-        eventually(lambda: self.case().get("state") == "proposed")
-        return str(self.case()["case_id"])
+        return case_in(self.account, self.queue, "proposed")
 
     def notified(self, box: Mailbox, subject: str) -> Message:
         """The one page about this queue that begins so."""
@@ -112,13 +107,8 @@ class PinnedQueue:
 
 
 def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
-    return {
-        "Sid": "Senders",
-        "Effect": "Allow",
-        "Principal": {"AWS": who},
-        "Action": "sqs:SendMessage",
-        "Resource": queue.arn,
-    }
+    to_whom = {"Sid": "Senders", "Principal": {"AWS": who}}
+    return {**allow("sqs:SendMessage", queue.arn), **to_whom}
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +142,9 @@ def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
     assert f"{pinned.deployer} overwrote it" in page.text
     assert pinned.policy == emptied, "nothing before a person's word"
     pinned.account.have_access_analyzer_answer("PASS")
-    done = pinned.mendq("approve", case_id, "--yes")
-    assert done.exit_code == 0, done.output
+    assert pinned.mendq("approve", case_id, "--yes").exit_code == 0
     assert pinned.policy == pinned.good
-    assert pinned.case()["state"] == "applied"
+    assert newest_case(pinned.account, pinned.queue)["state"] == "applied"
     pinned.send()
     undone = pinned.mendq("rollback", case_id, "--yes").output
     assert "  printed  Policy" in undone
@@ -171,7 +160,7 @@ def test_without_a_pass_of_access_analyzer_nothing_is_written(
     pinned.account.have_access_analyzer_answer("FAIL")
     done = pinned.mendq("approve", case_id, "--yes")
     assert (done.exit_code, pinned.policy) == (1, emptied)
-    case = pinned.case()
+    case = newest_case(pinned.account, pinned.queue)
     assert (case["state"], because in case["reason"]) == ("expired", True)
     page = pinned.notified(box, "Mendq expired: access denied")
     assert because in page.text

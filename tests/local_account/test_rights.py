@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,11 +20,10 @@ from mendq.cli.__main__ import app
 from mendq.cli.permissions import RIGHTS, look, steer
 from tests.cli.asked import command_of, noted
 from tests.local_account.callers import policy, user
-from tests.local_account.mendq_here import mendq_here
-from tests.local_account.queues import Queue, eventually, fail_late, new_queue
+from tests.local_account.mendq_here import proposed_for
+from tests.local_account.queues import Queue, new_queue
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-LEASE_SECONDS = 2
 OLD_MINUTES = 90
 RETAINED = 4  # the table and three buckets
 
@@ -68,38 +66,17 @@ def _filled_in(policy: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-@pytest.fixture(scope="module")
-def own() -> Iterator[LocalAccount]:
-    with LocalAccount() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def looker(own: LocalAccount) -> Person:
-    return Person(own, look())
-
-
-@pytest.fixture(scope="module")
-def steerer(own: LocalAccount) -> Person:
-    return Person(own, look(), steer())
+@pytest.fixture
+def looker(account: LocalAccount) -> Person:
+    return Person(account, look())
 
 
 @pytest.fixture
-def proposed(own: LocalAccount) -> tuple[Queue, str]:
-    queue = new_queue(
-        own, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout=str(LEASE_SECONDS)
-    )
+def proposed(account: LocalAccount) -> tuple[Queue, str]:
+    queue = new_queue(account, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout="2")
     statement = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue"}
     queue.set(Policy=policy({**statement, "Resource": queue.arn}))
-    fail_late(queue, times=4)
-
-    def case() -> str | None:
-        cases = json.loads(mendq_here(own, "cases", "--json").stdout)
-        waiting = (each for each in cases if each["queue_arn"] == queue.arn)
-        return next((each["case_id"] for each in waiting if each["state"] == "proposed"), None)
-
-    eventually(lambda: case() is not None)
-    return queue, str(case())
+    return queue, proposed_for(account, queue)
 
 
 def test_who_may_look_sees_all_and_changes_nothing(
@@ -127,9 +104,9 @@ def test_who_may_look_sees_all_and_changes_nothing(
 
 
 def test_who_may_steer_needs_nothing_else_and_all_of_it(
-    looker: Person, steerer: Person, proposed: tuple[Queue, str]
+    looker: Person, proposed: tuple[Queue, str]
 ) -> None:
-    queue, case_id = proposed
+    (queue, case_id), steerer = proposed, Person(looker.account, look(), steer())
     steerer.mendq("freeze", "why", "--yes")
     looker.is_refused("thaw", "--yes")
     steerer.mendq("thaw", "--yes")

@@ -33,24 +33,11 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
 @pytest.mark.parametrize(
     "over",
     [
-        *(
-            {"principal_arn": f"arn:aws:iam::{who}"}
-            for who in (
-                "123456789012:role/attacker",
-                "444455556666:role/mendq-probe-us-east-1",
-                "123456789012:role/mendq-probe-us-east-1-of-others",
-                "123456789012:user/mendq-probe-us-east-1",
-            )
-        ),
-        *(
-            {"queue_arn": f"arn:aws:sqs:{where}"}
-            for where in (
-                "us-east-1:123456789012:orders.fifo",
-                "us-east-1:123456789012:mendq-probe",
-                "us-east-1:444455556666:mendq-probe.fifo",
-                "eu-west-1:123456789012:mendq-probe.fifo",
-            )
-        ),
+        {"principal_arn": "arn:aws:iam::123456789012:role/attacker"},
+        {"principal_arn": "arn:aws:iam::444455556666:role/mendq-probe-us-east-1"},
+        {"principal_arn": f"{ROLE}-of-others"},
+        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:mendq-probe"},
+        {"queue_arn": "arn:aws:sqs:us-east-1:444455556666:mendq-probe.fifo"},
         {"event_name": "DeleteMessage"},
     ],
 )

@@ -10,6 +10,7 @@ from itertools import product
 
 from tests.account.faults import KINDS, Fault, Killed
 from tests.heal.conftest import ACCOUNT, REGION
+from tests.heal.operators import file_owed
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving
@@ -128,6 +129,7 @@ def _undisturbed(scene: Scene) -> Undisturbed:
             counting = Fault(made.account, kind, 0)
             over = _come_again(made, queue_arn, scene, turn, [counting])
             counting.leave()
+            file_owed(made.account)
             ending = ending_of(made.account, queue_arn, over=over)
         points += [(kind, n) for n in range(1, counting.calls + 1)]
     return Undisturbed(ending, begun_as, tuple(points))
@@ -141,6 +143,7 @@ def _struck(scene: Scene, *points: Point) -> Struck:
         over = _come_again(made, queue_arn, scene, turn, faults)
         for each in faults:
             each.leave()
+        file_owed(made.account)
         calls = tuple(each.call for each in faults)
         # The second of a pair need not come by: the first may have cut the way short.
         assert any(calls), f"nothing was struck in {scene.name} at {points}"
@@ -165,14 +168,14 @@ def _come_again(
 
 
 def _state_of(made: World, queue_arn: str, faults: Sequence[Fault]) -> str:
-    """As the case store says, once it is filed too; the faults do not hear the question."""
+    """As the case store says; the faults do not hear the question."""
     for each in faults:
         each.is_deaf = True
     items = made.account.case_store_items()
     for each in faults:
         each.is_deaf = False
     cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
-    return next((each["state"]["S"] for each in cases if "unfiled" not in each), "")
+    return next((each["state"]["S"] for each in cases), "")
 
 
 def _queue_of(made: World) -> str:

@@ -182,7 +182,9 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     waited = [StandStill() for _ in range(3)]
     rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
     paces = Paces(*(Pace(rate, w.clock, w.sleep) for rate, w in zip(rates, waited, strict=True)))
-    reader = ScanReader(clients, NOW, Timing(), lambda _queues: frozenset(), paces=paces)
+    consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
+    no_cases = (frozenset, frozenset, lambda _queue_arns: ())
+    reader = ScanReader(clients, NOW, Timing(), *no_cases, consent, paces=paces)
     spent = Counter[str]()
     worth_it = sum(may_be_harmed(many.name(n)) for n in range(queues))
 

@@ -23,6 +23,7 @@ from mendq.aws.errors import (
     QueueRefusesUs,
 )
 from mendq.aws.queue import ManagedQueue, managed_queues, tags_of
+from mendq.cases import items
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
 from mendq.cases.pins import with_pin
 from mendq.cases.table import CaseStore
@@ -117,12 +118,12 @@ def _only_look(model: OperationModel, **_: Any) -> None:
 
 class _UnchangedCases(CaseStore):
     def _change_set(
-        self, key: Mapping[str, Any], verb: str, name: str, texts: Sequence[str], _until: datetime
-    ) -> Mapping[str, Any]:
+        self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
+    ) -> items.Item:
         """The item as it would be, were nothing dropped from it."""
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         retained = set(answer.get("Item", {}).get(name, {}).get("SS", []))
-        return {name: {"SS": sorted(retained | set(texts) if verb == "ADD" else retained)}}
+        return {name: {"SS": sorted(retained | set(add))}}
 
 
 class _UnchangedScans(ScanStore):

@@ -17,7 +17,7 @@ from botocore.stub import ANY, Stubber
 from msgspec.structs import replace as changed
 
 from mendq.cases.context import CaseBucket
-from mendq.cases.finding import Scanned, round_of
+from mendq.cases.finding import Scanned, findings_key, round_of
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import BEATS_WITHIN, LastRound, heartbeat, last_round, life, round_check
 from mendq.probe.probe import SEEN_WITHIN, Probe
@@ -148,7 +148,7 @@ ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
     document = Scanned(queues=30, suspects=9, measured=5, skipped=4).document(at) | over
     kept = {name: value for name, value in document.items() if value is not None}
-    CaseBucket(operator.aws.clients.s3, "cases").put_findings(round_of(at), kept)
+    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), kept)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
+from mendq.aws.cloudwatch import query
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -29,19 +29,8 @@ def _series(
     start: datetime | None = None,
 ) -> dict[str, list[float]]:
     now = datetime.now(UTC)
-    dimensions = [{"Name": "QueueName", "Value": queue.url.rpartition("/")[2]}]
-    of_queue = {"Namespace": metric.NAMESPACE, "Dimensions": dimensions}
-    queries = [
-        {
-            "Id": name.lower(),
-            "MetricStat": {
-                "Metric": {**of_queue, "MetricName": name},
-                "Period": period,
-                "Stat": stat,
-            },
-        }
-        for name in names
-    ]
+    of_queue = (metric.NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
+    queries = [query(name.lower(), of_queue, name, stat, period) for name in names]
     answer = account.client("cloudwatch").get_metric_data(
         StartTime=start or now - timedelta(hours=2),
         EndTime=now + timedelta(minutes=1),
@@ -73,8 +62,7 @@ def test_each_entry_and_each_delete_counts(account: LocalAccount) -> None:
     queue.send()
     received: list[Any] = []
     while len(received) < 4:
-        answer = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)
-        received += answer["Messages"]
+        received += queue.receive_some()
     handles = [each["ReceiptHandle"] for each in received]
     queue.delete(handles[0])
     queue.delete(handles[0])  # a duplicate counts as well
@@ -145,29 +133,6 @@ def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount)
     assert sum(_series(account, queue, metric.SENT)[metric.SENT]) == 1
     assert sum(_series(account, beside, metric.SENT, start=hour_ago)[metric.SENT]) == 1
     queue.delete(queue.receive())  # the message is there as before
-
-
-def test_the_last_change_alone_is_put_back_with_what_cloudtrail_tells(
-    account: LocalAccount,
-) -> None:
-    queue, names = new_queue(account), ("LastModifiedTimestamp", "CreatedTimestamp")
-    with pytest.raises(SwitchRefused, match="as a whole first"):
-        account.put_back(queue.arn, 5, of="last_change")
-    account.put_back(queue.arn, 90)
-    created = queue.attributes(*names)["CreatedTimestamp"]
-    queue.set(VisibilityTimeout="31")
-    changed = int(queue.attributes(*names)["LastModifiedTimestamp"])
-    account.put_back(queue.arn, 20, of="last_change")
-    after = queue.attributes(*names)
-    assert (int(after[names[0]]), after[names[1]]) == (changed - 1200, created)
-    asked = [{"AttributeKey": "ResourceName", "AttributeValue": queue.arn}]
-    found = account.client("cloudtrail").lookup_events(LookupAttributes=asked)["Events"]
-    events = [each for each in found if each["ReadOnly"] == "false"]
-    times = [(each["EventName"], changed - each["EventTime"].timestamp()) for each in events]
-    assert [name for name, _ in times] == ["SetQueueAttributes", "CreateQueue"]
-    assert all(earlier >= 1199 for _, earlier in times)
-    with pytest.raises(SwitchRefused, match="everything"):
-        account.put_back(queue.arn, 20, of="everything")
 
 
 def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import io
-import shlex
 from pathlib import Path
 
-import boto3
 import pytest
 from rich.console import Console, Group, RenderableType
 
 from local_account.demo.mailbox import Mailbox, Message, write
-from local_account.demo.picture import cast, decisions, notified, standing, undo_commands
+from local_account.demo.picture import cast, decisions, notified
 from local_account.demo.story import Story, stories_of
-from local_account.demo.watching import Observation, configuration
-from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, SECRET_KEY
 from mendq.model.case import Severity
 from tests.local_account.demo.ended import ended
 
@@ -30,16 +25,6 @@ def _lines(shown: RenderableType, columns: int = 80) -> list[str]:
     lines = capture.get().splitlines()
     assert max(map(len, lines)) <= columns
     return [line for line in lines if line.strip()]
-
-
-@EACH
-def test_every_queue_stands_on_a_line_of_its_own(story: Story) -> None:
-    rows = _lines(standing(story, ended(story)))[2:]
-    for row, bad in zip(rows, story.queues, strict=True):
-        assert bad.name in row
-        assert bad.states[-1] in row
-        made = [f"{name} {old} -> {new}" for name, (old, new) in bad.changes.items()] or ["-"]
-        assert row.rstrip().endswith(made[0] if len(made) == 1 else f"{len(made)} attributes")
 
 
 @EACH
@@ -67,30 +52,3 @@ def test_what_is_urgent_is_shown_and_the_rest_named(tmp_path: Path) -> None:
     write(box.messages, path := tmp_path / "demo" / "notifications.txt")
     assert path.read_text().count("line\n") == 20
     assert path.read_text().index("To: urgent") < path.read_text().index("To: info")
-
-
-@pytest.mark.account
-def test_the_undo_command_undoes_the_change(account: LocalAccount) -> None:
-    sqs = account.client("sqs")
-    url = sqs.create_queue(QueueName="undone", Attributes={"VisibilityTimeout": "2"})["QueueUrl"]
-    before = configuration(sqs, url)
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "6"})
-    step = {"attribute": "VisibilityTimeout", "before": "2", "after": "6"}
-    now = configuration(sqs, url)
-    (command,) = undo_commands(
-        Observation(before["QueueArn"], url, before, now, case={"steps": [step]})
-    )
-    words = shlex.split(command)
-    assert words[:3] == ["aws", "sqs", "set-queue-attributes"]
-    options = dict(zip(words[3::2], words[4::2], strict=True))
-    typed = boto3.client(
-        "sqs",
-        region_name=options.pop("--region"),
-        endpoint_url=options.pop("--endpoint-url"),
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
-    )
-    name, _, value = options.pop("--attributes").partition("=")
-    typed.set_queue_attributes(QueueUrl=options.pop("--queue-url"), Attributes={name: value})
-    assert options == {}
-    assert configuration(sqs, url) == before

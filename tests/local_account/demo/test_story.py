@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from datetime import datetime
 
 import pytest
 
 from local_account.demo.nightly import monday_after, next_day
 from local_account.demo.redrive import RedriveStage
-from local_account.demo.story import Calls, Story, read, stories_of, symptom_of
-from local_account.where import CannotStart
+from local_account.demo.story import Calls, Story, stories_of
 from mendq.model.case import State
 from mendq.nightly.jobs import Roots, nightly, week
 
@@ -32,28 +30,6 @@ def test_each_line_of_a_script_is_one_that_the_stage_knows(story: Story) -> None
             assert set(arguments[1:]) <= names
         ended |= set(arguments) if verb == "end" else set()
     assert {bad.name for bad in story.queues if bad.calls is Calls.UNTIL_ENDED} <= ended
-
-
-def test_each_story_is_said_by_the_ends_that_it_is_about() -> None:
-    ends = {
-        name: Counter(str(bad.states[-1]) for bad in story.queues)
-        for name, story in STORIES.items()
-    }
-    assert ends == {
-        "visibility": {"applied": 1, "observed": 1, "refused": 1},
-        "catalogue": {"applied": 2, "proposed": 3, "refused": 1, "escalated": 1},
-        "life": {"closed": 2, "escalated": 1, "rolled_back": 1, "overridden": 1},
-        "scan": {"applied": 2, "escalated": 1},
-        "redrive": {"watching": 2},
-    }
-    assert all(bad.is_silent and symptom_of(bad).detection for bad in STORIES["scan"].queues)
-
-
-def test_a_story_that_is_none_is_refused_with_the_list() -> None:
-    known = r"^STORY 'leese' is not known: give one of .*, scan, redrive, all$"
-    with pytest.raises(CannotStart, match=known):
-        stories_of("leese")
-    assert stories_of("life") == {"life": read("life")}
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,6 @@ def test_the_queues_policy_denies_whoever_it_is(account: LocalAccount) -> None:
     assert recorded == {by_user, by_root}
 
 
-def test_a_batch_needs_the_action_of_its_entries(account: LocalAccount) -> None:
-    queue = new_queue(account)
-    batch = {"QueueUrl": queue.url, "Entries": [{"Id": "1", "MessageBody": "x"}]}
-    _, may = user(account, {"Effect": "Allow", "Action": SEND, "Resource": queue.arn})
-    account.client("sqs", **may).send_message_batch(**batch)
-    arn, may_not = user(account)
-    denied = error_of(lambda: account.client("sqs", **may_not).send_message_batch(**batch))
-    assert denied == _denied(arn, queue, NO_IDENTITY)
-
-
 def test_across_accounts_both_have_to_allow(account: LocalAccount) -> None:
     queue, files = new_queue(account), TrailFiles(account)
     arn, key = user(account, ALL_OF_SQS, of=OTHER_ACCOUNT)

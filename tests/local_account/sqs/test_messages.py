@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,13 @@ from local_account.process import LocalAccount
 from tests.local_account.queues import error_of, new_queue
 
 pytestmark = pytest.mark.account
-INVALID, NOT_IN_FLIGHT = "InvalidParameterValue", "AWS.SimpleQueueService.MessageNotInflight"
+INVALID, PREFIX = "InvalidParameterValue", "AWS.SimpleQueueService."
+NOT_IN_FLIGHT = f"{PREFIX}MessageNotInflight"
+TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."
+NO_ID = (
+    "The queue should either have ContentBasedDeduplication enabled or "
+    "MessageDeduplicationId provided explicitly"
+)
 
 
 def _invalid(handle: str, reason: str) -> tuple[str, str]:
@@ -70,44 +78,24 @@ def test_batches_answer_200_with_what_failed(account: LocalAccount) -> None:
 def test_what_aws_was_recorded_to_say(account: LocalAccount) -> None:
     """The words that failed calls are matched by; each was seen from the real SQS."""
     queue, fifo = new_queue(account, MaximumMessageSize="1024"), new_queue(account, fifo=True)
-    sqs, to_fifo = queue.sqs, {"QueueUrl": fifo.url, "MessageBody": "x"}
-    many = [{"Id": str(number), "MessageBody": "x"} for number in range(20)]
-    gone = {"QueueUrl": queue.url + "-gone", "ReceiptHandle": "x"}
-    prefix = "AWS.SimpleQueueService."
-    no_id = (
-        "The queue should either have ContentBasedDeduplication enabled or "
-        "MessageDeduplicationId provided explicitly"
-    )
-    too_long = "Message must be shorter than 1024 bytes."
-    too_many = "Maximum number of entries per request are 10. You have sent 20."
-    for call, code, message in (
-        (
-            partial(queue.send, "x" * 1025),
-            INVALID,
-            f"One or more parameters are invalid. Reason: {too_long}",
+    to_fifo = partial(queue.sqs.send_message, QueueUrl=fifo.url, MessageBody="x")
+    entries = [{"Id": str(number), "MessageBody": "x"} for number in range(20)]
+    gone = partial(queue.sqs.delete_message, QueueUrl=queue.url + "-gone", ReceiptHandle="x")
+    recorded: dict[Callable[[], object], tuple[str, str]] = {
+        partial(queue.send, "x" * 1025): (INVALID, TOO_LONG),
+        partial(to_fifo, MessageGroupId="g"): (INVALID, NO_ID),
+        to_fifo: ("MissingParameter", "The request must contain the parameter MessageGroupId."),
+        partial(queue.sqs.send_message_batch, QueueUrl=queue.url, Entries=entries): (
+            f"{PREFIX}TooManyEntriesInBatchRequest",
+            "Maximum number of entries per request are 10. You have sent 20.",
         ),
-        (partial(sqs.send_message, MessageGroupId="g", **to_fifo), INVALID, no_id),
-        (
-            partial(sqs.send_message, **to_fifo),
-            "MissingParameter",
-            "The request must contain the parameter MessageGroupId.",
-        ),
-        (
-            partial(sqs.send_message_batch, QueueUrl=queue.url, Entries=many),
-            f"{prefix}TooManyEntriesInBatchRequest",
-            too_many,
-        ),
-        (
-            partial(sqs.delete_message, **gone),
-            f"{prefix}NonExistentQueue",
-            "The specified queue does not exist.",
-        ),
-    ):
-        assert error_of(call) == (code, message)
+        gone: (f"{PREFIX}NonExistentQueue", "The specified queue does not exist."),
+    }
+    for call, said in recorded.items():
+        assert error_of(call) == said
     assert error_of(lambda: queue.delete("nonsense"))[0] == "ReceiptHandleIsInvalid"
     for name, seconds in (("WaitTimeSeconds", 21), ("VisibilityTimeout", 43_201)):
-        code, message = error_of(
-            partial(sqs.receive_message, **{"QueueUrl": queue.url, name: seconds})
-        )
-        said = f"Value {seconds} for parameter {name} is invalid. Reason: Must be "
-        assert (code, message.startswith(said)) == (INVALID, True)
+        asked: dict[str, Any] = {name: seconds}
+        code, message = error_of(partial(queue.receive_some, **asked))
+        said_so = f"Value {seconds} for parameter {name} is invalid. Reason: Must be "
+        assert (code, message.startswith(said_so)) == (INVALID, True)

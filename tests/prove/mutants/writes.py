@@ -77,9 +77,9 @@ WRITES = (
             "owner «is situation.whose»in type(owner)»"),
     )),
     Selection(("tests.cases.test_claimed_cases",), (
-        Mutant("a case is moved between its write and the record of it", _RECORDS, "case_unmoved",
+        Mutant("a case is moved between its write and the record of it", _RECORDS, "_UNMOVED",
             "claim_owner «»<> :owner OR claim_owner »= :owner"),
-        Mutant("who looked before a claim records behind it", _RECORDS, "case_unmoved",
+        Mutant("who looked before a claim records behind it", _RECORDS, "_UNMOVED",
             "AND n «=»<= :at_n OR n >» :at_n"),
         Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
             "«entry.claims_now or »»case.at"),
