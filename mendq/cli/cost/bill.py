@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from mendq.model import prices
@@ -167,56 +167,42 @@ def _metrics(stack: Deployed) -> Line:
 
 def _alarms(stack: Deployed) -> Line:
     every = stack.all("AWS::CloudWatch::Alarm")
-    numbers = [(_metrics_of(each), str(each.get("AlarmName", "one"))) for each in every]
-    fast = sum(_metrics_of(each) for each in every if _is_fast(each))
-    whole = sum(number for number, _ in numbers)
-    # Why there are more metrics than alarms, so that whoever adds them up comes to the same.
-    more = sorted(f"{number} of {name}" for number, name in numbers if number > 1)
-    others = f", but {' and '.join(more)}" if more else ""
-    band = "; an anomaly band is two of them" if any(map(_bands_of, every)) else ""
-    quantity = f"{len(every)} over {counted(whole, 'metric')}"
-    billed = {prices.ALARM_METRIC_MONTH: whole - fast, prices.FAST_ALARM_METRIC_MONTH: fast}
-    return Line("alarms", quantity, f"a metric each{others}{band}", billed)
+    metrics = sum(map(_metrics_of, every))
+    quantity = f"{len(every)} over {counted(metrics, 'metric')}"
+    because = "a metric each, but of those that compare several; an anomaly band is two of them"
+    return Line("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
     """Those that it is billed for: a band is two more."""
-    measured = sum("MetricStat" in each for each in alarm.get("Metrics", ()))
-    return max(1, measured) + 2 * _bands_of(alarm)
-
-
-def _bands_of(alarm: Mapping[str, Any]) -> int:
     metrics = alarm.get("Metrics", ())
-    return sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+    bands = sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+    return max(1, sum("MetricStat" in each for each in metrics)) + 2 * bands
 
 
-def _is_fast(alarm: Mapping[str, Any]) -> bool:
-    measured = (each.get("MetricStat", {}) for each in alarm.get("Metrics", ()))
-    return any(each.get("Period", 60) < 60 for each in (alarm, *measured))
+# What costs the same each: what it is called, why it is so many dollars, and its price.
+_EACH: Mapping[str, tuple[str, str, Price]] = {
+    "AWS::CloudWatch::CompositeAlarm": (
+        "composite alarms",
+        "they page people for several alarms at once, or are what such a page stands on",
+        prices.COMPOSITE_MONTH,
+    ),
+    "AWS::CloudWatch::Dashboard": (
+        DASHBOARD,
+        "nothing while the payer has no three others",
+        prices.DASHBOARD_MONTH,
+    ),
+    "AWS::KMS::Key": (
+        "KMS key",
+        "a dollar more after its first yearly rotation, and another after its second",
+        prices.KEY_MONTH,
+    ),
+}
 
 
-def _counted(stack: Deployed, kind: str, price: Price, what: str, because: str) -> Line:
-    """Of which each costs the same."""
-    number = len(stack.all(kind))
+def _counted(kind: str, stack: Deployed) -> Line:
+    number, (what, because, price) = len(stack.all(kind)), _EACH[kind]
     return Line(what, f"{number}", because, {price: number})
-
-
-def _composites(stack: Deployed) -> Line:
-    kind = "AWS::CloudWatch::CompositeAlarm"
-    every, single = stack.all(kind), stack.all("AWS::CloudWatch::Alarm")
-    paging, alone = (sum("AlarmActions" in each for each in some) for some in (every, single))
-    because = f"{paging} of them page people; {counted(alone, 'alarm')} page by themselves"
-    return _counted(stack, kind, prices.COMPOSITE_MONTH, "composite alarms", because)
-
-
-def _dashboards(stack: Deployed) -> Line:
-    because = "nothing while the payer has no three others"
-    return _counted(stack, "AWS::CloudWatch::Dashboard", prices.DASHBOARD_MONTH, DASHBOARD, because)
-
-
-def _keys(stack: Deployed) -> Line:
-    because = "a dollar more after its first yearly rotation, and another after its second"
-    return _counted(stack, "AWS::KMS::Key", prices.KEY_MONTH, "KMS key", because)
 
 
 def _buckets(stack: Deployed) -> Line:
@@ -286,13 +272,11 @@ def _schedules(stack: Deployed) -> Line:
 
 
 PRICED: Mapping[str, Callable[[Deployed], Line]] = {
+    **{kind: partial(_counted, kind) for kind in _EACH},
     "AWS::CloudTrail::Trail": _trail,
     "AWS::CloudWatch::Alarm": _alarms,
-    "AWS::CloudWatch::CompositeAlarm": _composites,
-    "AWS::CloudWatch::Dashboard": _dashboards,
     "AWS::DynamoDB::Table": _table,
     "AWS::EMRServerless::Application": _nightly,
-    "AWS::KMS::Key": _keys,
     "AWS::Lambda::EventSourceMapping": _polling,
     "AWS::Lambda::Function": _invocations,
     "AWS::Logs::LogGroup": _logs,

@@ -141,7 +141,7 @@ class Shown:
         """A symptom counts as the worst of what is seen of it on any of the queues."""
         shown = cls([], [], [])
         for each in sights(trails, queue_arns):
-            if not each.is_scanned_only and (each.visible or each.partly or each.blind):
+            if each.visible or each.partly or each.blind:
                 worst = shown.in_part if each.partly else shown.wholly
                 (shown.blind if each.blind else worst).append(each.symptom)
         return shown

@@ -17,16 +17,15 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
 from mendq.heal.recover import standing
-from mendq.heal.undo import Outcome, Undo, undos, written_by
+from mendq.heal.undo import Undo, undos, written_by
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Timing
-from mendq.model.steps import stays
 from mendq.notifications import change_lines
-from mendq.notifications.commands import mendq_command, set_command
+from mendq.notifications.commands import mendq_command
 
 
 def undos_now(
@@ -167,12 +166,3 @@ def commands(case: Case) -> list[str]:
 def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     """As a page says them: attribute, before -> after, with units; a policy by its differences."""
     return [line for each in steps for line in change_lines.step_lines(each)]
-
-
-def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
-    """How to take back by hand what still stands in the queue as the case wrote it."""
-    ours = (each for each in found if each.outcome is Outcome.UNDONE and not each.stops)
-    before = {each.attribute: each.before for each in ours}
-    printed = (each for each in found if each.outcome is Outcome.PRINTED)
-    by_person = [each.command for each in printed if not stays(each.attribute)]
-    return [set_command(queue_arn, before), *by_person] if before else by_person

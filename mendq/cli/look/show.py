@@ -25,19 +25,18 @@ from mendq.cli.look.case_view import (
     step_lines,
     summary,
     timing_of,
-    undo_commands,
     undos_now,
     until,
 )
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import progress_lines, progress_of
-from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases
+from mendq.cli.undo.answers import Answer, attribute_line, by_hand, name_later_cases
 from mendq.heal.undo import Outcome
 from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
-from mendq.model.steps import Owner
+from mendq.model.steps import Owner, stays
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.text import counted, plain, value
@@ -52,7 +51,7 @@ class Whole:
     """A case and what stands around it; `facts` from before it wrote, else as it was last known.
 
     `now` is None where the queue is gone. `standing` is what stands of what was written, as
-    `rollback --dry-run` says it, and `undo` how to take that back by hand.
+    `rollback --dry-run` says it.
     """
 
     transitions: tuple[Case, ...]
@@ -60,7 +59,6 @@ class Whole:
     now: Mapping[str, str] | None
     timing: Timing | None
     standing: tuple[Answer, ...] = ()
-    undo: tuple[str, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
 
@@ -74,6 +72,13 @@ class Whole:
         if self.facts is None or self.now is None:
             return ()
         return differences(self.facts, self.now)
+
+    @property
+    def undo(self) -> list[str]:
+        """The commands that take back what stands there as the case wrote it."""
+        ours = any(each["outcome"] == Outcome.UNDONE for each in self.standing)
+        printed = by_hand(each for each in self.standing if not stays(each["attribute"]))
+        return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
     def document(self) -> dict[str, Any]:
         hold_up, ends_at = self.hold_up, runs_out_at(self.case, self.timing)
@@ -90,7 +95,7 @@ class Whole:
             "difference": list(self.difference),
             "redrive": self.progress and self.progress.document(),
             "standing": list(self.standing),
-            "undo": list(self.undo),
+            "undo": self.undo,
         }
 
 
@@ -112,10 +117,9 @@ def look(call: Invocation, case_id: str) -> Whole:
         return Whole(transitions, facts, None, timing)
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
-    undo = tuple(undo_commands(case.queue_arn, found))
-    announced = tuple(answer["attributes"])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    return Whole(transitions, facts, now, timing, announced, undo, held_up, progress)
+    standing = tuple(answer["attributes"])
+    return Whole(transitions, facts, now, timing, standing, held_up, progress)
 
 
 COMMANDS = Commands(3, looking={"show": SHOWN})
@@ -151,19 +155,13 @@ def print_whole(out: Output, whole: Whole) -> None:
         for line in words:
             out.command(line)
     if whole.standing:
-        _undo(out, whole)
-
-
-def _undo(out: Output, whole: Whole) -> None:
-    """How to take it back, where what it wrote stands; else what stands there."""
-    out.heading("Undo")
-    theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
-    out.lines(map(attribute_line, theirs))
-    if len(theirs) < len(whole.standing):
-        out.command(mendq_command("rollback", whole.case))
-    for command in whole.undo:
-        out.say("by hand, which does not look whether somebody has changed it since:", "dim")
-        out.command(command)
+        out.heading("Undo")
+        theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
+        out.lines(map(attribute_line, theirs))
+        for command in whole.undo:
+            if not command.startswith("mendq "):
+                out.say("by hand, which does not look whether somebody has set it since:", "dim")
+            out.command(command)
 
 
 def print_head(out: Output, whole: Whole) -> None:

@@ -121,12 +121,12 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator.mendq("rollback", case_id, "--yes")
     asked = len(operator.account.invoked)
     again = operator.shown("rollback", case_id)
-    for said in ("Rolled back already", "30 s stands there, as before the fix", ALICE):
+    for said in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
         assert said in again
     assert "Would be" not in again
     operator.set_by_a_person(77)
     announced = operator.shown("rollback", case_id, "--yes", code=3)
-    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
+    assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
 

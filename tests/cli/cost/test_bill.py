@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"
-MEASURED = {"Id": "m", "MetricStat": {"Period": 300}}
-BAND = {"Id": "b", "Expression": "ANOMALY_DETECTION_BAND(m, 2)"}
 # Nothing may make the stack dearer unnoticed: whoever raises these says so in the changelog.
 MOST_WITHOUT_DASHBOARD, MOST_WITH_DASHBOARD = 10, 13
 
@@ -65,20 +63,6 @@ def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected
     assert bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(alarm(**properties))).dollars == pytest.approx(
         expected
     )
-
-
-def _because(*alarms: Mapping[str, Any]) -> str:
-    return bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(*alarms)).because
-
-
-def test_the_reason_names_every_alarm_of_more_than_one_metric() -> None:
-    single = alarm(AlarmName="late", MetricName="Age")
-    beats = alarm(AlarmName="heartbeat", Metrics=[MEASURED, MEASURED, MEASURED])
-    fixes = alarm(AlarmName="fixes", Metrics=[MEASURED, BAND])
-    assert _because(single) == "a metric each"
-    assert _because(single, beats) == "a metric each, but 3 of heartbeat"
-    every = "a metric each, but 3 of fixes and 3 of heartbeat; an anomaly band is two of them"
-    assert _because(single, fixes, beats) == every
 
 
 def test_what_aws_gives_is_taken_off_once() -> None:

@@ -25,7 +25,7 @@ from mendq.cli.cost.calls import (
     shown_by,
 )
 from mendq.cli.cost.view import advice
-from mendq.cli.doctor.visibility import Trail, calls_of
+from mendq.cli.doctor.visibility import Trail
 from mendq.model.names import DATA_EVENT_NAMES
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
@@ -88,7 +88,7 @@ def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queu
     for choice in CHOICES:
         shown = shown_by(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
-        assert seen == {each.name for each in CATALOGUE if calls_of(each)}
+        assert seen == {each.name for each in CATALOGUE if each.seen_as}
     # A late delete passes on a standard queue.
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
