@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from mendq.model import prices
-from mendq.model.names import OwnMetric
+from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
@@ -154,15 +154,20 @@ def with_and_without_dashboard(found: Iterable[Line]) -> tuple[float, float]:
     return without + prices.DASHBOARD_MONTH.of(1), without
 
 
+# What is sent where nothing happens, but all month long: at a nightly run's end, with a report.
+_OF_A_NIGHT = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
+_OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
+
+
 def _metrics(stack: Deployed) -> Line:
-    """Mendq's own, of which no resource tells."""
-    runs = {each.handler: stack.times(each.handler) for each in stack.started}
-    hours = hours_a_month({**runs, "deliver_report": MONTH_DAYS / 7})
-    always = sum(each >= MONTH_HOURS for each in hours.values())
-    quantity = f"{always} all month, {len(hours) - always} some hours of it"
+    """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
+    sometimes = {*_OF_A_NIGHT, *_OF_A_WEEK}
+    always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes
+    of_nights = len(_OF_A_NIGHT) * stack.times("start_nightly")
+    hours = len(always) * MONTH_HOURS + of_nights + len(_OF_A_WEEK) * MONTH_DAYS / 7
+    quantity = f"{len(always)} all month, {len(sometimes)} some hours of it"
     because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
-    billed = {prices.METRIC_MONTH: sum(hours.values()) / MONTH_HOURS}
-    return Line("custom metrics", quantity, because, billed)
+    return Line("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})
 
 
 def _alarms(stack: Deployed) -> Line:
@@ -296,34 +301,3 @@ FREE: Mapping[str, str] = {
     "AWS::SNS::Topic": "billed by the message: nothing is told while nothing fails",
     "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
 }
-
-
-# The metrics that come of every run, by the handler that the clock starts: what it sends even where
-# it found nothing is there all month. The probe makes a failing call, which comes round to heal;
-# the nightly job is started, and another Lambda counts its end.
-ALWAYS_SENT: Mapping[str, frozenset[str]] = {
-    "follow_up": frozenset(
-        {
-            OwnMetric.AUTO_FIXES,
-            OwnMetric.ESCALATED_CASES_OPEN,
-            OwnMetric.FIXES_BEING_VERIFIED,
-            OwnMetric.OLDEST_OPEN_CASE_AGE,
-            OwnMetric.PROPOSED_CASES_OPEN,
-        }
-    ),
-    "probe": frozenset({OwnMetric.AUTO_FIXES, OwnMetric.PROBES_LOST}),
-    "start_nightly": frozenset({*NightlyMetric, OwnMetric.WEEKS_FAILED}),
-    "deliver_report": frozenset({OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED}),
-}
-
-
-def hours_a_month(runs: Mapping[str, float]) -> dict[str, float]:
-    """By metric, the hours in which a datum of it comes; `runs` are times a month by handler.
-
-    CloudWatch bills a series for the hours in which it is sent.
-    """
-    hours: dict[str, float] = {}
-    for handler, times in runs.items():
-        for name in ALWAYS_SENT.get(handler, ()):
-            hours[name] = max(min(MONTH_HOURS, times), hours.get(name, 0.0))
-    return hours

@@ -1,15 +1,16 @@
 """Whether Mendq lives: heartbeat, probe, freeze and calendars, and the scan's last round.
 
-The heartbeat's own metric alone proves nothing, for anybody who may put metrics can send that.
+The heartbeat's own metric proves nothing, for anybody who may put metrics can send that: what it
+misses beside a run that ended well, `mendq-heartbeat-missing` tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
@@ -24,7 +25,6 @@ from mendq.cli.account import Account
 from mendq.cli.decide.freeze import freeze_of
 from mendq.cli.doctor.check import Check, Status, guarded, judged
 from mendq.cli.output import age, minute
-from mendq.model.names import HEARTBEAT, NAMESPACE
 from mendq.probe.probe import SEEN_WITHIN
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import findings_of
@@ -37,7 +37,6 @@ PERIOD = timedelta(minutes=1)
 # A round is made each hour, in stretches; the bucket has it once its first stretch has ended.
 AN_HOUR = timedelta(hours=1)
 ROUNDS_WITHIN = 2 * AN_HOUR
-Counts = Mapping[datetime, float]
 
 
 def life(account: Account, now: datetime) -> Iterator[Check]:
@@ -51,63 +50,44 @@ def life(account: Account, now: datetime) -> Iterator[Check]:
 
 
 def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
-    """One check, as `mendq-heartbeat-missing` judges it; raises ClientError or Stopped."""
+    """One check by AWS's own count of the follow-up's runs; raises ClientError or Stopped."""
     service, made_at = account.output("FollowUpFunction"), account.created_at
-    counts = runs, errors, beats = _minutes(account, service, now)
-    # Those in which a run both ended well and told its figures.
-    good = [each for each in runs if runs[each] > errors.get(each, 0) and beats.get(each)]
+    runs, errors = (_minutes(account, service, now, each) for each in ("Invocations", "Errors"))
+    good = [each for each in runs if runs[each] > errors.get(each, 0)]
     # A datapoint bears the time at which its period begins.
     last = min(max(good) + PERIOD, now) if good else now - 2 * LOOKED_BACK
+    lately, failed = (sum(n for at, n in each.items() if at >= last) for each in (runs, errors))
     well = f"the follow-up ran well {age(last, now)} ago"
     told = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
-    fault = f"{told} {_fault(counts, last)}"
+    failing = f"it failed in {failed:.0f} of {lately:.0f} runs"
+    silent = "it was not started: is its schedule enabled, and was it throttled?"
+    fault = f"{told} {failing if failed else silent}"
     young = f"none yet: the stack was made {age(made_at, now)} ago"
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
-    has_failed = any(number for at, number in errors.items() if at >= last)
     yield judged(
         "heartbeat",
         (not good and now - made_at < BEATS_WITHIN, WARN, young, "ask again in ten minutes"),
         (now - last >= BEATS_WITHIN, FAIL, fault, remedy),
-        (has_failed, WARN, fault, remedy),
+        (failed, WARN, fault, remedy),
         (True, OK, well, ""),
     )
 
 
-def _fault(counts: Sequence[Counts], since: datetime) -> str:
-    """What is wrong where no minute is good, in the words of the runbook."""
-    later = [{at: n for at, n in each.items() if at >= since} for each in counts]
-    runs, errors = (int(sum(each.values())) for each in later[:2])
-    if not runs:
-        forged = ", and somebody else sends its metric" if counts[2] and later[2] else ""
-        return f"it was not started{forged}: is its schedule enabled, and was it throttled?"
-    if errors:
-        return f"it failed in {errors} of {runs} runs"
-    return "it ran without an error, and no metric came: may it write its log?"
-
-
-def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
-    """Runs, errors and figures of the follow-up by the minute, asked one after the other."""
-    of_lambda: Any = {"Dimensions": [{"Name": "FunctionName", "Value": service}]}
-    asked: tuple[tuple[str, Any, Any, Any], ...] = (
-        ("Invocations", "Sum", "AWS/Lambda", of_lambda),
-        ("Errors", "Sum", "AWS/Lambda", of_lambda),
-        (HEARTBEAT, "SampleCount", NAMESPACE, {"Dimensions": []}),
+def _minutes(
+    account: Account, service: str, now: datetime, metric: Literal["Invocations", "Errors"]
+) -> dict[datetime, float]:
+    """What Lambda counted of the follow-up, by the minute."""
+    answer = account.clients.cloudwatch.get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName=metric,
+        Dimensions=[{"Name": "FunctionName", "Value": service}],
+        Statistics=["Sum"],
+        # By whole minutes, so that those of both are the same.
+        StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
+        EndTime=now + PERIOD,
+        Period=int(PERIOD.total_seconds()),
     )
-    found: list[Counts] = []
-    for metric, statistic, namespace, of in asked:
-        answer = account.clients.cloudwatch.get_metric_statistics(
-            Namespace=namespace,
-            MetricName=metric,
-            Statistics=[statistic],
-            # By whole minutes, so that those of all three are the same.
-            StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
-            EndTime=now + PERIOD,
-            Period=int(PERIOD.total_seconds()),
-            **of,
-        )
-        points: Any = answer["Datapoints"]
-        found.append({each["Timestamp"]: each[statistic] for each in points})
-    return found
+    return {each["Timestamp"]: each["Sum"] for each in answer["Datapoints"]}
 
 
 def _probe(account: Account, now: datetime) -> Iterator[Check]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -28,10 +27,8 @@ from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_command
 
 
-def undos_now(
-    account: Account, history: Sequence[Case], undone_before: Iterable[Case] = ()
-) -> tuple[Undo, ...]:
-    """One an attribute that the case has written, once the cases `undone_before` are undone.
+def undos_now(account: Account, history: Sequence[Case]) -> tuple[Undo, ...]:
+    """One an attribute that the case has written.
 
     Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
     """
@@ -42,19 +39,9 @@ def undos_now(
     view = account.case_store.look(arn, newest.symptom, names)
     steps = [step for case in history for step in case.steps]
     facts = Facts(arn, standing(account.clients, arn, steps), {})
-    for each in undone_before:
-        facts, view = _after(each, facts, view)
     snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
     known = {n: snapshot for n, snapshot in snapshots.items() if snapshot is not None}
     return undos(written, known, facts, view)
-
-
-def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, CaseStoreView]:
-    """Queue and case store once that case is undone."""
-    values = {step["attribute"]: step["after"] for step in undone.steps}
-    records = view.records_after(undone, facts.created_at)
-    then = replace(facts, attributes={**facts.attributes, **values})
-    return then, replace(view, attributes={**view.attributes, **records})
 
 
 STYLES: Mapping[State, str] = {

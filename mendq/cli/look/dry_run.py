@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import (
@@ -89,25 +89,13 @@ class WouldChange(AssertionError):
     """A dry run was about to change something: our own bug, and nothing was changed."""
 
 
-@dataclass(frozen=True)
-class LookingSession:
-    """A session whose clients send nothing but requests that look."""
-
-    session: boto3.Session
-
-    def client(self, service_name: str, **named: Any) -> Any:
-        client: Any = self.session.client(service_name, **named)
-        client.meta.events.register_first("before-call", _only_look)
-        return client
-
-    @property
-    def region_name(self) -> str:
-        return self.session.region_name
-
-
 def looking(session: boto3.Session) -> Clients:
-    """Clients that raise WouldChange for every request that does not only look."""
-    return Clients(cast("boto3.Session", LookingSession(session)))
+    """Clients that raise WouldChange for every request that does not only look.
+
+    So do all others that the session makes from now on.
+    """
+    session.events.register_first("before-call", _only_look)
+    return Clients(session)
 
 
 def _only_look(model: OperationModel, **_: Any) -> None:

@@ -59,7 +59,7 @@ def test_a_case_ends_and_a_fix_is_taken_back(
     if became:
         move(operator.aws, case_of(operator.aws), became)
     this = _ended(operator)
-    assert ([name for name, _ in this.stages], this.fault) == (stages, "")
+    assert ([each["stage"] for each in this.stages], this.fault) == (stages, "")
     assert len(operator.account.invoked) == asked
     assert operator.json("cases", "--open") == []
 

@@ -13,12 +13,12 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from functions import telemetry
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import ALWAYS_SENT, Deployed, NotPriced, hours_a_month, times_a_month
+from mendq.cli.cost.bill import Deployed, NotPriced, times_a_month
 from mendq.follow_up.follow_up import Followed
 from mendq.heal.batch import Healed
+from mendq.model import prices
 from mendq.model.limits import Limits
 from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
-from mendq.nightly.outcome import NightlyMetric
 from tests.infra.synthesized import SETTINGS, template_of
 
 if TYPE_CHECKING:
@@ -96,20 +96,10 @@ def _names_sent(emit: Callable[[Metrics], None]) -> frozenset[str]:
 
 def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), Followed([])
-    assert ALWAYS_SENT["follow_up"] == _names_sent(
-        lambda to: telemetry.emit_follow_up(to, followed, now, Limits())
-    )
-    probed = _names_sent(lambda to: telemetry.emit_heal(to, Healed()))
-    assert ALWAYS_SENT["probe"] == probed | {OwnMetric.PROBES_LOST}
-    assert ALWAYS_SENT["deliver_report"] == {telemetry.DELIVERED, telemetry.NOT_DELIVERED}
-    always = frozenset[str]().union(*ALWAYS_SENT.values())
-    assert always | WHEN_SOMETHING_HAPPENS == {*OwnMetric, *NightlyMetric}
-    assert always & WHEN_SOMETHING_HAPPENS == set()
-
-
-def test_a_metric_is_billed_for_the_hours_in_which_it_comes() -> None:
-    runs = {"follow_up": 43_200, "start_nightly": 30, "probe": 700, "scan": 4_320, "approve": 9}
-    hours = hours_a_month(runs)
-    assert hours["EscalatedCasesOpen"] == hours["AutoFixes"] == 720
-    assert (hours["NightlyRunsWritten"], hours["ProbesLostInARow"]) == (30, 700)
-    assert not {"FailedCallsSeen", "ScannedQueues"} & hours.keys()
+    by_follow_up = _names_sent(lambda to: telemetry.emit_follow_up(to, followed, now, Limits()))
+    by_probe = _names_sent(lambda to: telemetry.emit_heal(to, Healed())) | {OwnMetric.PROBES_LOST}
+    by_others = {telemetry.DELIVERED, telemetry.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
+    assert by_follow_up | by_probe | by_others == {*OwnMetric} - WHEN_SOMETHING_HAPPENS
+    (metrics,) = (each for each in bill.lines(stack()) if each.what == "custom metrics")
+    assert metrics.quantity == f"{len(by_follow_up | by_probe)} all month, 10 some hours of it"
+    assert metrics.billed[prices.METRIC_MONTH] == pytest.approx(6 + 2 * 30 / 7 / 720)

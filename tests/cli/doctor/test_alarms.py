@@ -28,12 +28,8 @@ KNOWN: dict[str, Any] = json.loads(Path(__file__).with_name("alarms.json").read_
 RETAINED = ["AlarmDescription", "AlarmActions", "Namespace", "MetricName", "Dimensions", "Metrics"]
 
 
-def _names(words: str) -> list[str]:
-    return [f"mendq-{each}" for each in words.split()]
-
-
 def _described(template: Template) -> dict[str, dict[str, Any]]:
-    """Every alarm of the template, by its name, with names in rules as AWS has them."""
+    """Every alarm of the template by its name without `mendq-`, with names in rules as AWS's."""
     made = {**template.all(ALARM), **template.all(COMPOSITE)}
     named = {
         logical: each["Properties"].get("AlarmName") or each["Properties"]["CompositeAlarmName"]
@@ -48,7 +44,7 @@ def _described(template: Template) -> dict[str, dict[str, Any]]:
                 rule = rule.replace(f'"arn:{other}"', f'"arn:aws:cloudwatch:x:1:alarm:{name}"')
             alarm["AlarmRule"] = rule
         alarm |= {"AlarmName": named[logical], "StateUpdatedTimestamp": NOW - timedelta(hours=2)}
-        found[named[logical]] = alarm
+        found[named[logical].removeprefix("mendq-")] = alarm
     return found
 
 
@@ -76,42 +72,35 @@ def deployed(operator: Operator, template: Template, monkeypatch: pytest.MonkeyP
 
 def _looked(
     operator: Operator,
-    *pages: Iterable[Mapping[str, Any]],
+    ringing: Iterable[Mapping[str, Any]],
     hours_old: float = 100,
     logs: Mapping[str, Log] | None = None,
 ) -> dict[str, Check]:
-    """By the name without `alarm mendq-`."""
-    known = replace(operator.account.known, urgent_topic_arn=_topic("Urgent"))
+    """By the name without `alarm mendq-`; CloudWatch tells of them a page each."""
+    known = replace(operator.account.known, urgent_topic_arn=_urgent_topic())
     account = replace(operator.account, known=known, made_at=NOW - timedelta(hours=hours_old))
-    asked: dict[str, Any] = {
-        "AlarmNamePrefix": "mendq-",
-        "StateValue": "ALARM",
-        "AlarmTypes": ["CompositeAlarm", "MetricAlarm"],
-    }
+    asked = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
+    asked["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]  # type: ignore[assignment]
     with Stubber(account.clients.cloudwatch) as stub:
-        for number, page in enumerate(pages, start=1):
-            more = {"NextToken": f"page-{number}"} if number < len(pages) else {}
-            answer: dict[str, Any] = {"CompositeAlarms": [], "MetricAlarms": [], **more}
-            for each in page:
-                answer["CompositeAlarms" if "AlarmRule" in each else "MetricAlarms"].append(each)
-            stub.add_response("describe_alarms", answer, asked)
-            asked = {**asked, **more}
+        for each in ringing:
+            kind = "CompositeAlarms" if "AlarmRule" in each else "MetricAlarms"
+            stub.add_response(
+                "describe_alarms", {kind: [each], "NextToken": each["AlarmName"]}, asked
+            )
+            asked = {**asked, "NextToken": each["AlarmName"]}
+        stub.add_response("describe_alarms", {}, asked)
         found = Alarms(account, Deployment(account, logs=dict(logs or {})), NOW).look()
         return {each.name.removeprefix("alarm mendq-"): each for each in found}
 
 
-def _topic(name: str) -> str:
-    (arn,) = {
-        each
-        for alarm in _described(template_of("named")).values()
-        for each in alarm.get("AlarmActions", ())
-        if name in each
-    }
-    return str(arn)
+def _urgent_topic() -> str:
+    every = _described(template_of("named")).values()
+    actions = (action for each in every for action in each.get("AlarmActions", ()))
+    return next(str(each) for each in actions if "Urgent" in each)
 
 
 def _of(described: Mapping[str, Any], words: str) -> list[Any]:
-    return [described[each] for each in _names(words)]
+    return [described[each] for each in words.split()]
 
 
 def test_where_none_rings_or_what_holds_a_page_back_is_no_fault(
@@ -133,11 +122,10 @@ def test_somebody_elses_alarm_of_such_a_name_is_none_of_ours(deployed: Operator)
 def test_each_alarm_is_named_with_its_runbook_and_its_log(
     deployed: Operator, described: dict[str, dict[str, Any]], template: Template
 ) -> None:
-    every, functions = list(described.values()), template.all("AWS::Lambda::Function")
+    functions = template.all("AWS::Lambda::Function")
     logs = {each: Log(f"/log/{each}", Command("")) for each in functions}
-    checks = _looked(deployed, every[:9], every[9:], logs=logs)
-    told = {each.removeprefix("mendq-") for each in described}
-    assert set(checks) == told - {*KNOWN["no_faults"].split()}
+    checks = _looked(deployed, described.values(), logs=logs)
+    assert set(checks) == described.keys() - {*KNOWN["no_faults"].split()}
     for name, check in checks.items():
         assert check.says.startswith("has rung for 2 h"), name
         assert (ROOT / check.remedy.split(", then ")[-1]).is_file(), check
