@@ -48,15 +48,9 @@ class Line:
         """At list price."""
         return sum(price.of(units) for price, units in self.billed.items())
 
-    @property
-    def beyond(self) -> float:
-        """Where nothing else on the payer's bill uses up what AWS gives."""
-        return sum(price.beyond(units) for price, units in self.billed.items())
-
     def document(self) -> dict[str, Any]:
         said = {name: getattr(self, name) for name in ("what", "quantity", "because")}
-        beyond = round(self.beyond, 4)
-        return {**said, "dollars": round(self.dollars, 4), "dollars_beyond_what_is_given": beyond}
+        return {**said, "dollars": round(self.dollars, 4)}
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,6 @@ class Gathered:
         return sum(each.dollars for each in self.stack) if self.stack else None
 
     @property
-    def stack_beyond(self) -> float | None:
-        """Where nothing else on the payer's bill uses up what AWS gives."""
-        return sum(each.beyond for each in self.stack) if self.stack else None
-
-    @property
     def asking_dollars(self) -> float:
         """What counting the calls costs each time."""
         return METRIC_ASKED.of(len(self.queue_arns) * len(METRICS))

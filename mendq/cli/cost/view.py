@@ -55,9 +55,7 @@ def _show_stack(out: Output, found: Gathered) -> None:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
     with_one, without = map(dollars, with_and_without_dashboard(found.stack))
     out.say(f"{with_one} with a dashboard, {without} without: the setting `dashboard`", "dim")
-    beyond = f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each"
-    assumed = "once for all accounts and regions on one bill; what is assumed: docs/cost.md"
-    out.say(f"{beyond} payer, {assumed}, or --json", "dim")
+    out.say("what is assumed, and what AWS gives each payer for nothing: docs/cost.md", "dim")
 
 
 def _show_choices(out: Output, found: Gathered) -> None:

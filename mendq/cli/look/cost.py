@@ -47,7 +47,6 @@ def _document(found: Gathered) -> dict[str, Any]:
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
             "dollars_per_month": rounded(found.stack_dollars),
-            "dollars_beyond_what_is_given": rounded(found.stack_beyond),
             "dollars_per_month_with_dashboard": rounded(both[0]),
             "dollars_per_month_without_dashboard": rounded(both[1]),
             "lines": [each.document() for each in found.stack],

@@ -120,7 +120,9 @@ def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
 
 def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
     evil, document = "\x1b[2J\x07\u202e[bold]x\n\r", busy_week()
-    for each in (*document["cases"], *document["do_this_week"]):
+    for each in document["cases"]:
+        each.update(dict.fromkeys(("queue_arn", "symptom", "why", "outcome"), evil))
+    for each in document["do_this_week"]:
         each.update({name: evil for name, value in each.items() if isinstance(value, str)})
     _deliver(operator, **document)
     shown = operator.mendq("report").stdout

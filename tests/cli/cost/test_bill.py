@@ -40,7 +40,7 @@ def alarm(**properties: Any) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(name: str) -> None:
-    """At list price; `beyond` is what AWS does not give."""
+    """At list price."""
     deployed = Deployed(template_of(name).raw)
     assert bill.not_priced(deployed) == []
     lines = bill.lines(deployed)
@@ -49,7 +49,6 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
     has_one = SETTINGS[name].get("dashboard", True)
     whole = sum(each.dollars for each in lines)
     assert whole == pytest.approx(with_one if has_one else without)
-    assert sum(each.beyond for each in lines) < MOST_WITHOUT_DASHBOARD
 
 
 def test_what_nobody_priced_is_named_and_not_zero() -> None:
@@ -63,11 +62,6 @@ def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected
     assert bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(alarm(**properties))).dollars == pytest.approx(
         expected
     )
-
-
-def test_what_aws_gives_is_taken_off_once() -> None:
-    line = bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(*[alarm()] * 12))
-    assert [line.dollars, line.beyond] == pytest.approx([1.2, 0.2])
 
 
 @pytest.mark.parametrize(("expression", "times"), KNOWN["schedules"].items())
