@@ -14,9 +14,8 @@ from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
 from tests.cli.conftest import Operator
 from tests.infra.synthesized import template_of
 
-SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
-EMPTY, DELETED = "NumberOfEmptyReceives", "NumberOfMessagesDeleted"
-WEEK = {SENT: 1e6, RECEIVED: 1e6, EMPTY: 20e6, DELETED: 1e6}
+_ONCE_EACH = ("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted")
+WEEK = {**dict.fromkeys(_ONCE_EACH, 1e6), "NumberOfEmptyReceives": 20e6}
 ASKED_FOR_TEMPLATE = "before-call.cloudformation.GetTemplate"
 
 
@@ -27,9 +26,8 @@ def operator(operator: Operator) -> Operator:
     operator.aws.queue("busy")
     operator.aws.queue("silent.fifo")
     operator.aws.queue("unmanaged", tag=None)
-    for metric, value in WEEK.items():
-        count(operator, "busy", metric, value)
-        count(operator, "unmanaged", metric, 2 * value)
+    count(operator, "busy")
+    count(operator, "unmanaged", times=2)
     return operator
 
 
@@ -52,11 +50,11 @@ def deny(operator: Operator, service: str, operation: str) -> None:
     events.register_first(f"before-call.{service}.{operation}", refuse)
 
 
-def count(operator: Operator, queue: str, metric: str, value: float) -> None:
-    of = [{"Name": "QueueName", "Value": queue}]
+def count(operator: Operator, queue: str, times: float = 1) -> None:
     at = datetime.now(UTC) - timedelta(days=2)
-    datum: Any = {"MetricName": metric, "Dimensions": of, "Timestamp": at, "Value": value}
-    operator.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=[datum])
+    of: Any = {"Dimensions": [{"Name": "QueueName", "Value": queue}], "Timestamp": at}
+    data = [{**of, "MetricName": metric, "Value": times * each} for metric, each in WEEK.items()]
+    operator.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
 
 def names(document: Any) -> set[str]:
