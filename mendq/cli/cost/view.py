@@ -14,8 +14,6 @@ from mendq.cli.cost.calls import (
     NO_RECEIVES,
     RECEIVES,
     Calls,
-    Shown,
-    dollars_now,
     hidden_by,
     shown_by,
 )
@@ -63,9 +61,6 @@ def _show_choices(out: Output, found: Gathered) -> None:
     out.heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
     shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
-    if found.trails:
-        now = dollars_now(found.trails, found.calls)
-        rows.insert(0, (now, "what is logged now", Shown.by(found.trails, arns)))
     for price, name, what in rows:
         counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
         shown.add_row(dollars(price if calls else None), name, *counts)

@@ -17,7 +17,7 @@ from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import Alarms
 from mendq.cli.doctor.check import Check, Command, Log, Status, judged
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.life import last_scan, life
+from mendq.cli.doctor.life import calendars, freeze, heartbeat, last_scan, probe
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
     NEVER_SEEN,
@@ -153,17 +153,17 @@ def _sqs(region: str, operation: str, *options: str) -> Command:
     return Command.aws(region, "sqs", operation, "--queue-url", "URL", *options)
 
 
-# What is looked at, the check that says so where it may not be, and how it is judged.
-READS: Mapping[str, tuple[str, Callable[[Doctor], Iterable[Check]]]] = {
-    "the stack": ("stack", lambda doctor: doctor.deployment.look()),
-    "the alarms that ring": (
-        "alarms",
-        lambda doctor: Alarms(doctor.account, doctor.deployment, doctor.now).look(),
-    ),
-    "topics and subscriptions": ("topics", topics),
-    "heartbeat, probe and freeze": ("life", lambda doctor: life(doctor.account, doctor.now)),
-    "the scan's last round": ("scan", lambda doctor: last_scan(doctor.account, doctor.now)),
-    "trails": ("trails", lambda doctor: trails_of(doctor.account, doctor.trails)),
-    "the trail's bucket": (TRAIL_BUCKET, trail_bucket),
-    "managed queues": ("queues", _queues),
+# What is looked at in this order, by the name of the check that says where it may not be.
+READS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
+    "stack": lambda doctor: doctor.deployment.look(),
+    "alarms": lambda doctor: Alarms(doctor.account, doctor.deployment, doctor.now).look(),
+    "topics": topics,
+    "heartbeat": lambda doctor: heartbeat(doctor.account, doctor.now),
+    "probe": lambda doctor: probe(doctor.account, doctor.now),
+    "freeze": lambda doctor: freeze(doctor.account),
+    "calendars": lambda doctor: calendars(doctor.account),
+    "scan": lambda doctor: last_scan(doctor.account, doctor.now),
+    "trails": lambda doctor: trails_of(doctor.account, doctor.trails),
+    TRAIL_BUCKET: trail_bucket,
+    "queues": _queues,
 }

@@ -39,11 +39,8 @@ AN_HOUR = timedelta(hours=1)
 ROUNDS_WITHIN = 2 * AN_HOUR
 
 
-def life(account: Account, now: datetime) -> Iterator[Check]:
-    """Three checks and one a calendar, each by itself."""
-    yield from guarded("heartbeat", lambda: heartbeat(account, now))
-    yield from guarded("probe", lambda: _probe(account, now))
-    yield from guarded("freeze", lambda: _freeze(account))
+def calendars(account: Account) -> Iterator[Check]:
+    """One check a calendar, each by itself."""
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
         yield from guarded(name, partial(_calendar, account, name, arn))
@@ -90,27 +87,29 @@ def _minutes(
     return {each["Timestamp"]: each["Sum"] for each in answer["Datapoints"]}
 
 
-def _probe(account: Account, now: datetime) -> Iterator[Check]:
-    probe = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
-    if probe is None:
+def probe(account: Account, now: datetime) -> Iterator[Check]:
+    """One check of the newest probe."""
+    found = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
+    if found is None:
         says = "none was sent yet: the first comes within the hour after a deployment"
         yield Check("probe", WARN, says, "ask again in an hour")
         return
-    sent = f"sent {age(probe.sent_at, now)} ago"
-    if probe.was_seen and probe.seen_at is not None:
-        late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
-        yield Check("probe", OK, f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}")
+    sent = f"sent {age(found.sent_at, now)} ago"
+    if found.was_seen and found.seen_at is not None:
+        late_seconds = int((found.seen_at - found.sent_at).total_seconds())
+        yield Check("probe", OK, f"{sent}, seen after {late_seconds} s, spelled {found.spelled}")
         return
-    lost, page = probe.lost_in_a_row, "docs/runbooks/probe_lost.md"
-    is_lost = now - probe.sent_at > SEEN_WITHIN
+    lost, page = found.lost_in_a_row, "docs/runbooks/probe_lost.md"
+    is_lost = now - found.sent_at > SEEN_WITHIN
     how = " and not seen" if is_lost else ", still on its way"
     status = FAIL if is_lost else WARN if lost else OK
     yield Check("probe", status, f"{sent}{how}; {lost} before it lost in a row", page)
 
 
-def _freeze(account: Account) -> Iterator[Check]:
-    freeze = freeze_of(account)
-    frozen = (freeze, WARN, str(freeze), "mendq thaw")
+def freeze(account: Account) -> Iterator[Check]:
+    """One check: whether somebody has frozen changes by hand."""
+    found = freeze_of(account)
+    frozen = (found, WARN, str(found), "mendq thaw")
     yield judged("freeze", frozen, (True, OK, "not frozen by hand", ""))
 
 

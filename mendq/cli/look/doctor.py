@@ -44,8 +44,8 @@ def doctor(call: Invocation) -> Exit:
     doctor = Doctor(call.account, datetime.now(UTC))
     call.out.say(f"stack {call.account.stack}, {call.account.region}", "dim")
     call.account.output("CaseTable")
-    for what, (name, look) in READS.items():
-        with call.out.waiting(f"looking at {what}"):
+    for name, look in READS.items():
+        with call.out.waiting(f"looking at {name}"):
             doctor.checks += guarded(name, partial(look, doctor))
     call.out.document(doctor.document())
     if not call.as_json:

@@ -19,13 +19,10 @@ from mendq.cli.cost.calls import (
     VISIBILITY,
     Calls,
     Choice,
-    Shown,
-    dollars_now,
     hidden_by,
     shown_by,
 )
 from mendq.cli.cost.view import advice
-from mendq.cli.doctor.visibility import Trail
 from mendq.model.names import DATA_EVENT_NAMES
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
@@ -92,24 +89,6 @@ def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queu
     # A late delete passes on a standard queue.
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
-    assert Shown.by([], [ARN]).wholly == Shown.by([], [ARN]).in_part == []
-
-
-def _trail(*event_names: str) -> Trail:
-    fields = [
-        {"Field": "eventCategory", "Equals": ["Data"]},
-        {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
-        {"Field": "resources.ARN", "StartsWith": [ARN]},
-        {"Field": "eventName", "Equals": list(event_names)},
-    ]
-    return Trail("a", ({"FieldSelectors": fields},))
-
-
-def test_each_trail_pays_for_its_own_copy() -> None:
-    sends, deletes = _trail("SendMessage"), _trail("SendMessage", "DeleteMessage")
-    assert dollars_now([sends], {ARN: BUSY}) == pytest.approx(1, rel=1e-3)
-    assert dollars_now([sends, deletes], {ARN: BUSY}) == pytest.approx(5, rel=1e-3)
-    assert dollars_now([sends], {f"{ARN[:-6]}other": BUSY}) == 0
 
 
 @pytest.mark.parametrize(("sent", "received", "empty", "says"), KNOWN["advice"])

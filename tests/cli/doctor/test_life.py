@@ -15,7 +15,15 @@ from msgspec.structs import replace as changed
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned, round_of
 from mendq.cli.doctor.check import Check
-from mendq.cli.doctor.life import BEATS_WITHIN, LastRound, heartbeat, last_round, life, round_check
+from mendq.cli.doctor.life import (
+    BEATS_WITHIN,
+    LastRound,
+    calendars,
+    heartbeat,
+    last_round,
+    probe,
+    round_check,
+)
 from mendq.probe.probe import SEEN_WITHIN, Probe
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
@@ -68,13 +76,6 @@ def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
     assert _beat(operator, stack_age=BEATS_WITHIN).status == "fail"
 
 
-def _life(operator: Operator) -> dict[str, Check]:
-    with Stubber(operator.account.clients.cloudwatch) as stub:
-        for _ in range(2):  # runs, errors
-            stub.add_response("get_metric_statistics", {"Datapoints": []})
-        return {each.name: each for each in life(operator.account, NOW)}
-
-
 @pytest.mark.parametrize(
     ("ago", "lost_in_a_row", "status"),
     [
@@ -87,11 +88,11 @@ def _life(operator: Operator) -> dict[str, Check]:
 def test_a_probe_that_was_not_seen(
     operator: Operator, ago: timedelta, lost_in_a_row: int, status: str
 ) -> None:
-    check = _life(operator)["probe"]
+    (check,) = probe(operator.account, NOW)
     assert (check.status, check.remedy) == ("warn", "ask again in an hour"), "none was sent yet"
     sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
     ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
-    check = _life(operator)["probe"]
+    (check,) = probe(operator.account, NOW)
     assert (check.status, check.remedy) == (status, "docs/runbooks/probe_lost.md")
     assert f"{lost_in_a_row} before it lost" in check.says
 
@@ -111,8 +112,8 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
             ssm.add_response("get_calendar_state", {"State": answer}, expected)
         else:
             ssm.add_client_error("get_calendar_state", answer, "no: ssm:GetCalendarState")
-        check = _life(replace(operator, account=account))["calendar quiet-days"]
-    assert check.status == status
+        (check,) = calendars(account)
+    assert (check.name, check.status) == ("calendar quiet-days", status)
     assert says in check.says
     assert check.remedy.startswith(remedy)
 
