@@ -128,16 +128,13 @@ class _Context(FixContext):
 class WouldDo:
     """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
 
-    words: str
+    would: str
     steps: tuple[str, ...] = ()
     why: str = ""
 
-    def document(self) -> dict[str, object]:
-        return {"would": self.words, "steps": list(self.steps), "why": self.why}
-
     @property
     def line(self) -> str:
-        return ": ".join(each for each in (self.words, "; ".join(self.steps) or self.why) if each)
+        return ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
 
 
 @dataclass(frozen=True)
@@ -260,10 +257,10 @@ class DryRun:
 
     def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""
-        spoken_of = (each for each, what in would.items() if what.words != WAITS)
+        spoken_of = (each for each, what in would.items() if what.would != WAITS)
         announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
         of_many = f"{REFUSED}: mass_symptom"
-        mass = {each.symptom for each, what in would.items() if what.words == of_many}
+        mass = {each.symptom for each, what in would.items() if what.would == of_many}
         return scanned.metrics + sum(
             self._reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
             for each in fewer_of_many(announced, mass)
@@ -275,7 +272,7 @@ class DryRun:
         an_hour = self.metrics_an_hour(scanned, would)
         return {
             **scanned.document(self.now),
-            "findings": [{**each.document(), **would[each].document()} for each in findings],
+            "findings": [{**each.document(), **vars(would[each])} for each in findings],
             "not_looked_at": {arn: str(error) for arn, error in sorted(scanned.failed.items())},
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),

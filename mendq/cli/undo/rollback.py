@@ -108,16 +108,6 @@ def moment_of(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def applied_since(transitions: Sequence[Case], since: datetime) -> list[str]:
-    """The cases with a change written from then on, the newest change first."""
-    last: dict[str, datetime] = {}
-    ended = {each.case_id for each in transitions if each.state is State.ROLLED_BACK}
-    for each in transitions:
-        if each.state is State.APPLIED and each.at >= since and each.case_id not in ended:
-            last[each.case_id] = max(each.at, last.get(each.case_id, each.at))
-    return sorted(last, key=lambda case_id: last[case_id], reverse=True)
-
-
 def _question(undone: int, asked: int) -> str:
     cases = "case" if asked == 1 else "cases"
     return f"Undo {undone} {cases}?" if undone == asked else f"Undo {undone} of {asked} {cases}?"
@@ -130,8 +120,14 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
     if since is None:
         return {}
     every = histories_of(call.account.open_cases.all_transitions())
-    transitions = [each for history in every.values() for each in history]
-    return {each: every[each] for each in applied_since(transitions, since)}
+    changed = {
+        case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
+        for case_id, history in every.items()
+        if history[-1].state is not State.ROLLED_BACK
+    }
+    written = [case_id for case_id, moments in changed.items() if moments]
+    newest_first = sorted(written, key=lambda each: changed[each][-1], reverse=True)
+    return {each: every[each] for each in newest_first}
 
 
 def _previewed(call: Invocation, chosen: Histories) -> list[Answer]:
