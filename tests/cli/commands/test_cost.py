@@ -53,7 +53,7 @@ def deny(operator: Operator, service: str, operation: str) -> None:
 def count(operator: Operator, queue: str, times: float = 1) -> None:
     at = datetime.now(UTC) - timedelta(days=2)
     of: Any = {"Dimensions": [{"Name": "QueueName", "Value": queue}], "Timestamp": at}
-    data = [{**of, "MetricName": metric, "Value": times * each} for metric, each in WEEK.items()]
+    data: Any = [{**of, "MetricName": name, "Value": times * n} for name, n in WEEK.items()]
     operator.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
 

@@ -93,13 +93,17 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     assert operator.aws.visibility(queue) == 30
 
 
-def test_the_preview_undoes_nothing_behind_a_value_of_a_person(operator: Operator) -> None:
-    _, earlier, later = _fixed_twice(operator, "applied")
+def test_nothing_is_undone_behind_a_value_of_a_person(operator: Operator) -> None:
+    queue, earlier, later = _fixed_twice(operator, "applied")
     operator.set_by_a_person(99)
     preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
     assert preview[0]["attributes"][0]["outcome"] == "kept"
     assert (preview[1]["case_id"], preview[1]["error"]["code"]) == (earlier, "wrong_state")
     assert later in preview[1]["error"]["message"]
+    move(operator.aws, case_of(operator.aws), "closed")
+    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
+    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
+    assert operator.aws.visibility(queue) == 99
 
 
 def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
@@ -118,14 +122,6 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
-
-
-def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> None:
-    queue, *_ = _fixed_twice(operator, "closed")
-    operator.set_by_a_person(99)
-    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
-    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
-    assert operator.aws.visibility(queue) == 99
 
 
 def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:

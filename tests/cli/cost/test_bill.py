@@ -51,12 +51,6 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
     assert whole == pytest.approx(with_one if has_one else without)
 
 
-def test_what_nobody_priced_is_named_and_not_zero() -> None:
-    unknown = stack({"Type": "AWS::EC2::NatGateway"}, alarm())
-    assert bill.not_priced(unknown) == ["AWS::EC2::NatGateway"]
-    assert "AWS::EC2::NatGateway" not in bill.free(unknown)
-
-
 @pytest.mark.parametrize(("properties", "expected"), KNOWN["alarms"])
 def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected: float) -> None:
     assert bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(alarm(**properties))).dollars == pytest.approx(
