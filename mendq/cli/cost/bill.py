@@ -77,14 +77,9 @@ class Deployed:
     def types(self) -> set[str]:
         return {each["Type"] for each in self._resources.values()}
 
-    @property
-    def runs(self) -> float:
-        """How often a month the clock starts a Lambda."""
-        return sum(each.times for each in self.started)
-
-    def times(self, handler: str) -> float:
-        """How often a month the clock starts a handler."""
-        return sum(each.times for each in self.started if each.handler == handler)
+    def times(self, handler: str = "") -> float:
+        """How often a month the clock starts a handler; none named: any."""
+        return sum(each.times for each in self.started if handler in ("", each.handler))
 
     @property
     def _resources(self) -> Mapping[str, Any]:
@@ -222,7 +217,7 @@ def _trail(stack: Deployed) -> Line:
 
 
 def _table(stack: Deployed) -> Line:
-    reads, writes = (stack.runs * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
+    reads, writes = (stack.times() * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
     quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
     because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
     billed = {prices.READ_UNIT: reads, prices.WRITE_UNIT: writes}
@@ -251,13 +246,13 @@ def _polling(stack: Deployed) -> Line:
 
 def _invocations(stack: Deployed) -> Line:
     seconds = sum(each.times * each.memory_gb for each in stack.started) * SECONDS_OF_A_RUN
-    quantity = f"{stack.runs:,.0f} runs, {seconds:,.0f} GB-seconds"
-    billed = {prices.LAMBDA_REQUEST: stack.runs, prices.LAMBDA_GB_SECOND: seconds}
+    quantity = f"{stack.times():,.0f} runs, {seconds:,.0f} GB-seconds"
+    billed = {prices.LAMBDA_REQUEST: stack.times(), prices.LAMBDA_GB_SECOND: seconds}
     return Line("Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed)
 
 
 def _logs(stack: Deployed) -> Line:
-    written = stack.runs * LOG_BYTES_OF_A_RUN / 1e9
+    written = stack.times() * LOG_BYTES_OF_A_RUN / 1e9
     days = max(each.get("RetentionInDays", 365) for each in stack.all("AWS::Logs::LogGroup"))
     quantity, because = f"{written:.2f} GB, kept {days} days", f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
     billed = {prices.LOG_GB: written, prices.LOG_GB_MONTH: written * days / MONTH_DAYS}
@@ -265,8 +260,8 @@ def _logs(stack: Deployed) -> Line:
 
 
 def _schedules(stack: Deployed) -> Line:
-    billed = {prices.SCHEDULED: stack.runs}
-    quantity = f"{stack.runs:,.0f} invocations"
+    billed = {prices.SCHEDULED: stack.times()}
+    quantity = f"{stack.times():,.0f} invocations"
     return Line("Scheduler", quantity, "follow_up's each minute above all", billed)
 
 
