@@ -1,4 +1,4 @@
-"""What taking a case back would do now, by the rule of the Lambda that would do it."""
+"""A case as people read it: its state, its plan, what they may say of it, and until when."""
 
 from __future__ import annotations
 
@@ -15,34 +15,13 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
-from mendq.heal.recover import standing
-from mendq.heal.undo import Undo, undos, written_by
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
-from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Timing
 from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_command
-
-
-def undos_now(account: Account, history: Sequence[Case]) -> tuple[Undo, ...]:
-    """One an attribute that the case has written.
-
-    Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
-    """
-    newest, written = history[-1], written_by(history)
-    if not written:
-        return ()
-    arn, names = newest.queue_arn, [each.attribute for each in written]
-    view = account.case_store.look(arn, newest.symptom, names)
-    steps = [step for case in history for step in case.steps]
-    facts = Facts(arn, standing(account.clients, arn, steps), {})
-    snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
-    known = {n: snapshot for n, snapshot in snapshots.items() if snapshot is not None}
-    return undos(written, known, facts, view)
-
 
 STYLES: Mapping[State, str] = {
     State.ESCALATED: "bold red",

@@ -10,8 +10,7 @@ import typer
 from rich.text import Text
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of
-from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.cases.view import HoldUp
 from mendq.cli.commands import SHOWN, Commands
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import (
@@ -25,18 +24,19 @@ from mendq.cli.look.case_view import (
     step_lines,
     summary,
     timing_of,
-    undos_now,
     until,
 )
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, by_hand, name_later_cases
-from mendq.heal.undo import Outcome
+from mendq.heal.recover import standing
+from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
-from mendq.model.steps import Owner, stays
+from mendq.model.steps import CreateDlq, Owner, stays
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.text import counted, plain, value
@@ -103,23 +103,27 @@ def look(call: Invocation, case_id: str) -> Whole:
     """Read it all; Stopped where there is no such case."""
     account = call.account
     transitions = find(account, case_id)
-    case = transitions[-1]
-    view: CaseStoreView = account.case_store.look(case.queue_arn, case.symptom, ())
-    snapshots = (account.open_cases.snapshot_of(each) for each in transitions)
-    known = view.known.attributes if view.known else None
-    facts = next((each for each in snapshots if each is not None), None) or known
+    case, written = transitions[-1], written_by(transitions)
+    arn, names = case.queue_arn, [each.attribute for each in written]
+    view = account.case_store.look(arn, case.symptom, names)
+    taken = ((each.n, account.open_cases.snapshot_of(each)) for each in transitions)
+    snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
+    facts = next(iter(snapshots.values()), view.known.attributes if view.known else None)
     timing = timing_of(account, [case])
+    steps = [step for each in transitions for step in each.steps]
     try:
-        now = attributes_of(account.clients, case.queue_arn)
-        # Of what was taken back nothing is to be taken back.
-        found = () if case.state is State.ROLLED_BACK else undos_now(account, transitions)
+        stands = standing(account.clients, arn, steps)
     except QueueGone:
         return Whole(transitions, facts, None, timing)
+    now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
+    found = undos(written, snapshots, Facts(arn, stands, {}), view)
+    if case.state is State.ROLLED_BACK:
+        found = ()  # of what was taken back nothing is to be taken back
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    standing = tuple(answer["attributes"])
-    return Whole(transitions, facts, now, timing, standing, held_up, progress)
+    announced = tuple(answer["attributes"])
+    return Whole(transitions, facts, now, timing, announced, held_up, progress)
 
 
 COMMANDS = Commands(3, looking={"show": SHOWN})
