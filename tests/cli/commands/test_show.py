@@ -6,7 +6,7 @@ import pytest
 
 from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
-from tests.cli.conftest import Operator, rename_symptom
+from tests.cli.conftest import Operator, change_cases
 from tests.cli.scan.conftest import pair
 from tests.heal.operators import case_of, context_of, say
 
@@ -82,16 +82,12 @@ def test_what_waits_says_until_when_and_what_a_person_may_say(
 
 
 def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:
-    operator.applied()
-    table = operator.account.output("CaseTable")
-    client = operator.aws.clients.dynamodb
-    for item in client.scan(TableName=table)["Items"]:
-        if item["pk"]["S"].startswith("case#"):
-            spoilt = item["document"]["S"].replace('"reason": "', '"reason": "\\u001b[2J[bold]')
-            assert spoilt != item["document"]["S"]
-            client.put_item(TableName=table, Item={**item, "document": {"S": spoilt}})
-    for command in (("cases",), ("show", item["pk"]["S"].removeprefix("case#"))):
-        assert "\x1b[2J" not in operator.mendq(*command).stdout
+    case_id = operator.applied()
+    change_cases(operator.aws, reason="\x1b[2J[bold]")
+    for command in (("cases",), ("show", case_id)):
+        shown = operator.mendq(*command).stdout
+        assert "\x1b[2J" not in shown
+        assert "[bold]" in shown
 
 
 @pytest.mark.parametrize(
@@ -131,7 +127,7 @@ def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None
 def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator) -> None:
     case_id = operator.applied()
     assert "mendq close" not in operator.mendq("show", case_id).stdout
-    rename_symptom(operator.aws, "gone_since")
+    change_cases(operator.aws, symptom="gone_since")
     shown = _section(operator.mendq("show", case_id).stdout, "A person's word")
     assert shown == f"mendq close {case_id} --region us-east-1"
 
