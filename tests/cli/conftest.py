@@ -76,6 +76,10 @@ class Operator:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
+    def refused(self, *arguments: str, code: int) -> str:
+        """Why it was, in the document on standard output."""
+        return str(self.json(*arguments, code=code)["error"]["message"])
+
     def shown(self, *arguments: str, code: int = 0) -> str:
         """What people read, on one line."""
         result = self.mendq(*arguments)

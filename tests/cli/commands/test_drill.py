@@ -36,11 +36,6 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
-def _failing(operator: Operator, arn: str) -> None:
-    operator.aws.later(seconds=200)
-    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-
-
 def _ended(operator: Operator) -> Drill:
     made: Any = SimpleNamespace(needed_seconds=operator.aws.visibility(NAME))
     this = Drill(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
@@ -82,7 +77,8 @@ def test_a_signal_ends_the_drill_as_its_own_end_does(
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
-            _failing(operator, this.arn)
+            operator.aws.later(seconds=200)
+            operator.aws.heal(operator.aws.late_deletes(this.arn, "a", "b", "c"))
         os.kill(os.getpid(), number)
         time.sleep(10)
         pytest.fail("the signal ended nothing")

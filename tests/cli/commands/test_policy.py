@@ -34,11 +34,6 @@ def _pinned(operator: Operator) -> Pin:
     return found
 
 
-def _message(operator: Operator, word: str, *options: str, code: int) -> str:
-    said: str = operator.json("policy", word, "orders", *options, code=code)["error"]["message"]
-    return said
-
-
 def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue: str) -> None:
     result = operator.mendq("policy", "pin", queue, "--yes")
     shown = "".join(result.output.split())
@@ -57,9 +52,9 @@ def test_neither_no_policy_nor_one_that_was_just_changed_is_pinned(operator: Ope
     operator.aws.later(hours=-1)
     operator.aws.queue("orders")
     operator.aws.later(hours=1)
-    assert "no policy" in _message(operator, "pin", "--yes", code=1)
+    assert "no policy" in operator.refused("policy", "pin", "orders", "--yes", code=1)
     set_policy(operator.aws, QUEUE, EMPTIED)
-    assert "changed just now" in _message(operator, "pin", "--yes", code=1)
+    assert "changed just now" in operator.refused("policy", "pin", "orders", "--yes", code=1)
     assert operator.aws.case_store_items() == {}
 
 
@@ -77,7 +72,7 @@ def test_a_pin_that_another_made_meanwhile_is_retained(
 
     for meanwhile, says in ((look, "somebody else"), (change, "while you looked")):
         monkeypatch.setattr(command, "confirm", meanwhile)
-        assert says in _message(operator, "pin", code=1)
+        assert says in operator.refused("policy", "pin", "orders", code=1)
     assert (_pinned(operator).generation, _pinned(operator).automation) == (1, (DEPLOYS,))
 
 
@@ -93,7 +88,7 @@ def test_a_new_pin_shows_what_differs_and_the_number_of_one_taken_away_stays_tak
     for said in ("it may let everybody in", "Different from generation 1", "is new"):
         assert said in shown
     assert (_pinned(operator).generation, _pinned(operator).automation) == (2, (DEPLOYS,))
-    assert _message(operator, "unpin", code=2).startswith("not confirmed")
+    assert operator.refused("policy", "unpin", "orders", code=2).startswith("not confirmed")
     document = operator.json("policy", "unpin", "orders", "--yes")
     assert document["removed"]["generation"] == 2
     operator.json("policy", "show", "orders", code=4)
@@ -163,10 +158,10 @@ def test_one_that_cannot_be_read_is_said_and_taken_away(
 ) -> None:
     item = _put(operator, attributes)
     for word in ("show", "pin"):
-        said = _message(operator, word, *["--yes"] * (word == "pin"), code=1)
+        said = operator.refused("policy", word, "orders", *["--yes"] * (word == "pin"), code=1)
         assert "cannot be read" in said
         assert "policy unpin" in said
-    assert "not confirmed" in _message(operator, "unpin", code=2)
+    assert "not confirmed" in operator.refused("policy", "unpin", "orders", code=2)
     assert _retained(operator) == item, "nothing was changed so far"
     operator.json("policy", "unpin", "orders", "--yes")
     operator.json("policy", "show", "orders", code=4)
@@ -182,5 +177,5 @@ def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
     good = _retained(operator)
     _put(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
     monkeypatch.setattr(command, "confirm", lambda *_, **__: _put(operator, good))
-    assert "somebody else" in _message(operator, "unpin", code=1)
+    assert "somebody else" in operator.refused("policy", "unpin", "orders", code=1)
     assert _retained(operator) == good

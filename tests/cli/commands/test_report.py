@@ -38,17 +38,12 @@ def _deliver(
     _put(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())
 
 
-def _message(operator: Operator, *arguments: str, code: int) -> str:
-    said: str = operator.json("report", *arguments, code=code)["error"]["message"]
-    return said
-
-
 def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
     operator: Operator, here: Path
 ) -> None:
     for number in range(30, 47):
         _deliver(operator, f"2026-W{number}")
-    message = _message(operator, "--week", "2026-W47", code=4)
+    message = operator.refused("report", "--week", "2026-W47", code=4)
     assert message.startswith("there is no report of 2026-W47: there are 2026-W39, ")
     assert message.endswith("2026-W46, and 9 earlier")
     assert list(here.iterdir()) == []
@@ -59,7 +54,7 @@ def test_a_week_that_is_summed_up_has_its_page_in_a_minute(
     operator: Operator, here: Path, arguments: tuple[str, ...]
 ) -> None:
     _put(operator, "summary/week=2026-W46/summary.json", b"{}")
-    assert _message(operator, *arguments, code=4) == (
+    assert operator.refused("report", *arguments, code=4) == (
         "2026-W46 is summed up and its page is not there yet: that takes a minute, come again; "
         "if it stays away, the log of deliver_report says why"
     )
@@ -75,7 +70,7 @@ def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
     for key in ("report/week=2026-W46.html", "report/week=new/report.html", "summary/x"):
         _put(operator, key, b"")
     for arguments in ((), ("--week", "2026-W46")):
-        message = _message(operator, *arguments, code=4)
+        message = operator.refused("report", *arguments, code=4)
         assert message.startswith("there is no report yet: the first comes when a week has ended")
 
 

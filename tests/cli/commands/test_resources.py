@@ -62,6 +62,6 @@ def test_where_the_bucket_is_another_accounts_by_now_nothing_is_left(
 ) -> None:
     answer = {"Buckets": [{"Name": each} for each in listed]}
     _stubbed(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
-    said = operator.json("resources", code=4)["error"]["message"]
+    said = operator.refused("resources", code=4)
     where = "in account 123456789012, us-east-1: see --profile and --region"
     assert said == f"nothing is left of a stack Mendq {where}"

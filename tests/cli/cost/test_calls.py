@@ -68,17 +68,13 @@ def test_what_a_choice_hides() -> None:
     assert hidden_by(ALL_CALLS, both).words() == "It hides nothing."
     without, lone = hidden_by(NO_RECEIVES, both), " is refused its receives makes no other call"
     assert (without.wholly, lone in without.words()) == (("in_flight_limit",), True)
+    refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
+    assert refused <= {*without.in_part}, "but neither late deletes nor sends"
+    assert not {"visibility_timeout_too_short", "message_too_long"} & {*without.in_part}
     sends = hidden_by(Choice("", SENDS.event_names | RECEIVES), [FIFO])
     assert sends.wholly == ("visibility_timeout_too_short",)
     assert sends.words().startswith("It hides all of visibility_timeout_too_short")
     assert lone not in sends.words()
-
-
-def test_without_receives_a_consumer_that_is_refused_is_hidden_and_a_late_delete_is_not() -> None:
-    in_part = {*hidden_by(NO_RECEIVES, [ARN, FIFO]).in_part}
-    assert {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"} <= in_part
-    assert not {"visibility_timeout_too_short", "message_too_long"} & in_part
-    assert "visibility_timeout_too_short" in shown_by(VISIBILITY, [FIFO]).wholly
 
 
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:

@@ -60,11 +60,6 @@ def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
     assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
 
 
-def test_a_shell_sees_the_words_that_a_command_was_made_of() -> None:
-    command = Command.aws("eu-west-1", "logs", "tag-x", "--name", "a b;$(c)")
-    assert command == "aws logs tag-x --region eu-west-1 --name 'a b;$(c)'"
-
-
 @pytest.mark.parametrize(("subscriptions", "status", "remedy"), KNOWN["subscriptions"])
 def test_whom_a_page_would_reach(
     operator: Operator, subscriptions: str, status: str, remedy: str

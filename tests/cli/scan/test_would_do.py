@@ -28,8 +28,8 @@ def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[s
     return found["would"], found["why"]
 
 
-def _heal(operator: Operator, queue_arn: str) -> None:
-    request = {"found": [{"queue_arn": queue_arn, "symptom": SYMPTOM}]}
+def _heal(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> None:
+    request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
     assert heal_findings(request, operator.aws.run()).errors == {}
 
 
@@ -113,6 +113,5 @@ def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Opera
     found = finding(operator.json("scan", "--dry-run")["findings"], first, symptom)
     assert found["would"] == "proposes"
     assert "1 other queue names it too: b" in found["why"]
-    request = {"found": [{"queue_arn": first, "symptom": symptom}]}
-    assert heal_findings(request, aws.run()).errors == {}
+    _heal(operator, first, symptom)
     assert _said(operator, second, symptom) == (would, why)
