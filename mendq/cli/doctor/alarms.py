@@ -48,7 +48,9 @@ class Alarms:
 
     def look(self) -> Iterator[Check]:
         """One check for each that rings and tells people, or is what one that does stands on."""
-        ringing = [each for each in self._ringing() if _tells(each) or _is_about_mendq(each)]
+        ringing = [
+            each for each in self._ringing() if each.get("AlarmActions") or _is_about_mendq(each)
+        ]
         for each in ringing:
             status, name = self._status(each, ringing), f"alarm {each['AlarmName']}"
             yield self._check(each, name, status)
@@ -69,7 +71,7 @@ class Alarms:
         """As bad as what it wakes people with, by itself or by a composite."""
         urgent = self.account.settings.urgent_topic_arn
         above = [each for each in ringing if f'{alarm["AlarmName"]}"' in each.get("AlarmRule", "")]
-        wakes = any(urgent in _tells(each) for each in (alarm, *above))
+        wakes = any(urgent in each.get("AlarmActions", ()) for each in (alarm, *above))
         is_fault = _is_about_mendq(alarm) and wakes and not self._may_be_a_beginning(alarm)
         return Status.FAIL if is_fault else Status.WARN
 
@@ -105,11 +107,6 @@ def _name(alarm: Alarm) -> str:
     """As a construct would be named: `mendq-own-dlq-scan` is OwnDlqScan."""
     words = alarm["AlarmName"].removeprefix(commands.ALARM_PREFIX).split("-")
     return "".join(map(str.capitalize, words))
-
-
-def _tells(alarm: Alarm) -> list[str]:
-    found: list[str] = alarm.get("AlarmActions", [])
-    return found
 
 
 def _is_about_mendq(alarm: Alarm) -> bool:

@@ -31,6 +31,7 @@ from mendq.cli.undo.answers import (
 )
 from mendq.heal.undo import NEVER_PUT_BACK, Outcome, written_by
 from mendq.model.case import Case, State
+from mendq.notifications.text import counted
 
 
 def _once_undone(history: Sequence[Case], first: Sequence[str]) -> Answer:
@@ -88,7 +89,7 @@ def rollback(
     undone = sum(_has(each, "undone") for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
-    confirm(_question(undone, len(preview)), yes=yes)
+    confirm(f"Undo {undone} of {counted(len(preview), 'case')}?", yes=yes)
     with call.out.waiting("rolling back"):
         done = [_ask(call, each, dry_run=False) for each in chosen]
         name_later_cases(call.account, done)
@@ -106,11 +107,6 @@ def moment_of(text: str, now: datetime) -> datetime:
         line = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
         raise Stopped(line, Exit.USAGE) from unreadable
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _question(undone: int, asked: int) -> str:
-    cases = "case" if asked == 1 else "cases"
-    return f"Undo {undone} {cases}?" if undone == asked else f"Undo {undone} of {asked} {cases}?"
 
 
 def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
