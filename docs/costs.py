@@ -46,7 +46,8 @@ def _parts(stack: Deployed) -> Iterator[str]:
     if unknown := bill.not_priced(stack):
         raise ValueError(f"mendq/cli/cost/bill.py says nothing of {', '.join(unknown)}")
     yield _bill(found)
-    beyond = dollars(sum(each.beyond for each in found))
+    billed = (of for each in found for of in each.billed.items())
+    beyond = dollars(sum(price.beyond(units) for price, units in billed))
     yield (
         f"\nThat is {beyond} where nothing else on the bill uses up what AWS gives: the last "
         "column of [the prices](#the-prices). It is given once to each payer, so that of the "

@@ -22,6 +22,7 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import Output
 
+_ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
 _AS_AWS = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
 _JSON = typer.Option("--json", help="One JSON document on standard output.")
 _SHARED: dict[str, tuple[Any, Any]] = {
@@ -82,32 +83,36 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
         return work() or Exit.DONE
     except Stopped as stopped:
         wrong = stopped
-    except (ClientError, BotoCoreError) as error:
-        wrong = _of_aws(error)
     except CaseStoreUnreadable as error:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
         wrong = Stopped(line, word="case_store_unreadable")
-    except (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs) as error:
-        cause = error.__cause__
-        aws = cause if isinstance(cause, ClientError | BotoCoreError) else None
-        wrong = _of_aws(aws) if aws else Stopped(" ".join(str(error).split()))
+    except (ClientError, BotoCoreError, *_ABOUT_AWS) as error:
+        wrong = Stopped(in_one_line(error), word=_word_of(of_aws(error)))
     call.out.fault(wrong)
     return wrong.code
 
 
-def _of_aws(error: ClientError | BotoCoreError) -> Stopped:
-    word = code_of(error) if isinstance(error, ClientError) else type(error).__name__
-    return Stopped(in_one_line(error), word=word)
+def of_aws(error: Exception) -> Exception:
+    """What AWS or the way there gave, where the error of ours is only about that."""
+    cause = error.__cause__
+    return cause if isinstance(cause, ClientError | BotoCoreError) else error
 
 
-def in_one_line(error: ClientError | BotoCoreError) -> str:
+def _word_of(cause: Exception) -> str:
+    if isinstance(cause, ClientError):
+        return code_of(cause)
+    return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
+
+
+def in_one_line(error: Exception) -> str:
     """Which call AWS refused and why, or what kept us from asking."""
-    if isinstance(error, ClientError):
-        message = str(error.response.get("Error", {}).get("Message", ""))
-        words = f"AWS refused {error.operation_name}: {code_of(error)}: {message}"
-    elif isinstance(error, NoCredentialsError):
+    cause = of_aws(error)
+    if isinstance(cause, ClientError):
+        message = str(cause.response.get("Error", {}).get("Message", ""))
+        words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
+    elif isinstance(cause, NoCredentialsError):
         words = "no credentials: give --profile, or log in as for the AWS CLI"
     else:
-        words = str(error)
+        words = str(cause)
     return " ".join(words.split())

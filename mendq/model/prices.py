@@ -63,9 +63,6 @@ MANAGEMENT_EVENT_AGAIN = Price(
 )
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", _CLOUDWATCH, 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", _CLOUDWATCH, 10)
-FAST_ALARM_METRIC_MONTH = Price(
-    0.30, 1, "metrics of an alarm by periods below a minute, a month", _CLOUDWATCH
-)
 COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", _CLOUDWATCH)
 DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", _CLOUDWATCH, 3)
 METRIC_ASKED = Price(0.01, 1_000, "metrics asked of GetMetricData", _CLOUDWATCH)

@@ -76,6 +76,10 @@ class Operator:
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
+    def refused(self, *arguments: str, code: int) -> str:
+        """Why it was, in the document on standard output."""
+        return str(self.json(*arguments, code=code)["error"]["message"])
+
     def shown(self, *arguments: str, code: int = 0) -> str:
         """What people read, on one line."""
         result = self.mendq(*arguments)
@@ -98,19 +102,16 @@ class Operator:
 
     def proposed(self) -> str:
         """A queue with a case that waits for a person; the case's id."""
-        arn = self.aws.queue(tag="propose", VisibilityTimeout="30")
-        self.aws.later(seconds=200)
-        self.aws.heal(self.aws.late_deletes(arn, "a", "b", "c"))
-        return self._only_case(arn, "proposed")
+        return self._opened("orders.fifo", "propose", "proposed")
 
     def applied(self, name: str = "orders.fifo") -> str:
         """A queue with a case that was applied; the case's id."""
-        arn = self.aws.queue(name, VisibilityTimeout="30")
+        return self._opened(name, "heal", "applied")
+
+    def _opened(self, name: str, mode: str, state: str) -> str:
+        arn = self.aws.queue(name, mode, VisibilityTimeout="30")
         self.aws.later(seconds=200)
         self.aws.heal(self.aws.late_deletes(arn, *(f"{name}-{each}" for each in "abc")))
-        return self._only_case(arn, "applied")
-
-    def _only_case(self, arn: str, state: str) -> str:
         (case,) = (each for each in self.aws.transitions() if each["queue_arn"] == arn)
         assert case["to"] == state
         return str(case["case_id"])
@@ -125,11 +126,10 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
         yield Operator(made, account)
 
 
-def rename_symptom(aws: Account, name: str) -> None:
-    """As a Mendq left the newest transition that knew a symptom of that name."""
+def change_cases(aws: Account, **changes: str) -> None:
+    """As another Mendq, or somebody else, left the transitions of every case."""
     client = aws.clients.dynamodb
     for item in client.scan(TableName="case_store")["Items"]:
         if "document" in item and item["pk"]["S"].startswith("case#"):
-            document = {**json.loads(item["document"]["S"]), "symptom": name}
-            renamed = {**item, "document": {"S": json.dumps(document)}}
-            client.put_item(TableName="case_store", Item=renamed)
+            document = json.dumps({**json.loads(item["document"]["S"]), **changes})
+            client.put_item(TableName="case_store", Item={**item, "document": {"S": document}})

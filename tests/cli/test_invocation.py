@@ -9,10 +9,9 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import boto3
 import pytest
@@ -22,7 +21,7 @@ from mendq.cli import output
 from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.output import confirm, require_answer
+from mendq.cli.output import Output, confirm, require_answer
 from tests.cli.conftest import Operator
 from tests.heal.restoring import GRANTS
 
@@ -34,20 +33,15 @@ def _error(code: str, message: str) -> dict[str, Any]:
     return {"Error": {"Code": code, "Message": message}}
 
 
-def _one_line(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, arguments)
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    return result.exit_code, line
-
-
-def _refused_as_json(*arguments: str) -> tuple[int, dict[str, str]]:
-    """The exit and the error of the one document on standard output; people get theirs too."""
-    result = CliRunner().invoke(app, [*arguments, "--json"])
-    assert result.stderr
-    document = json.loads(result.stdout)
-    assert (list(document), list(document["error"])) == (["error"], ["code", "message"])
-    return result.exit_code, document["error"]
+def _refused(*arguments: str) -> tuple[int, str, str]:
+    """The exit, the code for scripts, and the line that people get whether with --json or not."""
+    plain, as_json = (CliRunner().invoke(app, [*arguments, *more]) for more in ([], ["--json"]))
+    assert (plain.stdout, plain.stderr) == ("", as_json.stderr)
+    (line,) = plain.stderr.splitlines()
+    (error,) = json.loads(as_json.stdout).values()
+    assert list(error) == ["code", "message"]
+    assert plain.exit_code == as_json.exit_code
+    return plain.exit_code, error["code"], line
 
 
 @pytest.mark.parametrize(
@@ -70,23 +64,28 @@ def test_what_cloudformation_says_is_one_line_and_a_document(
     said: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
     session.events.register("before-call.cloudformation.DescribeStacks", said)
     monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Other"))
-    code, line = _one_line("cases")
-    code_of_json, error = _refused_as_json("cases")
-    assert (code, (code_of_json, error["code"])) == (wanted[0], wanted)
+    exit_code, code, line = _refused("cases")
+    assert (exit_code, code) == wanted
     assert names in line
 
 
 @pytest.mark.parametrize(
     ("arguments", "names"),
-    [((), "--region"), (("--profile", "nobody"), "nobody"), (("--stack", ""), "--stack is empty")],
+    [
+        ((), "--region"),
+        (("--profile", "nobody"), "nobody"),
+        (("--stack", ""), "--stack is empty"),
+        (("--region", "us-east-1"), "AWS_ENDPOINT_URL"),
+    ],
 )
 def test_what_names_no_account_is_one_line(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], names: str
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
-    code, line = _one_line("cases", *arguments)
-    assert code == 2
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://[::1")
+    exit_code, code, line = _refused("cases", *arguments)
+    assert (exit_code, code) == (2, "usage")
     assert names in line
 
 
@@ -125,21 +124,13 @@ def test_help_is_whole() -> None:
 
 # Where it writes: as a process of its own, with the shell's redirection behind it.
 
-NOWHERE = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_REGION": "us-east-1",
-    "AWS_MAX_ATTEMPTS": "1",
-    "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
-}
-
 
 def _mendq(typed: str, redirected: str = "", **environment: str) -> Any:
     command = f'exec "$0" -W ignore -m mendq.cli {typed} {redirected}'
     return subprocess.run(
         ["sh", "-c", command, sys.executable],
         cwd=Path(__file__).resolve().parents[2],
-        env={**os.environ, **NOWHERE, **environment},
+        env={**os.environ, **environment},
         input="{}",
         capture_output=True,
         text=True,
@@ -148,29 +139,25 @@ def _mendq(typed: str, redirected: str = "", **environment: str) -> Any:
     )
 
 
-def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal() -> None:
-    (line,) = _mendq("show a-case").stderr.splitlines()
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}
-    drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", _mendq("show a-case", **terminal).stderr)
-    shown = drawn[drawn.index("mendq: ") :]
+def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = Stopped("AWS refused DescribeStacks: AccessDenied: whoever asks may not do that at all")
+    Output(as_json=False).fault(wrong)
+    (line,) = capsys.readouterr().err.splitlines()
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}.items():
+        monkeypatch.setenv(name, value)
+    Output(as_json=False).fault(wrong)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert len(shown.splitlines()) > 1
     assert all(len(each.rstrip()) <= 40 for each in shown.splitlines())
     assert " ".join(shown.split()) == line
-
-
-def test_an_endpoint_that_is_no_url() -> None:
-    ended = _mendq("cases --json", AWS_ENDPOINT_URL="http://[::1")
-    assert ended.returncode == 2
-    assert json.loads(ended.stdout)["error"]["code"] == "usage"
-    (line,) = ended.stderr.splitlines()
-    assert "AWS_ENDPOINT_URL" in line
 
 
 @pytest.mark.parametrize(
     ("typed", "redirected", "unbuffered"),
     [
         ("explain -", ">&-", ""),
-        ("explain - --json", "> /dev/full", ""),
         ("explain - --json", "> /dev/full", "1"),
         ("--help", "> /dev/full", "1"),
     ],
@@ -194,28 +181,22 @@ def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
 
 
 class Terminal(io.StringIO):
-    """Somebody sits there, and types what it was made with."""
+    """Somebody sits there, and types what it was made with; nothing at all is Ctrl-C."""
 
     def isatty(self) -> bool:
         return True
 
-
-class Interrupted(Terminal):
-    """Ctrl-C at the question."""
-
-    def readline(self, *_: object) -> NoReturn:
-        raise KeyboardInterrupt
+    def readline(self, *size: int) -> str:  # type: ignore[override]
+        if not self.getvalue():
+            raise KeyboardInterrupt
+        return super().readline(*size)
 
 
-@pytest.mark.parametrize(
-    "sitting", [lambda: Terminal("n\n"), lambda: Terminal("\n"), lambda: Terminal(""), Interrupted]
-)
-def test_everything_but_yes_is_not_confirmed(
-    monkeypatch: pytest.MonkeyPatch, sitting: Callable[[], Terminal]
-) -> None:
+@pytest.mark.parametrize("typed", ["n\n", "\n", "n", ""])
+def test_everything_but_yes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     confirm("Do it?", yes=False)
-    monkeypatch.setattr(sys, "stdin", sitting())
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
     with pytest.raises(Stopped, match="nothing was changed") as stopped:
         confirm("Do it?", yes=False)
     assert stopped.value.code is Exit.USAGE

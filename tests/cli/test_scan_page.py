@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mendq.aws.consumers import FIGURES
-from mendq.catalogue import examples
 from mendq.cli.look.dry_run import ROUNDS_A_MONTH, dollars_per_month
 from mendq.model.limits import Limits
 from mendq.model.metrics import metrics_of
@@ -27,13 +26,3 @@ def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
     a_day = Limits().scan_metrics_per_day
     assert f"| {a_day * 30:,} | {METRIC_ASKED.of(a_day * 30):.2f} |" in PAGE
     assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE
-
-
-def test_the_worked_example_of_the_conservation() -> None:
-    measured = examples.measured(
-        sent=1000, received=1500, deleted=1400, backlog_before=200, backlog_now=150
-    )
-    assert f"| **{measured.surplus_deletes}** |" in PAGE
-    assert f"5 % of 1,000 | {measured.inexact_by:.0f} |" in PAGE
-    assert f"About {measured.surplus_deletes} times a message was handled twice" in PAGE
-    assert measured.shows_a_race

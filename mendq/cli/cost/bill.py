@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from mendq.model import prices
-from mendq.model.names import OwnMetric
+from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
@@ -48,15 +48,9 @@ class Line:
         """At list price."""
         return sum(price.of(units) for price, units in self.billed.items())
 
-    @property
-    def beyond(self) -> float:
-        """Where nothing else on the payer's bill uses up what AWS gives."""
-        return sum(price.beyond(units) for price, units in self.billed.items())
-
     def document(self) -> dict[str, Any]:
         said = {name: getattr(self, name) for name in ("what", "quantity", "because")}
-        beyond = round(self.beyond, 4)
-        return {**said, "dollars": round(self.dollars, 4), "dollars_beyond_what_is_given": beyond}
+        return {**said, "dollars": round(self.dollars, 4)}
 
 
 @dataclass(frozen=True)
@@ -83,14 +77,9 @@ class Deployed:
     def types(self) -> set[str]:
         return {each["Type"] for each in self._resources.values()}
 
-    @property
-    def runs(self) -> float:
-        """How often a month the clock starts a Lambda."""
-        return sum(each.times for each in self.started)
-
-    def times(self, handler: str) -> float:
-        """How often a month the clock starts a handler."""
-        return sum(each.times for each in self.started if each.handler == handler)
+    def times(self, handler: str = "") -> float:
+        """How often a month the clock starts a handler; none named: any."""
+        return sum(each.times for each in self.started if handler in ("", each.handler))
 
     @property
     def _resources(self) -> Mapping[str, Any]:
@@ -154,69 +143,60 @@ def with_and_without_dashboard(found: Iterable[Line]) -> tuple[float, float]:
     return without + prices.DASHBOARD_MONTH.of(1), without
 
 
+# What is sent where nothing happens, but all month long: at a nightly run's end, with a report.
+_OF_A_NIGHT = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
+_OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
+
+
 def _metrics(stack: Deployed) -> Line:
-    """Mendq's own, of which no resource tells."""
-    runs = {each.handler: stack.times(each.handler) for each in stack.started}
-    hours = hours_a_month({**runs, "deliver_report": MONTH_DAYS / 7})
-    always = sum(each >= MONTH_HOURS for each in hours.values())
-    quantity = f"{always} all month, {len(hours) - always} some hours of it"
+    """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
+    sometimes = {*_OF_A_NIGHT, *_OF_A_WEEK}
+    always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes
+    of_nights = len(_OF_A_NIGHT) * stack.times("start_nightly")
+    hours = len(always) * MONTH_HOURS + of_nights + len(_OF_A_WEEK) * MONTH_DAYS / 7
+    quantity = f"{len(always)} all month, {len(sometimes)} some hours of it"
     because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
-    billed = {prices.METRIC_MONTH: sum(hours.values()) / MONTH_HOURS}
-    return Line("custom metrics", quantity, because, billed)
+    return Line("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})
 
 
 def _alarms(stack: Deployed) -> Line:
     every = stack.all("AWS::CloudWatch::Alarm")
-    numbers = [(_metrics_of(each), str(each.get("AlarmName", "one"))) for each in every]
-    fast = sum(_metrics_of(each) for each in every if _is_fast(each))
-    whole = sum(number for number, _ in numbers)
-    # Why there are more metrics than alarms, so that whoever adds them up comes to the same.
-    more = sorted(f"{number} of {name}" for number, name in numbers if number > 1)
-    others = f", but {' and '.join(more)}" if more else ""
-    band = "; an anomaly band is two of them" if any(map(_bands_of, every)) else ""
-    quantity = f"{len(every)} over {counted(whole, 'metric')}"
-    billed = {prices.ALARM_METRIC_MONTH: whole - fast, prices.FAST_ALARM_METRIC_MONTH: fast}
-    return Line("alarms", quantity, f"a metric each{others}{band}", billed)
+    metrics = sum(map(_metrics_of, every))
+    quantity = f"{len(every)} over {counted(metrics, 'metric')}"
+    because = "a metric each, but of those that compare several; an anomaly band is two of them"
+    return Line("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
     """Those that it is billed for: a band is two more."""
-    measured = sum("MetricStat" in each for each in alarm.get("Metrics", ()))
-    return max(1, measured) + 2 * _bands_of(alarm)
-
-
-def _bands_of(alarm: Mapping[str, Any]) -> int:
     metrics = alarm.get("Metrics", ())
-    return sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+    bands = sum("ANOMALY_DETECTION_BAND" in str(each.get("Expression")) for each in metrics)
+    return max(1, sum("MetricStat" in each for each in metrics)) + 2 * bands
 
 
-def _is_fast(alarm: Mapping[str, Any]) -> bool:
-    measured = (each.get("MetricStat", {}) for each in alarm.get("Metrics", ()))
-    return any(each.get("Period", 60) < 60 for each in (alarm, *measured))
+# What costs the same each: what it is called, why it is so many dollars, and its price.
+_EACH: Mapping[str, tuple[str, str, Price]] = {
+    "AWS::CloudWatch::CompositeAlarm": (
+        "composite alarms",
+        "they page people for several alarms at once, or are what such a page stands on",
+        prices.COMPOSITE_MONTH,
+    ),
+    "AWS::CloudWatch::Dashboard": (
+        DASHBOARD,
+        "nothing while the payer has no three others",
+        prices.DASHBOARD_MONTH,
+    ),
+    "AWS::KMS::Key": (
+        "KMS key",
+        "a dollar more after its first yearly rotation, and another after its second",
+        prices.KEY_MONTH,
+    ),
+}
 
 
-def _counted(stack: Deployed, kind: str, price: Price, what: str, because: str) -> Line:
-    """Of which each costs the same."""
-    number = len(stack.all(kind))
+def _counted(kind: str, stack: Deployed) -> Line:
+    number, (what, because, price) = len(stack.all(kind)), _EACH[kind]
     return Line(what, f"{number}", because, {price: number})
-
-
-def _composites(stack: Deployed) -> Line:
-    kind = "AWS::CloudWatch::CompositeAlarm"
-    every, single = stack.all(kind), stack.all("AWS::CloudWatch::Alarm")
-    paging, alone = (sum("AlarmActions" in each for each in some) for some in (every, single))
-    because = f"{paging} of them page people; {counted(alone, 'alarm')} page by themselves"
-    return _counted(stack, kind, prices.COMPOSITE_MONTH, "composite alarms", because)
-
-
-def _dashboards(stack: Deployed) -> Line:
-    because = "nothing while the payer has no three others"
-    return _counted(stack, "AWS::CloudWatch::Dashboard", prices.DASHBOARD_MONTH, DASHBOARD, because)
-
-
-def _keys(stack: Deployed) -> Line:
-    because = "a dollar more after its first yearly rotation, and another after its second"
-    return _counted(stack, "AWS::KMS::Key", prices.KEY_MONTH, "KMS key", because)
 
 
 def _buckets(stack: Deployed) -> Line:
@@ -237,7 +217,7 @@ def _trail(stack: Deployed) -> Line:
 
 
 def _table(stack: Deployed) -> Line:
-    reads, writes = (stack.runs * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
+    reads, writes = (stack.times() * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
     quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
     because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
     billed = {prices.READ_UNIT: reads, prices.WRITE_UNIT: writes}
@@ -266,13 +246,13 @@ def _polling(stack: Deployed) -> Line:
 
 def _invocations(stack: Deployed) -> Line:
     seconds = sum(each.times * each.memory_gb for each in stack.started) * SECONDS_OF_A_RUN
-    quantity = f"{stack.runs:,.0f} runs, {seconds:,.0f} GB-seconds"
-    billed = {prices.LAMBDA_REQUEST: stack.runs, prices.LAMBDA_GB_SECOND: seconds}
+    quantity = f"{stack.times():,.0f} runs, {seconds:,.0f} GB-seconds"
+    billed = {prices.LAMBDA_REQUEST: stack.times(), prices.LAMBDA_GB_SECOND: seconds}
     return Line("Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed)
 
 
 def _logs(stack: Deployed) -> Line:
-    written = stack.runs * LOG_BYTES_OF_A_RUN / 1e9
+    written = stack.times() * LOG_BYTES_OF_A_RUN / 1e9
     days = max(each.get("RetentionInDays", 365) for each in stack.all("AWS::Logs::LogGroup"))
     quantity, because = f"{written:.2f} GB, kept {days} days", f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
     billed = {prices.LOG_GB: written, prices.LOG_GB_MONTH: written * days / MONTH_DAYS}
@@ -280,19 +260,17 @@ def _logs(stack: Deployed) -> Line:
 
 
 def _schedules(stack: Deployed) -> Line:
-    billed = {prices.SCHEDULED: stack.runs}
-    quantity = f"{stack.runs:,.0f} invocations"
+    billed = {prices.SCHEDULED: stack.times()}
+    quantity = f"{stack.times():,.0f} invocations"
     return Line("Scheduler", quantity, "follow_up's each minute above all", billed)
 
 
 PRICED: Mapping[str, Callable[[Deployed], Line]] = {
+    **{kind: partial(_counted, kind) for kind in _EACH},
     "AWS::CloudTrail::Trail": _trail,
     "AWS::CloudWatch::Alarm": _alarms,
-    "AWS::CloudWatch::CompositeAlarm": _composites,
-    "AWS::CloudWatch::Dashboard": _dashboards,
     "AWS::DynamoDB::Table": _table,
     "AWS::EMRServerless::Application": _nightly,
-    "AWS::KMS::Key": _keys,
     "AWS::Lambda::EventSourceMapping": _polling,
     "AWS::Lambda::Function": _invocations,
     "AWS::Logs::LogGroup": _logs,
@@ -312,34 +290,3 @@ FREE: Mapping[str, str] = {
     "AWS::SNS::Topic": "billed by the message: nothing is told while nothing fails",
     "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
 }
-
-
-# The metrics that come of every run, by the handler that the clock starts: what it sends even where
-# it found nothing is there all month. The probe makes a failing call, which comes round to heal;
-# the nightly job is started, and another Lambda counts its end.
-ALWAYS_SENT: Mapping[str, frozenset[str]] = {
-    "follow_up": frozenset(
-        {
-            OwnMetric.AUTO_FIXES,
-            OwnMetric.ESCALATED_CASES_OPEN,
-            OwnMetric.FIXES_BEING_VERIFIED,
-            OwnMetric.OLDEST_OPEN_CASE_AGE,
-            OwnMetric.PROPOSED_CASES_OPEN,
-        }
-    ),
-    "probe": frozenset({OwnMetric.AUTO_FIXES, OwnMetric.PROBES_LOST}),
-    "start_nightly": frozenset({*NightlyMetric, OwnMetric.WEEKS_FAILED}),
-    "deliver_report": frozenset({OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED}),
-}
-
-
-def hours_a_month(runs: Mapping[str, float]) -> dict[str, float]:
-    """By metric, the hours in which a datum of it comes; `runs` are times a month by handler.
-
-    CloudWatch bills a series for the hours in which it is sent.
-    """
-    hours: dict[str, float] = {}
-    for handler, times in runs.items():
-        for name in ALWAYS_SENT.get(handler, ()):
-            hours[name] = max(min(MONTH_HOURS, times), hours.get(name, 0.0))
-    return hours

@@ -132,22 +132,13 @@ CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
 class Shown:
     """What is seen of the symptoms that calls show, on these queues; each by its names."""
 
-    wholly: list[str]
-    in_part: list[str]
-    blind: list[str]
-
-    @classmethod
-    def by(cls, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Shown:
-        """A symptom counts as the worst of what is seen of it on any of the queues."""
-        shown = cls([], [], [])
-        for each in sights(trails, queue_arns):
-            if not each.is_scanned_only and (each.visible or each.partly or each.blind):
-                worst = shown.in_part if each.partly else shown.wholly
-                (shown.blind if each.blind else worst).append(each.symptom)
-        return shown
+    wholly: list[str] = field(default_factory=list)
+    in_part: list[str] = field(default_factory=list)
+    blind: list[str] = field(default_factory=list)
 
 
 def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
+    """A symptom counts as the worst of what is seen of it on any of the queues."""
     selector: Selector = {
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
@@ -155,7 +146,12 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
             {"Field": "eventName", "Equals": sorted(choice.event_names)},
         ]
     }
-    return Shown.by([Trail(choice.name, (selector,))], queue_arns)
+    shown = Shown()
+    for each in sights([Trail(choice.name, (selector,))], queue_arns):
+        if each.visible or each.partly or each.blind:
+            worst = shown.in_part if each.partly else shown.wholly
+            (shown.blind if each.blind else worst).append(each.symptom)
+    return shown
 
 
 @dataclass(frozen=True)
@@ -179,12 +175,3 @@ def hidden_by(choice: Choice, queue_arns: Sequence[str]) -> Hidden:
     in_part = tuple(each for each in left.in_part if each not in whole.in_part)
     why = "" if choice.event_names >= RECEIVES else _NO_CONSUMERS
     return Hidden(tuple(left.blind), in_part, why)
-
-
-def dollars_now(trails: Sequence[Trail], calls: Mapping[str, Calls]) -> float:
-    """What the trails' copies cost a month: each that logs a call is billed for its own."""
-    return sum(
-        each.dollars_a_month(name for name in EVERY_CALL if trail.logs(arn, name)) or 0
-        for trail in trails
-        for arn, each in calls.items()
-    )

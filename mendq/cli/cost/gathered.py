@@ -13,7 +13,6 @@ from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, Line, NotPriced
 from mendq.cli.cost.calls import METRICS, Calls, counted
 from mendq.cli.doctor.check import Check, Status, guarded
-from mendq.cli.doctor.visibility import Trail, trails_of
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of_url, parts_of
@@ -34,7 +33,6 @@ class Gathered:
     stack: list[Line] = field(default_factory=list)
     free: dict[str, str] = field(default_factory=dict)
     not_priced: list[str] = field(default_factory=list)
-    trails: list[Trail] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
     are_more: bool = False
     calls: dict[str, Calls] = field(default_factory=dict)
@@ -46,7 +44,6 @@ class Gathered:
             self.account.output("CaseTable")
         reader: dict[str, Callable[[], Iterable[Check]]] = {
             "the stack": self._stack,
-            "the trails": lambda: trails_of(self.account, self.trails),
             "the queues": self._queues,
             "the calls of the queues": self._calls,
         }
@@ -56,11 +53,6 @@ class Gathered:
     @property
     def stack_dollars(self) -> float | None:
         return sum(each.dollars for each in self.stack) if self.stack else None
-
-    @property
-    def stack_beyond(self) -> float | None:
-        """Where nothing else on the payer's bill uses up what AWS gives."""
-        return sum(each.beyond for each in self.stack) if self.stack else None
 
     @property
     def asking_dollars(self) -> float:

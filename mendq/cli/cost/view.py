@@ -14,8 +14,6 @@ from mendq.cli.cost.calls import (
     NO_RECEIVES,
     RECEIVES,
     Calls,
-    Shown,
-    dollars_now,
     hidden_by,
     shown_by,
 )
@@ -55,9 +53,7 @@ def _show_stack(out: Output, found: Gathered) -> None:
         out.say(f"not priced, which is not zero: {', '.join(found.not_priced)}", "yellow")
     with_one, without = map(dollars, with_and_without_dashboard(found.stack))
     out.say(f"{with_one} with a dashboard, {without} without: the setting `dashboard`", "dim")
-    beyond = f"{dollars(found.stack_beyond)} where this stack alone uses up what AWS gives each"
-    assumed = "once for all accounts and regions on one bill; what is assumed: docs/cost.md"
-    out.say(f"{beyond} payer, {assumed}, or --json", "dim")
+    out.say("what is assumed, and what AWS gives each payer for nothing: docs/cost.md", "dim")
 
 
 def _show_choices(out: Output, found: Gathered) -> None:
@@ -65,9 +61,6 @@ def _show_choices(out: Output, found: Gathered) -> None:
     out.heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
     shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
-    if found.trails:
-        now = dollars_now(found.trails, found.calls)
-        rows.insert(0, (now, "what is logged now", Shown.by(found.trails, arns)))
     for price, name, what in rows:
         counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
         shown.add_row(dollars(price if calls else None), name, *counts)

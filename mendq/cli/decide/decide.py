@@ -14,6 +14,7 @@ from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, summary
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
 from mendq.cli.output import Yes, confirm
+from mendq.heal.approve import DECISIONS
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import HAS_WRITTEN
 
@@ -24,11 +25,8 @@ _QUESTION = {
 }
 # What the word was meant to lead to, or led to when it was said before; anything else was not done.
 # Approved is done as well: the word is recorded, and the change comes by itself.
-_MEANT = {
-    "approve": frozenset({State.APPROVED, *HAS_WRITTEN}) - {State.INEFFECTIVE, State.ESCALATED},
-    "decline": frozenset({State.DECLINED}),
-    "close": frozenset({State.CLOSED}),
-}
+_MEANT = {word: frozenset({move.into}) for word, move in DECISIONS.items()}
+_MEANT["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
 # Where the owner of the write was not heard: follow_up calls it again.
 _OWNER_NOT_HEARD = "owner_unavailable"
 
@@ -75,11 +73,8 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
 
 def said_before(decision: str, transitions: Sequence[Case]) -> bool:
     """Whether the word was said, and what it was meant to lead to has come of it."""
-    newest = transitions[-1]
-    if decision != "approve":
-        return newest.state in _MEANT[decision]
     was_approved = any(each.state is State.APPROVED for each in transitions[:-1])
-    return was_approved and newest.state in _MEANT["approve"]
+    return transitions[-1].state in _MEANT[decision] and (was_approved or decision != "approve")
 
 
 def _require_state(decision: str, case: Case) -> None:
@@ -103,16 +98,12 @@ def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
         answer = {**answer, "waits": answer.get("code") or _OWNER_NOT_HEARD}
     call.out.document(answer)
     call.out.heading("Now")
-    call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state, "") if state else "")
+    call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state or State.OBSERVED, ""))
     call.out.say(f"because {answer.get('reason', '')}", "dim")
     if state is State.APPROVED:
         waits = "recorded; the change waits, is tried again every few minutes, or the case expires"
         call.out.say(waits, "yellow")
     if state in _MEANT[decision]:
         return Exit.DONE
-    call.out.say(_NOT_DONE if state else _NO_STATE, "red")
+    call.out.say("that is not what was asked for: nothing was changed by this command", "red")
     return Exit.FAILED
-
-
-_NO_STATE = "that is no state that this version knows: use the mendq that is deployed"
-_NOT_DONE = "that is not what was asked for: nothing was changed by this command"

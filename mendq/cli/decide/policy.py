@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.text import Text
@@ -32,6 +32,7 @@ from mendq.notifications.configuration import differences
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 SETTLES = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
+P = TypeVar("P", Pin, Pin | None)
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
 COMMANDS = Commands(
@@ -71,9 +72,7 @@ def pin(
     if strange := [each for each in roles if not is_role(each)]:
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn, pins = queue_arn_of(call.account, queue), _pins(call)
-    before = pins.look(queue_arn)
-    if isinstance(before, UnreadablePin):
-        raise Stopped(f"{_not_readable(before)}. {_REMEDY}")
+    before = _readable(pins.look(queue_arn))
     facts = _facts(call, queue_arn)
     made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
     _print_policy(call, made)
@@ -113,13 +112,24 @@ def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
 @with_invocation
 def show(call: Invocation, queue: Named) -> None:
     """What is pinned, whether it still holds, and what differs now."""
-    found = _found(_pins(call), queue_arn_of(call.account, queue))
-    if isinstance(found, UnreadablePin):
-        call.out.say(_not_readable(found), "yellow")
-        call.out.document({"queue_arn": found.queue_arn, "good": False, "doubt": found.why})
-        call.out.say(_REMEDY, "dim")
+    found = _readable(_found(_pins(call), queue_arn_of(call.account, queue)))
+    facts = _facts(call, found.queue_arn)
+    with call.out.waiting("asking CloudTrail who changed it since"):
+        pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
+    now = facts.attributes.get("Policy", "")
+    stands, differences = now == found.policy, _differences(found.policy, now)
+    changed = pinned.changed.who if pinned.changed else None
+    said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
+    said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
+    call.out.document({**found.document(), **said})
+    _print_policy(call, found)
+    _print_differences(call, "Different now", differences)
+    call.out.heading("Good")
+    if pinned.is_good:
+        call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
     else:
-        _show(call, found)
+        call.out.say(f"no: {pinned.doubt}", "yellow")
+        call.out.say(_advice(pinned, facts, stands=stands), "dim")
 
 
 def _pins(call: Invocation) -> Pins:
@@ -155,26 +165,6 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
     )
 
 
-def _show(call: Invocation, found: Pin) -> None:
-    facts = _facts(call, found.queue_arn)
-    with call.out.waiting("asking CloudTrail who changed it since"):
-        pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
-    now = facts.attributes.get("Policy", "")
-    stands, differences = now == found.policy, _differences(found.policy, now)
-    changed = pinned.changed.who if pinned.changed else None
-    said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
-    said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
-    call.out.document({**found.document(), **said})
-    _print_policy(call, found)
-    _print_differences(call, "Different now", differences)
-    call.out.heading("Good")
-    if pinned.is_good:
-        call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
-    else:
-        call.out.say(f"no: {pinned.doubt}", "yellow")
-        call.out.say(_advice(pinned, facts, stands=stands), "dim")
-
-
 def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
     """What to do about a pin in doubt; the difference was shown before."""
     if pinned.passes and facts.modified_at is not None:
@@ -195,6 +185,12 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
 
 def _not_readable(found: UnreadablePin) -> str:
     return f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
+
+
+def _readable(found: P | UnreadablePin) -> P:
+    if isinstance(found, UnreadablePin):
+        raise Stopped(f"{_not_readable(found)}. {_REMEDY}")
+    return found
 
 
 def _facts(call: Invocation, queue_arn: str) -> Facts:

@@ -138,7 +138,7 @@ class Drill:
     made: DrillQueue
     arn: str
     reached: Mode
-    stages: list[tuple[str, datetime]] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
     case: Case | None = None
     opened: Case | None = None
     fixed: bool = False
@@ -176,9 +176,7 @@ class Drill:
                 self.case = self._asked("RollbackFunction", dry_run=False)
                 if not self.fault:
                     self._stage(f"fix taken back: {self.made.needed_seconds} s")
-            words = (
-                each for each in ("close", "decline") if self.case.state in DECISIONS[each].out_of
-            )
+            words = (each for each in _ENDING if self.case.state in DECISIONS[each].out_of)
             if word := next(words, None):
                 self.case = self._asked("ApproveFunction", decision=word)
         if self.case.is_final:
@@ -197,24 +195,20 @@ class Drill:
         return account.open_cases.transitions(self.case.case_id)[-1]
 
     def _stage(self, name: str, at: datetime | None = None) -> None:
-        self.stages.append((name, at or datetime.now(UTC)))
+        at = at or datetime.now(UTC)
+        start = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else at
+        seconds = round((at - start).total_seconds(), 1)
+        self.stages.append({"stage": name, "at": at.isoformat(), "seconds": seconds})
 
     def document(self) -> dict[str, Any]:
-        opened, start = self.opened, self.stages[0][1]
+        opened = self.opened
         return {
             "queue_arn": self.arn,
             "case_id": opened and opened.case_id,
             "state": opened and str(opened.state),
             "reason": opened and opened.reason,
             "ended_as": self.case and str(self.case.state),
-            "stages": [
-                {
-                    "stage": name,
-                    "at": at.isoformat(),
-                    "seconds": round((at - start).total_seconds(), 1),
-                }
-                for name, at in self.stages
-            ],
+            "stages": self.stages,
             "done": self.fixed and not self.fault,
         }
 

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, code_of
 from mendq.cli.exit_codes import Stopped
-from mendq.cli.invocation import in_one_line
+from mendq.cli.invocation import in_one_line, of_aws
 
 # A log group's name has slashes in it where the account's own deployment put some.
 _WORD = re.compile(r"[\w/-]+")
@@ -74,32 +74,34 @@ class Check:
             yield from (log.read for name, log in logs.items() if words & {name, log.group})
 
 
+# A condition, and what is said where it is the first that holds: status, words, remedy.
+Row = tuple[object, Status, str, str]
+
+
+def judged(name: str, *rows: Row) -> Check:
+    """The check by the first row that holds, as the last one always does."""
+    _, status, says, remedy = next(row for row in rows if row[0])
+    return Check(name, status, says, remedy)
+
+
 def failing(name: str, fault: str, says: str, remedy: str = "") -> Check:
     """A check that fails where there is a fault, and else says how it is."""
-    if fault:
-        return Check(name, Status.FAIL, fault, remedy)
-    return Check(name, Status.OK, says)
+    return judged(name, (fault, Status.FAIL, fault, remedy), (True, Status.OK, says, ""))
 
 
 def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
     """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
     try:
         yield from look()
-    except (ClientError, BotoCoreError) as error:
-        yield _unknown(name, error)
-    except (FactsUnavailable, CaseStoreUnavailable) as error:
-        cause = error.__cause__
-        if isinstance(cause, ClientError | BotoCoreError):
-            yield _unknown(name, cause)
-        else:
-            yield Check(name, Status.UNKNOWN, str(error), "ask again in a minute")
     except Stopped as stopped:
         yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
-
-
-def _unknown(name: str, error: ClientError | BotoCoreError) -> Check:
-    if not isinstance(error, ClientError) or "Denied" not in code_of(error):
-        return Check(name, Status.UNKNOWN, in_one_line(error), "ask again in a minute")
-    found = _ACTION.search(str(error))
-    action = found.group(1) if found else f"the action of {error.operation_name}"
-    return Check(name, Status.UNKNOWN, f"may not be read: {action} is missing", f"allow {action}")
+    except (ClientError, BotoCoreError, FactsUnavailable, CaseStoreUnavailable) as error:
+        cause, action = of_aws(error), ""
+        if isinstance(cause, ClientError) and "Denied" in code_of(cause):
+            found = _ACTION.search(str(cause))
+            action = found.group(1) if found else f"the action of {cause.operation_name}"
+        yield judged(
+            name,
+            (action, Status.UNKNOWN, f"may not be read: {action} is missing", f"allow {action}"),
+            (True, Status.UNKNOWN, in_one_line(cause), "ask again in a minute"),
+        )

@@ -1,19 +1,19 @@
 """Whether Mendq lives: heartbeat, probe, freeze and calendars, and the scan's last round.
 
-The heartbeat's own metric alone proves nothing, for anybody who may put metrics can send that.
+The heartbeat's own metric proves nothing, for anybody who may put metrics can send that: what it
+misses beside a run that ended well, `mendq-heartbeat-missing` tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
-from msgspec.structs import asdict
 
 from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of
@@ -23,13 +23,13 @@ from mendq.cases.finding import Scanned
 from mendq.cases.transactions import case_store_errors
 from mendq.cli.account import Account
 from mendq.cli.decide.freeze import freeze_of
-from mendq.cli.doctor.check import Check, Status, guarded
+from mendq.cli.doctor.check import Check, Status, guarded, judged
 from mendq.cli.output import age, minute
-from mendq.model.names import HEARTBEAT, NAMESPACE
 from mendq.probe.probe import SEEN_WITHIN
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import findings_of
 
+OK, _, WARN, FAIL = Status
 # CloudWatch shows it within a few minutes.
 BEATS_WITHIN = timedelta(minutes=10)
 LOOKED_BACK = timedelta(hours=6)
@@ -37,109 +37,80 @@ PERIOD = timedelta(minutes=1)
 # A round is made each hour, in stretches; the bucket has it once its first stretch has ended.
 AN_HOUR = timedelta(hours=1)
 ROUNDS_WITHIN = 2 * AN_HOUR
-Counts = Mapping[datetime, float]
 
 
-def life(account: Account, now: datetime) -> Iterator[Check]:
-    """Three checks and one a calendar, each by itself."""
-    yield from guarded("heartbeat", lambda: heartbeat(account, now))
-    yield from guarded("probe", lambda: _probe(account, now))
-    yield from guarded("freeze", lambda: _freeze(account))
+def calendars(account: Account) -> Iterator[Check]:
+    """One check a calendar, each by itself."""
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
         yield from guarded(name, partial(_calendar, account, name, arn))
 
 
 def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
-    """One check, as `mendq-heartbeat-missing` judges it; raises ClientError or Stopped."""
-    service = account.output("FollowUpFunction")
-    counts = runs, errors, beats = _minutes(account, service, now)
-    remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
-    # Those in which a run both ended well and told its figures.
-    good = [each for each in runs if runs[each] > errors.get(each, 0) and beats.get(each)]
-    if not good and now - account.created_at < BEATS_WITHIN:
-        says = f"none yet: the stack was made {age(account.created_at, now)} ago"
-        yield Check("heartbeat", Status.WARN, says, "ask again in ten minutes")
-        return
-    if not good:
-        says = f"the follow-up did not run well in 6 hours: {_fault(counts, now - 2 * LOOKED_BACK)}"
-        yield Check("heartbeat", Status.FAIL, says, remedy)
-        return
+    """One check by AWS's own count of the follow-up's runs; raises ClientError or Stopped."""
+    service, made_at = account.output("FollowUpFunction"), account.created_at
+    runs, errors = (_minutes(account, service, now, each) for each in ("Invocations", "Errors"))
+    good = [each for each in runs if runs[each] > errors.get(each, 0)]
     # A datapoint bears the time at which its period begins.
-    last = min(max(good) + PERIOD, now)
-    says = f"the follow-up ran well {age(last, now)} ago"
-    is_silent = now - last >= BEATS_WITHIN
-    if is_silent or any(number for at, number in errors.items() if at >= last):
-        status = Status.FAIL if is_silent else Status.WARN
-        yield Check("heartbeat", status, f"{says}; since then {_fault(counts, last)}", remedy)
-    else:
-        yield Check("heartbeat", Status.OK, says)
-
-
-def _fault(counts: Sequence[Counts], since: datetime) -> str:
-    """What is wrong where no minute is good, in the words of the runbook."""
-    later = [{at: n for at, n in each.items() if at >= since} for each in counts]
-    runs, errors = (int(sum(each.values())) for each in later[:2])
-    if not runs:
-        forged = ", and somebody else sends its metric" if counts[2] and later[2] else ""
-        return f"it was not started{forged}: is its schedule enabled, and was it throttled?"
-    if errors:
-        return f"it failed in {errors} of {runs} runs"
-    return "it ran without an error, and no metric came: may it write its log?"
-
-
-def _minutes(account: Account, service: str, now: datetime) -> list[Counts]:
-    """Runs, errors and figures of the follow-up by the minute, asked one after the other."""
-    of_lambda: Any = {"Dimensions": [{"Name": "FunctionName", "Value": service}]}
-    asked: tuple[tuple[str, Any, Any, Any], ...] = (
-        ("Invocations", "Sum", "AWS/Lambda", of_lambda),
-        ("Errors", "Sum", "AWS/Lambda", of_lambda),
-        (HEARTBEAT, "SampleCount", NAMESPACE, {"Dimensions": []}),
+    last = min(max(good) + PERIOD, now) if good else now - 2 * LOOKED_BACK
+    lately, failed = (sum(n for at, n in each.items() if at >= last) for each in (runs, errors))
+    well = f"the follow-up ran well {age(last, now)} ago"
+    told = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
+    failing = f"it failed in {failed:.0f} of {lately:.0f} runs"
+    silent = "it was not started: is its schedule enabled, and was it throttled?"
+    fault = f"{told} {failing if failed else silent}"
+    young = f"none yet: the stack was made {age(made_at, now)} ago"
+    remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
+    yield judged(
+        "heartbeat",
+        (not good and now - made_at < BEATS_WITHIN, WARN, young, "ask again in ten minutes"),
+        (now - last >= BEATS_WITHIN, FAIL, fault, remedy),
+        (failed, WARN, fault, remedy),
+        (True, OK, well, ""),
     )
-    found: list[Counts] = []
-    for metric, statistic, namespace, of in asked:
-        answer = account.clients.cloudwatch.get_metric_statistics(
-            Namespace=namespace,
-            MetricName=metric,
-            Statistics=[statistic],
-            # By whole minutes, so that those of all three are the same.
-            StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
-            EndTime=now + PERIOD,
-            Period=int(PERIOD.total_seconds()),
-            **of,
-        )
-        points: Any = answer["Datapoints"]
-        found.append({each["Timestamp"]: each[statistic] for each in points})
-    return found
 
 
-def _probe(account: Account, now: datetime) -> Iterator[Check]:
-    probe = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
-    if probe is None:
+def _minutes(
+    account: Account, service: str, now: datetime, metric: Literal["Invocations", "Errors"]
+) -> dict[datetime, float]:
+    """What Lambda counted of the follow-up, by the minute."""
+    answer = account.clients.cloudwatch.get_metric_statistics(
+        Namespace="AWS/Lambda",
+        MetricName=metric,
+        Dimensions=[{"Name": "FunctionName", "Value": service}],
+        Statistics=["Sum"],
+        # By whole minutes, so that those of both are the same.
+        StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
+        EndTime=now + PERIOD,
+        Period=int(PERIOD.total_seconds()),
+    )
+    return {each["Timestamp"]: each["Sum"] for each in answer["Datapoints"]}
+
+
+def probe(account: Account, now: datetime) -> Iterator[Check]:
+    """One check of the newest probe."""
+    found = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
+    if found is None:
         says = "none was sent yet: the first comes within the hour after a deployment"
-        yield Check("probe", Status.WARN, says, "ask again in an hour")
+        yield Check("probe", WARN, says, "ask again in an hour")
         return
-    sent = f"sent {age(probe.sent_at, now)} ago"
-    if probe.was_seen and probe.seen_at is not None:
-        late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
-        says = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
-        yield Check("probe", Status.OK, says)
+    sent = f"sent {age(found.sent_at, now)} ago"
+    if found.was_seen and found.seen_at is not None:
+        late_seconds = int((found.seen_at - found.sent_at).total_seconds())
+        yield Check("probe", OK, f"{sent}, seen after {late_seconds} s, spelled {found.spelled}")
         return
-    on_its_way = now - probe.sent_at <= SEEN_WITHIN
-    how = ", still on its way" if on_its_way else " and not seen"
-    status = Status.FAIL
-    if on_its_way:
-        status = Status.WARN if probe.lost_in_a_row else Status.OK
-    says = f"{sent}{how}; {probe.lost_in_a_row} before it lost in a row"
-    yield Check("probe", status, says, "docs/runbooks/probe_lost.md")
+    lost, page = found.lost_in_a_row, "docs/runbooks/probe_lost.md"
+    is_lost = now - found.sent_at > SEEN_WITHIN
+    how = " and not seen" if is_lost else ", still on its way"
+    status = FAIL if is_lost else WARN if lost else OK
+    yield Check("probe", status, f"{sent}{how}; {lost} before it lost in a row", page)
 
 
-def _freeze(account: Account) -> Iterator[Check]:
-    freeze = freeze_of(account)
-    if freeze is not None:
-        yield Check("freeze", Status.WARN, str(freeze), "mendq thaw")
-    else:
-        yield Check("freeze", Status.OK, "not frozen by hand")
+def freeze(account: Account) -> Iterator[Check]:
+    """One check: whether somebody has frozen changes by hand."""
+    found = freeze_of(account)
+    frozen = (found, WARN, str(found), "mendq thaw")
+    yield judged("freeze", frozen, (True, OK, "not frozen by hand", ""))
 
 
 def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
@@ -149,23 +120,22 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
     by whose calendar it is. Raises what does not say that heal cannot read it either.
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
+    here, owner = account.settings.account, arn.split(":")[4]
+    closed, code = None, ""
     try:
         closed = is_closed(account.clients, [arn])
     except ClientError as error:
-        owner, code = arn.split(":")[4], code_of(error)
-        is_ours = owner == account.settings.account
-        if code in PASSING or (is_ours and "Denied" in code):
+        code = code_of(error)
+        if code in PASSING or (owner == here and "Denied" in code):
             raise
-        says = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
-        share = f"share it with account {account.settings.account} from {owner}, or "
-        remedy = f"{'' if is_ours else share}take it out of freezeCalendars and deploy"
-        yield Check(name, Status.FAIL, says, remedy)
-        return
-    if closed:
-        says = f"{arn} is closed: nothing is changed"
-        yield Check(name, Status.WARN, says, "nothing, if it is meant so")
-    else:
-        yield Check(name, Status.OK, f"{arn} is open")
+    unread = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
+    share = "" if owner == here else f"share it with account {here} from {owner}, or "
+    yield judged(
+        name,
+        (code, FAIL, unread, f"{share}take it out of freezeCalendars and deploy"),
+        (closed, WARN, f"{arn} is closed: nothing is changed", "nothing, if it is meant so"),
+        (True, OK, f"{arn} is open", ""),
+    )
 
 
 class LastRound(
@@ -187,9 +157,6 @@ class LastRound(
     gone: int = 0
     unseen: int = 0
     failed: int = 0
-
-    def document(self) -> dict[str, Any]:
-        return {**asdict(self), "at": self.at.isoformat(), "findings": len(self.findings)}
 
     @property
     def says(self) -> str:
@@ -219,20 +186,26 @@ def last_round(account: Account) -> LastRound | None:
     return None
 
 
-def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:
+def last_scan(account: Account, now: datetime) -> Iterator[Check]:
     """Whether what only the scan finds is found at all."""
-    remedy = f"see the log of {account.output('ScanFunction')}"
-    status = Status.FAIL
+    yield round_check(last_round(account), account, now)
+
+
+def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:
+    """How the round went that was the last."""
+    log = f"see the log of {account.output('ScanFunction')}"
     if found is None:
         says = "no round was made yet: the first comes within the hour after a deployment"
-        if now - account.created_at < ROUNDS_WITHIN:
-            status, remedy = Status.WARN, "ask again in an hour"
-        return Check("scan", status, says, remedy)
+        is_young = now - account.created_at < ROUNDS_WITHIN
+        young = (is_young, WARN, says, "ask again in an hour")
+        return judged("scan", young, (True, FAIL, says, log))
     says = f"the last round was {age(found.at, now)} ago: {found.says}"
-    if Scanned(queues=found.queues, gone=found.gone, unseen=found.unseen).is_blind:
-        says = f"{says}; nothing could be seen of any queue"
-    elif now - found.at < ROUNDS_WITHIN:
-        status = Status.WARN if found.failed or found.skipped else Status.OK
-        if found.skipped and not found.failed:
-            remedy = "raise limits.scanMetricsPerDay, and deploy"
-    return Check("scan", status, says, "" if status is Status.OK else remedy)
+    scanned = Scanned(queues=found.queues, gone=found.gone, unseen=found.unseen)
+    return judged(
+        "scan",
+        (scanned.is_blind, FAIL, f"{says}; nothing could be seen of any queue", log),
+        (now - found.at >= ROUNDS_WITHIN, FAIL, says, log),
+        (found.failed, WARN, says, log),
+        (found.skipped, WARN, says, "raise limits.scanMetricsPerDay, and deploy"),
+        (True, OK, says, ""),
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.symptom import SeenAs, Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status
@@ -22,6 +22,8 @@ _TESTS: dict[str, Callable[[str, str], bool]] = {
     "EndsWith": str.endswith,
 }
 Selector = Mapping[str, Any]
+# In place of an ARN: one that the selectors cover.
+ANY_QUEUE = "any queue"
 OUTSIDE = "no trail logs this queue's calls"
 LATE_DELETES_PASS = (
     "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"  # noqa: S105 - a sentence
@@ -46,8 +48,8 @@ class Trail:
     name: str
     selectors: tuple[Selector, ...]
 
-    def logs(self, queue_arn: str | None, event_name: str) -> bool:
-        """Whether the data event of somebody else on that queue is logged; None: on any queue."""
+    def logs(self, queue_arn: str, event_name: str) -> bool:
+        """Whether the data event of somebody else on that queue is logged."""
         return any(_selects(each, queue_arn, event_name) for each in self.selectors)
 
 
@@ -76,16 +78,14 @@ def _selects_queues(selector: object) -> bool:
     return "AWS::SQS::Queue" in str(selector)
 
 
-def logged(
-    trails: Sequence[Trail], queue_arn: str | None, event_names: Iterable[str]
-) -> frozenset[str]:
+def logged(trails: Sequence[Trail], queue_arn: str, event_names: Iterable[str]) -> frozenset[str]:
     """Those of the events that any of the trails logs."""
     return frozenset(e for e in event_names if any(each.logs(queue_arn, e) for each in trails))
 
 
-def _selects(selector: Selector, queue_arn: str | None, event_name: str) -> bool:
+def _selects(selector: Selector, queue_arn: str, event_name: str) -> bool:
     """Fields that say who calls, or read or write, are taken to fit: they are not known here."""
-    queue = {} if queue_arn is None else {"resources.ARN": queue_arn}
+    queue = {} if queue_arn == ANY_QUEUE else {"resources.ARN": queue_arn}
     call = {
         "eventCategory": "Data",
         "resources.type": "AWS::SQS::Queue",
@@ -114,38 +114,28 @@ def _fits(field: Mapping[str, Any], value: str) -> bool:
 class Situation:
     """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
 
-    `calls_logged` are those of its calls that a trail logs on any queue at all; `by_the_scan`
-    whether the scan finds it, with calls or without.
+    `by_calls` tells whether calls show it, `by_the_scan` whether the scan finds it.
     """
 
     symptom: str
     visible: tuple[str, ...]
     partly: dict[str, str]
     blind: dict[str, str]
-    calls_logged: tuple[str, ...]
-    calls_not_logged: tuple[str, ...]
+    by_calls: bool
     by_the_scan: bool
-
-    @property
-    def is_scanned_only(self) -> bool:
-        """Whether no call shows it: no trail is asked for it."""
-        return not self.calls_logged and not self.calls_not_logged
 
 
 def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
     """One for every symptom of the catalogue."""
     for symptom in CATALOGUE:
-        asked = [arn for arn in queue_arns if any(each.on(arn) for each in symptom.seen_as)]
+        asked = [arn for arn in queue_arns if _ways(symptom, arn)]
         whys = {arn: why_not(symptom, trails, arn) for arn in asked}
-        wanted = calls_of(symptom)
-        anywhere = logged(trails, None, wanted)
         yield Situation(
             symptom.name,
             tuple(arn for arn, (why, _) in whys.items() if why is None),
             {arn: why for arn, (why, is_blind) in whys.items() if why and not is_blind},
             {arn: why for arn, (why, is_blind) in whys.items() if why and is_blind},
-            tuple(sorted(anywhere)),
-            tuple(sorted(wanted - anywhere)),
+            by_calls=bool(symptom.seen_as),
             by_the_scan=symptom.detection is not None,
         )
 
@@ -164,12 +154,16 @@ def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[
     return None, False
 
 
-def calls_of(symptom: Symptom, queue_arn: str | None = None) -> frozenset[str]:
-    """The data events by which a symptom shows on that queue; None: on a queue of any kind."""
+def calls_of(symptom: Symptom, queue_arn: str) -> frozenset[str]:
+    """The data events by which a symptom shows on that queue."""
     late = symptom is VISIBILITY_TIMEOUT_TOO_SHORT
     every = VISIBILITY_CALLS if late else frozenset(DATA_EVENT_NAMES)
-    ways = (each for each in symptom.seen_as if queue_arn is None or each.on(queue_arn))
+    ways = _ways(symptom, queue_arn)
     return frozenset().union(*(every & (each.event_names or every) for each in ways))
+
+
+def _ways(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
+    return [each for each in symptom.seen_as if queue_arn == ANY_QUEUE or each.on(queue_arn)]
 
 
 def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:

@@ -1,9 +1,8 @@
-"""What taking a case back would do now, by the rule of the Lambda that would do it."""
+"""A case as people read it: its state, its plan, what they may say of it, and until when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -16,47 +15,13 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
-from mendq.heal.recover import standing
-from mendq.heal.undo import Outcome, Undo, undos, written_by
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
-from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Timing
-from mendq.model.steps import stays
 from mendq.notifications import change_lines
-from mendq.notifications.commands import mendq_command, set_command
-
-
-def undos_now(
-    account: Account, history: Sequence[Case], undone_before: Iterable[Case] = ()
-) -> tuple[Undo, ...]:
-    """One an attribute that the case has written, once the cases `undone_before` are undone.
-
-    Raises QueueGone, FactsUnavailable or CaseStoreUnavailable.
-    """
-    newest, written = history[-1], written_by(history)
-    if not written:
-        return ()
-    arn, names = newest.queue_arn, [each.attribute for each in written]
-    view = account.case_store.look(arn, newest.symptom, names)
-    steps = [step for case in history for step in case.steps]
-    facts = Facts(arn, standing(account.clients, arn, steps), {})
-    for each in undone_before:
-        facts, view = _after(each, facts, view)
-    snapshots = {each.first.n: account.open_cases.snapshot_of(each.first) for each in written}
-    known = {n: snapshot for n, snapshot in snapshots.items() if snapshot is not None}
-    return undos(written, known, facts, view)
-
-
-def _after(undone: Case, facts: Facts, view: CaseStoreView) -> tuple[Facts, CaseStoreView]:
-    """Queue and case store once that case is undone."""
-    values = {step["attribute"]: step["after"] for step in undone.steps}
-    records = view.records_after(undone, facts.created_at)
-    then = replace(facts, attributes={**facts.attributes, **values})
-    return then, replace(view, attributes={**view.attributes, **records})
-
+from mendq.notifications.commands import mendq_command
 
 STYLES: Mapping[State, str] = {
     State.ESCALATED: "bold red",
@@ -167,12 +132,3 @@ def commands(case: Case) -> list[str]:
 def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     """As a page says them: attribute, before -> after, with units; a policy by its differences."""
     return [line for each in steps for line in change_lines.step_lines(each)]
-
-
-def undo_commands(queue_arn: str, found: Sequence[Undo]) -> list[str]:
-    """How to take back by hand what still stands in the queue as the case wrote it."""
-    ours = (each for each in found if each.outcome is Outcome.UNDONE and not each.stops)
-    before = {each.attribute: each.before for each in ours}
-    printed = (each for each in found if each.outcome is Outcome.PRINTED)
-    by_person = [each.command for each in printed if not stays(each.attribute)]
-    return [set_command(queue_arn, before), *by_person] if before else by_person

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from mendq.cli.look.case_view import (
     until,
 )
 from mendq.cli.output import age
+from mendq.cli.undo.answers import histories_of
 from mendq.model.case import Case
 from mendq.model.queue import parts_of
 
@@ -42,7 +42,7 @@ def cases(
     """The cases, newest first."""
     source = call.account.open_cases
     with call.out.waiting("reading the case store"):
-        found = _open(source) if only_open else newest(source.all_transitions())
+        found = _open(source) if only_open else _newest(source)
     ordered = sorted(found, key=lambda each: (opened_at(each), each.case_id), reverse=True)
     call.out.document([summary(each) for each in ordered])
     if call.as_json:
@@ -53,13 +53,9 @@ def cases(
     _show(call, ordered)
 
 
-def newest(transitions: Iterable[Case]) -> list[Case]:
+def _newest(source: OpenCases) -> list[Case]:
     """The newest transition of every case."""
-    by_id: dict[str, Case] = {}
-    for each in transitions:
-        if each.case_id not in by_id or by_id[each.case_id].n < each.n:
-            by_id[each.case_id] = each
-    return list(by_id.values())
+    return [each[-1] for each in histories_of(source.all_transitions()).values()]
 
 
 def _open(source: OpenCases) -> list[Case]:

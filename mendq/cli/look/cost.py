@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mendq.cli.commands import MANAGED, TRAILS, Commands
+from mendq.cli.commands import MANAGED, Commands
 from mendq.cli.cost import bill
-from mendq.cli.cost.calls import CHOICES, Shown, dollars_now, rounded, shown_by
+from mendq.cli.cost.calls import CHOICES, rounded, shown_by
 from mendq.cli.cost.gathered import Gathered
 from mendq.cli.cost.view import advice, show
 from mendq.cli.exit_codes import Exit
@@ -21,7 +21,7 @@ _MOST = "How many queues to count: 4 metrics each, billed."
 
 
 _COUNTING = {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"}
-COMMANDS = Commands(6, looking={"cost": MANAGED | TRAILS | _COUNTING})
+COMMANDS = Commands(6, looking={"cost": MANAGED | _COUNTING})
 
 
 @with_invocation
@@ -41,23 +41,17 @@ def cost(
 
 
 def _document(found: Gathered) -> dict[str, Any]:
-    calls, trails = list(found.calls.values()), found.trails
+    calls = list(found.calls.values())
     both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
     return {
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
             "dollars_per_month": rounded(found.stack_dollars),
-            "dollars_beyond_what_is_given": rounded(found.stack_beyond),
             "dollars_per_month_with_dashboard": rounded(both[0]),
             "dollars_per_month_without_dashboard": rounded(both[1]),
             "lines": [each.document() for each in found.stack],
             "free": found.free,
             "not_priced": found.not_priced,
-        },
-        "logged_now": {
-            "trails": [each.name for each in trails],
-            "dollars_per_month": round(dollars_now(trails, found.calls), 2) if calls else None,
-            "symptoms": vars(Shown.by(trails, found.queue_arns)),
         },
         "choices": [
             {

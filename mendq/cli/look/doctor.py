@@ -12,12 +12,11 @@ from rich.text import Text
 
 from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Commands
 from mendq.cli.doctor.check import Check, Command, Status, guarded
-from mendq.cli.doctor.checks import READS, Doctor, Findings
+from mendq.cli.doctor.checks import READS, Doctor
 from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.output import Line, Output, some, table
-from mendq.model.queue import parts_of
 from mendq.notifications.text import command_line, plain
 
 _STYLES = dict(zip(Status, ("green", "magenta", "yellow", "bold red"), strict=True))
@@ -42,22 +41,20 @@ COMMANDS = Commands(1, looking={"doctor": CASES | MANAGED | TRAILS | QUEUE | FRO
 @with_invocation
 def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
-    account = call.account
-    doctor = Doctor(account, datetime.now(UTC))
-    found = doctor.found
-    call.out.say(f"stack {account.stack}, {account.region}", "dim")
-    account.output("CaseTable")
-    for what, (name, look) in READS.items():
-        with call.out.waiting(f"looking at {what}"):
-            found.checks += guarded(name, partial(look, doctor))
-    call.out.document(found.document())
+    doctor = Doctor(call.account, datetime.now(UTC))
+    call.out.say(f"stack {call.account.stack}, {call.account.region}", "dim")
+    call.account.output("CaseTable")
+    for name, look in READS.items():
+        with call.out.waiting(f"looking at {name}"):
+            doctor.checks += guarded(name, partial(look, doctor))
+    call.out.document(doctor.document())
     if not call.as_json:
-        print_findings(call.out, found)
-    failed = any(each.status is Status.FAIL for each in found.checks)
+        print_findings(call.out, doctor)
+    failed = any(each.status is Status.FAIL for each in doctor.checks)
     return Exit.FAILED if failed else Exit.DONE
 
 
-def print_findings(out: Output, found: Findings) -> None:
+def print_findings(out: Output, found: Doctor) -> None:
     """In the order in which it was looked at; what is fine, one line a kind."""
     for kind, group in groupby(found.checks, key=lambda each: each.name.partition(" ")[0]):
         checks = list(group)
@@ -71,12 +68,13 @@ def print_findings(out: Output, found: Findings) -> None:
             if each.status is not Status.OK:
                 for command in each.commands(found.logs):
                     out.command(command_line(command))
-    shown_by_calls = [each for each in found.sights if not each.is_scanned_only]
-    if found.queues:
-        _print_sights(out, shown_by_calls)
-    else:
-        _print_calls(out, shown_by_calls)
-    _print_scanned(out, found)
+    out.heading(f"What the trails can show{'' if found.queues else ', once a queue is managed'}")
+    _print_sights(out, [each for each in found.sights if each.by_calls])
+    out.heading("What the scan finds, whatever a trail logs")
+    scanned = [each for each in found.sights if each.by_the_scan]
+    alone = ", ".join(each.symptom for each in scanned if not each.by_calls)
+    beside = ", ".join(each.symptom for each in scanned if each.by_calls)
+    out.lines([("by the scan", "dim", alone), ("beside calls", "dim", beside)], indent=0)
     out.heading("What no selector can show")
     out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
     counts = {status: sum(each.status is status for each in found.checks) for status in Status}
@@ -92,7 +90,6 @@ def _lines(check: Check) -> Iterator[Line]:
 
 
 def _print_sights(out: Output, found: Sequence[Situation]) -> None:
-    out.heading("What the trails can show")
     shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     for each in found:
         partly = Text(str(len(each.partly)), style="yellow" if each.partly else "dim")
@@ -107,31 +104,8 @@ def _print_sights(out: Output, found: Sequence[Situation]) -> None:
     out.lines(lines, indent=0)
 
 
-def _print_scanned(out: Output, found: Findings) -> None:
-    """What no call shows is no trail's to show; what calls show too is named beside it."""
-    out.heading("What the scan finds, whatever a trail logs")
-    scanned = [each for each in found.sights if each.by_the_scan]
-    alone = ", ".join(each.symptom for each in scanned if each.is_scanned_only)
-    beside = ", ".join(each.symptom for each in scanned if not each.is_scanned_only)
-    last = found.last_round.says if found.last_round else "none was made, or none can be read"
-    rows = (("by the scan", alone), ("beside calls", beside), ("last round", last))
-    out.lines([(label, "dim", text) for label, text in rows if text], indent=0)
-
-
-def _print_calls(out: Output, found: Sequence[Situation]) -> None:
-    """Before any queue is managed: what could be seen of one that the selectors cover."""
-    out.heading("What the trails can show, once a queue is managed")
-    shown = table("SYMPTOM", "CALLS LOGGED", "NOT LOGGED OF ANY QUEUE")
-    for each in found:
-        every = len(each.calls_logged) + len(each.calls_not_logged)
-        style = "" if each.calls_logged else "red"
-        logged = Text(f"{len(each.calls_logged)} of {every}", style=style)
-        shown.add_row(each.symptom, logged, ", ".join(each.calls_not_logged))
-    out.show(shown)
-
-
 def _whys(situation: Situation) -> Iterator[str]:
     reasons = {**situation.blind, **situation.partly}
     for reason in dict.fromkeys(reasons.values()):
-        names = [parts_of(arn).name for arn, why in reasons.items() if why == reason]
+        names = [arn.rpartition(":")[2] for arn, why in reasons.items() if why == reason]
         yield f"{reason}: {some(names)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import (
@@ -90,25 +90,13 @@ class WouldChange(AssertionError):
     """A dry run was about to change something: our own bug, and nothing was changed."""
 
 
-@dataclass(frozen=True)
-class LookingSession:
-    """A session whose clients send nothing but requests that look."""
-
-    session: boto3.Session
-
-    def client(self, service_name: str, **named: Any) -> Any:
-        client: Any = self.session.client(service_name, **named)
-        client.meta.events.register_first("before-call", _only_look)
-        return client
-
-    @property
-    def region_name(self) -> str:
-        return self.session.region_name
-
-
 def looking(session: boto3.Session) -> Clients:
-    """Clients that raise WouldChange for every request that does not only look."""
-    return Clients(cast("boto3.Session", LookingSession(session)))
+    """Clients that raise WouldChange for every request that does not only look.
+
+    So do all others that the session makes from now on.
+    """
+    session.events.register_first("before-call", _only_look)
+    return Clients(session)
 
 
 def _only_look(model: OperationModel, **_: Any) -> None:
@@ -141,16 +129,13 @@ class _Context(FixContext):
 class WouldDo:
     """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
 
-    words: str
+    would: str
     steps: tuple[str, ...] = ()
     why: str = ""
 
-    def document(self) -> dict[str, object]:
-        return {"would": self.words, "steps": list(self.steps), "why": self.why}
-
     @property
     def line(self) -> str:
-        return ": ".join(each for each in (self.words, "; ".join(self.steps) or self.why) if each)
+        return ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
 
 
 @dataclass(frozen=True)
@@ -273,10 +258,10 @@ class DryRun:
 
     def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""
-        spoken_of = (each for each, what in would.items() if what.words != WAITS)
+        spoken_of = (each for each, what in would.items() if what.would != WAITS)
         announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
         of_many = f"{REFUSED}: mass_symptom"
-        mass = {each.symptom for each, what in would.items() if what.words == of_many}
+        mass = {each.symptom for each, what in would.items() if what.would == of_many}
         return scanned.metrics + sum(
             self._reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
             for each in fewer_of_many(announced, mass)
@@ -288,7 +273,7 @@ class DryRun:
         an_hour = self.metrics_an_hour(scanned, would)
         return {
             **scanned.document(self.now),
-            "findings": [{**each.document(), **would[each].document()} for each in findings],
+            "findings": [{**each.document(), **vars(would[each])} for each in findings],
             "not_looked_at": {arn: str(error) for arn, error in sorted(scanned.failed.items())},
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),

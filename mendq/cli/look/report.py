@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import webbrowser
 from dataclasses import dataclass
 from datetime import date
@@ -13,18 +12,16 @@ import typer
 from botocore.exceptions import ClientError
 
 from mendq.aws.errors import code_of
-from mendq.cli import output
 from mendq.cli.account import Account
 from mendq.cli.commands import STACK, Commands
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.output import Yes, confirm
+from mendq.cli.output import Yes
 
 MOST_WEEKS_NAMED = 8
 # Where deliver_report puts a week's page, and the weekly job what the page is made of.
 PAGE, SUMMARY = "report/week={}/report.html", "summary/week={}/summary.json"
-_WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 _BEING_MADE = "{} is summed up and its page is not there yet: that takes a minute, come again"
 _NONE_YET = (
     "there is no report yet: the first comes when a week has ended, at `report.weekday` and "
@@ -81,14 +78,17 @@ def report(
 
 def iso_week(text: str) -> str:
     """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
-    found = _WEEK.fullmatch(text)
-    year, week = map(int, found.groups()) if found else (0, 0)
-    try:
-        date.fromisocalendar(year, week, 1)
-    except ValueError as none:
+    if not _is_week(text):
         line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
-        raise Stopped(line, Exit.USAGE) from none
+        raise Stopped(line, Exit.USAGE)
     return text
+
+
+def _is_week(text: str) -> bool:
+    try:
+        return f"{date.fromisoformat(text):%G-W%V}" == text
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Reports:
         )
         keys = (each["Key"] for page in listed for each in page.get("Contents", []))
         names = (each.removeprefix(before).removesuffix(after) for each in keys)
-        return sorted({each for each in names if _WEEK.fullmatch(each)})
+        return sorted(set(filter(_is_week, names)))
 
     def read(self, key: str, week: str) -> bytes | None:
         """None where there is none."""
@@ -142,9 +142,7 @@ def _written(path: Path, page: str, *, yes: bool) -> bool:
         differs = path.is_file() and path.read_bytes() != page.encode()
     except OSError as error:
         raise Stopped(f"{path} is there already and cannot be read: {error.strerror}") from error
-    if differs:
-        if not yes and not output.somebody_is_there():
-            line = f"{path} is there already and differs, and there is no terminal to ask at"
-            raise Stopped(f"{line}: --yes overwrites it; or move it away", Exit.USAGE)
-        confirm(f"{path} is there already and differs. Overwrite it?", yes=yes)
+    if differs and not yes:
+        line = f"{path} is there already and differs: --yes overwrites it; or move it away"
+        raise Stopped(line, Exit.USAGE)
     return replace_if_changed(path, page)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
-GONE = {"404", "NoSuchBucket", "ResourceNotFoundException"}
-REFUSED = "403"
 
 
 _ASKED = {
@@ -30,7 +28,6 @@ _ASKED = {
     "cloudformation:ListStacks",
     "dynamodb:DescribeTable",
     "s3:ListAllMyBuckets",
-    "s3:ListBucket",
 }
 COMMANDS = Commands(9, looking={"resources": frozenset(_ASKED)})
 
@@ -94,28 +91,16 @@ def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resou
 
 
 def _is_there(account: Account, each: Resource) -> bool:
-    """Unless it is certain that it is not."""
+    """Unless it is certain that it is not.
+
+    A bucket's name that was given up may be another account's by now: S3 lists ours alone.
+    """
     try:
         if each.kind == "table":
             account.clients.dynamodb.describe_table(TableName=each.name)
-        else:
-            s3: S3Client = account.session.client("s3")
-            return _is_ours(s3, each.name, account.account_id)
+            return True
+        s3: S3Client = account.session.client("s3")
+        listed = s3.list_buckets(Prefix=each.name)["Buckets"]
+        return any(bucket["Name"] == each.name for bucket in listed)
     except ClientError as error:
-        return code_of(error) not in GONE
-    return True
-
-
-def _is_ours(s3: S3Client, bucket: str, account_id: str) -> bool:
-    """A name that was given up may be another account's by now: S3 lists ours alone.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-owner-condition.html
-    """
-    try:
-        s3.head_bucket(Bucket=bucket, ExpectedBucketOwner=account_id)
-    except ClientError as error:
-        if code_of(error) != REFUSED:
-            raise
-        listed = s3.list_buckets(Prefix=bucket)["Buckets"]
-        return any(each["Name"] == bucket for each in listed)
-    return True
+        return code_of(error) != "ResourceNotFoundException"

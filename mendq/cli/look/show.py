@@ -10,8 +10,7 @@ import typer
 from rich.text import Text
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of
-from mendq.cases.view import CaseStoreView, HoldUp
+from mendq.cases.view import HoldUp
 from mendq.cli.commands import SHOWN, Commands
 from mendq.cli.invocation import Invocation, with_invocation
 from mendq.cli.look.case_view import (
@@ -25,19 +24,19 @@ from mendq.cli.look.case_view import (
     step_lines,
     summary,
     timing_of,
-    undo_commands,
-    undos_now,
     until,
 )
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import progress_lines, progress_of
-from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases
-from mendq.heal.undo import Outcome
+from mendq.cli.undo.answers import Answer, attribute_line, by_hand, name_later_cases
+from mendq.heal.recover import standing
+from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
-from mendq.model.steps import Owner
+from mendq.model.steps import CreateDlq, Owner, stays
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.text import counted, plain, value
@@ -52,7 +51,7 @@ class Whole:
     """A case and what stands around it; `facts` from before it wrote, else as it was last known.
 
     `now` is None where the queue is gone. `standing` is what stands of what was written, as
-    `rollback --dry-run` says it, and `undo` how to take that back by hand.
+    `rollback --dry-run` says it.
     """
 
     transitions: tuple[Case, ...]
@@ -60,7 +59,6 @@ class Whole:
     now: Mapping[str, str] | None
     timing: Timing | None
     standing: tuple[Answer, ...] = ()
-    undo: tuple[str, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
 
@@ -74,6 +72,13 @@ class Whole:
         if self.facts is None or self.now is None:
             return ()
         return differences(self.facts, self.now)
+
+    @property
+    def undo(self) -> list[str]:
+        """The commands that take back what stands there as the case wrote it."""
+        ours = any(each["outcome"] == Outcome.UNDONE for each in self.standing)
+        printed = by_hand(each for each in self.standing if not stays(each["attribute"]))
+        return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
     def document(self) -> dict[str, Any]:
         hold_up, ends_at = self.hold_up, runs_out_at(self.case, self.timing)
@@ -90,7 +95,7 @@ class Whole:
             "difference": list(self.difference),
             "redrive": self.progress and self.progress.document(),
             "standing": list(self.standing),
-            "undo": list(self.undo),
+            "undo": self.undo,
         }
 
 
@@ -98,24 +103,27 @@ def look(call: Invocation, case_id: str) -> Whole:
     """Read it all; Stopped where there is no such case."""
     account = call.account
     transitions = find(account, case_id)
-    case = transitions[-1]
-    view: CaseStoreView = account.case_store.look(case.queue_arn, case.symptom, ())
-    snapshots = (account.open_cases.snapshot_of(each) for each in transitions)
-    known = view.known.attributes if view.known else None
-    facts = next((each for each in snapshots if each is not None), None) or known
+    case, written = transitions[-1], written_by(transitions)
+    arn, names = case.queue_arn, [each.attribute for each in written]
+    view = account.case_store.look(arn, case.symptom, names)
+    taken = ((each.n, account.open_cases.snapshot_of(each)) for each in transitions)
+    snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
+    facts = next(iter(snapshots.values()), view.known.attributes if view.known else None)
     timing = timing_of(account, [case])
+    steps = [step for each in transitions for step in each.steps]
     try:
-        now = attributes_of(account.clients, case.queue_arn)
-        # Of what was taken back nothing is to be taken back.
-        found = () if case.state is State.ROLLED_BACK else undos_now(account, transitions)
+        stands = standing(account.clients, arn, steps)
     except QueueGone:
         return Whole(transitions, facts, None, timing)
+    now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
+    found = undos(written, snapshots, Facts(arn, stands, {}), view)
+    if case.state is State.ROLLED_BACK:
+        found = ()  # of what was taken back nothing is to be taken back
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
-    undo = tuple(undo_commands(case.queue_arn, found))
-    announced = tuple(answer["attributes"])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    return Whole(transitions, facts, now, timing, announced, undo, held_up, progress)
+    announced = tuple(answer["attributes"])
+    return Whole(transitions, facts, now, timing, announced, held_up, progress)
 
 
 COMMANDS = Commands(3, looking={"show": SHOWN})
@@ -151,19 +159,13 @@ def print_whole(out: Output, whole: Whole) -> None:
         for line in words:
             out.command(line)
     if whole.standing:
-        _undo(out, whole)
-
-
-def _undo(out: Output, whole: Whole) -> None:
-    """How to take it back, where what it wrote stands; else what stands there."""
-    out.heading("Undo")
-    theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
-    out.lines(map(attribute_line, theirs))
-    if len(theirs) < len(whole.standing):
-        out.command(mendq_command("rollback", whole.case))
-    for command in whole.undo:
-        out.say("by hand, which does not look whether somebody has changed it since:", "dim")
-        out.command(command)
+        out.heading("Undo")
+        theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
+        out.lines(map(attribute_line, theirs))
+        for command in whole.undo:
+            if not command.startswith("mendq "):
+                out.say("by hand, which does not look whether somebody has set it since:", "dim")
+            out.command(command)
 
 
 def print_head(out: Output, whole: Whole) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mendq.cli.account import Account
@@ -28,33 +28,36 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
     before = [each for each in answers if was_rolled_back(each)]
     others = [each for each in answers if not was_rolled_back(each)]
     if before:
-        out.heading("Rolled back already")
-    for answer in before:
-        _print_answer(out, answer, histories, _standing)
-        newest = histories[answer["case_id"]][-1]
-        out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
+        print_answers(out, "Rolled back already", before, histories)
     if others or not before:
         words = "Would be, in this order" if len(others) > 1 else "Would be"
         print_answers(out, words, others, histories)
 
 
 def print_answers(out: Output, words: str, answers: Sequence[Answer], histories: Histories) -> None:
-    """Under a heading what is, or would be, done."""
+    """Under a heading what is, or would be, done: a block a case."""
     out.heading(words)
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        _print_answer(out, answer, histories, attribute_line)
-        for each in answer.get("attributes", ()):
-            if each["outcome"] == "printed" and each.get("command"):
-                out.say(f"{_why_printed(answer, each['attribute'])}; by hand:")
-                out.command(each["command"])
+        newest = histories[answer["case_id"]][-1]
+        out.say(f"{answer['case_id']} on {parts_of(newest.queue_arn).name}", "bold")
+        attributes, why = answer.get("attributes", ()), "no rollback ever writes"
+        if "error" in answer:
+            out.lines([("not done", "red", plain(answer["error"]["message"], 300))])
+            why = "AWS did not let Mendq write"
+        out.lines(map(attribute_line, attributes))
+        if newest.state is State.ROLLED_BACK:
+            out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
+        for attribute, command in by_hand(attributes).items():
+            out.say(f"{why} {attribute}; by hand:")
+            out.command(command)
 
 
-def _why_printed(answer: Answer, attribute: str) -> str:
-    if "error" in answer:
-        return f"AWS did not let Mendq write {attribute}"
-    return f"no rollback ever writes {attribute}"
+def by_hand(attributes: Iterable[Answer]) -> dict[str, str]:
+    """By attribute the commands for what Mendq does not write."""
+    printed = (each for each in attributes if each["outcome"] == Outcome.PRINTED)
+    return {each["attribute"]: each["command"] for each in printed if each.get("command")}
 
 
 def was_rolled_back(answer: Answer) -> bool:
@@ -62,33 +65,10 @@ def was_rolled_back(answer: Answer) -> bool:
     return answer.get("state") == State.ROLLED_BACK
 
 
-def _print_answer(
-    out: Output, answer: Answer, histories: Histories, line_of: Callable[[Answer], Line]
-) -> None:
-    case_id = answer["case_id"]
-    queue = parts_of(histories[case_id][-1].queue_arn).name
-    out.say(f"{case_id} on {queue}", "bold")
-    error = (
-        [("not done", "red", plain(answer["error"]["message"], 300))] if "error" in answer else []
-    )
-    out.lines([*error, *map(line_of, answer.get("attributes", ()))])
-
-
 def attribute_line(each: Answer) -> Line:
     """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
-
-
-def _standing(each: Answer) -> Line:
-    """What stands there now of what was taken back."""
-    name, stands = each["attribute"], each.get("now")
-    if not leaves_a_value(name):
-        return "undone", _STYLES["undone"], f"{plain(name, 64)}: {_STOPPED}"
-    is_back = stands == each.get("before")
-    says = "as before the fix" if is_back else "not what was put back: somebody else has set it"
-    label = "undone" if is_back else "kept"
-    return label, _STYLES[label], f"{plain(name, 64)}: {_shown(name, stands)} stands there, {says}"
 
 
 def _value(each: Answer) -> str:

@@ -1,23 +1,23 @@
-"""What rolling several cases back would do: each is asked once those before it are undone.
+"""`mendq rollback`: one fix taken back, or all since a time, the newest first.
 
 The Lambda answers for a queue as it stands now. What a later case wrote hides what an earlier one
-wrote, until the later one is undone: from there on the answer is worked out here, by its own rule.
+wrote, until the later one is undone: so what is to come of the earlier is told by what it wrote.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 
-from mendq.cli.account import Account
-from mendq.cli.commands import EVERY_CASE, INVOKE, QUEUE, Commands
+from mendq.cli.commands import EVERY_CASE, INVOKE, Commands
 from mendq.cli.exit_codes import Exit, Stopped, error_document
 from mendq.cli.invocation import Invocation, with_invocation
-from mendq.cli.look.case_view import find, undos_now
+from mendq.cli.look.case_view import find
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
     Answer,
@@ -29,41 +29,29 @@ from mendq.cli.undo.answers import (
     retained_of,
     was_rolled_back,
 )
-from mendq.heal.undo import Outcome
+from mendq.heal.undo import NEVER_PUT_BACK, Outcome, written_by
 from mendq.model.case import Case, State
+from mendq.notifications.text import counted
 
 
-def _once_undone(
-    account: Account, before: Sequence[Case], history: Sequence[Case], answer: Answer
-) -> Answer:
-    """What the Lambda's answer for the queue as it is now will be behind those `before`.
+def _once_undone(history: Sequence[Case], first: Sequence[str]) -> Answer:
+    """What is to come of a case behind those that are undone `first`: by what it wrote itself.
 
-    Only where it speaks of what will not be so any more once its turn has come.
+    Its own turn decides: what somebody sets meanwhile is kept.
     """
+    attributes = [
+        {
+            "attribute": each.attribute,
+            "outcome": Outcome.PRINTED if each.attribute in NEVER_PUT_BACK else Outcome.UNDONE,
+            "before": each.before,
+            "after": each.after,
+            "now": each.after,
+        }
+        for each in written_by(history)
+    ]
     newest = history[-1]
-    if "error" in answer:
-        if answer["error"]["code"] != "wrong_state":
-            return answer
-        in_the_way = account.case_store.look(newest.queue_arn, newest.symptom, ()).case
-        if in_the_way is None or in_the_way.case_id not in {each.case_id for each in before}:
-            return answer
-    return {
-        "case_id": newest.case_id,
-        "state": str(newest.state),
-        "attributes": [each.document() for each in undos_now(account, history, before)],
-        "once_undone": [each.case_id for each in before],
-    }
-
-
-def _writes(answer: Answer) -> tuple[dict[str, str], ...]:
-    """What would be written; nothing where the case was rolled back before."""
-    if answer.get("state") == State.ROLLED_BACK:
-        return ()
-    return tuple(
-        {"attribute": each["attribute"], "before": each["now"], "after": each["before"]}
-        for each in answer.get("attributes", ())
-        if each["outcome"] == Outcome.UNDONE
-    )
+    answer = {"case_id": newest.case_id, "state": str(newest.state), "attributes": attributes}
+    return {**answer, "once_undone": list(first)}
 
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
@@ -72,7 +60,7 @@ _GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
-COMMANDS = Commands(1, steering={"rollback": EVERY_CASE | QUEUE | {INVOKE}})
+COMMANDS = Commands(1, steering={"rollback": EVERY_CASE | {INVOKE}})
 
 
 @with_invocation
@@ -93,16 +81,15 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise Stopped("give either a CASE or --since T", Exit.USAGE)
-    now = datetime.now(UTC)
-    moment = None if since is None else moment_of(since, now)
+    moment = None if since is None else moment_of(since, datetime.now(UTC))
     with call.out.waiting("looking at what would be undone"):
         chosen = _chosen(call, case_id, moment)
-        preview = _previewed(call, chosen, now)
+        preview = _previewed(call, chosen)
     print_preview(call.out, preview, chosen)
     undone = sum(_has(each, "undone") for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
-    confirm(_question(undone, len(preview)), yes=yes)
+    confirm(f"Undo {undone} of {counted(len(preview), 'case')}?", yes=yes)
     with call.out.waiting("rolling back"):
         done = [_ask(call, each, dry_run=False) for each in chosen]
         name_later_cases(call.account, done)
@@ -122,21 +109,6 @@ def moment_of(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def applied_since(transitions: Sequence[Case], since: datetime) -> list[str]:
-    """The cases with a change written from then on, the newest change first."""
-    last: dict[str, datetime] = {}
-    ended = {each.case_id for each in transitions if each.state is State.ROLLED_BACK}
-    for each in transitions:
-        if each.state is State.APPLIED and each.at >= since and each.case_id not in ended:
-            last[each.case_id] = max(each.at, last.get(each.case_id, each.at))
-    return sorted(last, key=lambda case_id: last[case_id], reverse=True)
-
-
-def _question(undone: int, asked: int) -> str:
-    cases = "case" if asked == 1 else "cases"
-    return f"Undo {undone} {cases}?" if undone == asked else f"Undo {undone} of {asked} {cases}?"
-
-
 def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
     """The transitions of each case, in the order in which they are to be undone."""
     if case_id is not None:
@@ -144,20 +116,25 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
     if since is None:
         return {}
     every = histories_of(call.account.open_cases.all_transitions())
-    transitions = [each for history in every.values() for each in history]
-    return {each: every[each] for each in applied_since(transitions, since)}
+    changed = {
+        case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
+        for case_id, history in every.items()
+        if history[-1].state is not State.ROLLED_BACK
+    }
+    written = [case_id for case_id, moments in changed.items() if moments]
+    newest_first = sorted(written, key=lambda each: changed[each][-1], reverse=True)
+    return {each: every[each] for each in newest_first}
 
 
-def _previewed(call: Invocation, chosen: Histories, now: datetime) -> list[Answer]:
+def _previewed(call: Invocation, chosen: Histories) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
     answers: list[Answer] = []
-    undone: list[Case] = []
+    undone = defaultdict[str, list[str]](list)
     for case_id, history in chosen.items():
-        answer, newest = _ask(call, case_id, dry_run=True), history[-1]
-        if before := [each for each in undone if each.queue_arn == newest.queue_arn]:
-            answer = _once_undone(call.account, before, history, answer)
-        if steps := _writes(answer):
-            undone.append(newest.moved(State.ROLLED_BACK, "it would be", now, steps=steps))
+        first = undone[history[-1].queue_arn]
+        answer = _once_undone(history, first) if first else _ask(call, case_id, dry_run=True)
+        if _has(answer, "undone") and not was_rolled_back(answer):
+            first.append(case_id)
         answers.append(answer)
     name_later_cases(call.account, answers)
     return answers

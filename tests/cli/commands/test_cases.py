@@ -6,7 +6,7 @@ import pytest
 
 from mendq.cli.exit_codes import Stopped
 from tests.cli.conftest import Operator, StandIn
-from tests.heal.operators import case_of
+from tests.heal.operators import case_of, move
 
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
@@ -23,14 +23,9 @@ def test_cases_come_newest_first_each_by_its_newest_transition(operator: Operato
     assert found[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
     assert found[0]["state"] == "applied"
     assert found[0]["opened_at"] > found[1]["opened_at"]
-
-
-def test_what_has_ended_is_not_open(operator: Operator) -> None:
-    arn = operator.aws.queue(tag="observe", VisibilityTimeout="30")
-    operator.aws.later(seconds=200)
-    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-    assert [each["state"] for each in operator.json("cases")] == ["observed"]
-    assert operator.json("cases", "--open") == []
+    move(operator.aws, case_of(operator.aws), "closed")
+    assert [each["state"] for each in operator.json("cases")] == ["closed", "applied"]
+    assert [each["case_id"] for each in operator.json("cases", "--open")] == [older]
 
 
 def test_people_get_whole_names_and_the_whole_reason(operator: Operator) -> None:

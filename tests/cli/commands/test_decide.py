@@ -87,4 +87,4 @@ def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[s
     case_id = operator.proposed()
     operator.answers("ApproveFunction", said)
     shown = operator.shown("approve", case_id, "--yes", code=1)
-    assert "no state that this version knows" in shown
+    assert "that is not what was asked for" in shown

@@ -36,34 +36,6 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
-def _failing(operator: Operator, arn: str) -> None:
-    operator.aws.later(seconds=200)
-    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-
-
-@pytest.mark.parametrize(
-    ("mode", "became", "stages", "asked"),
-    [
-        ("heal", "", ["fix taken back: 30 s", "case ended: rolled_back"], 1),
-        ("heal", "overridden", ["case ended: closed"], 1),
-        # A proposal does not go on waiting for a person.
-        ("propose", "", ["case ended: declined"], 1),
-        ("observe", "", ["case ended: observed"], 0),
-    ],
-)
-def test_a_case_ends_and_a_fix_is_taken_back(
-    operator: Operator, mode: str, became: str, stages: list[str], asked: int
-) -> None:
-    operator.lambdas_answer()
-    _failing(operator, operator.aws.queue(tag=mode, VisibilityTimeout="30"))
-    if became:
-        move(operator.aws, case_of(operator.aws), became)
-    this = _ended(operator)
-    assert ([name for name, _ in this.stages], this.fault) == (stages, "")
-    assert len(operator.account.invoked) == asked
-    assert operator.json("cases", "--open") == []
-
-
 def _ended(operator: Operator) -> Drill:
     made: Any = SimpleNamespace(needed_seconds=operator.aws.visibility(NAME))
     this = Drill(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
@@ -72,19 +44,28 @@ def _ended(operator: Operator) -> Drill:
     return this
 
 
-def test_what_could_not_be_taken_back_is_said(operator: Operator) -> None:
+def test_what_could_not_be_taken_back_is_said_and_what_somebody_overrode_is_closed(
+    operator: Operator,
+) -> None:
     case_id = operator.applied()
     refused = {"error": "claimed", "reason": "another run is at work"}
     operator.answers("RollbackFunction", refused)
     this = _ended(operator)
     assert this.fault == f"{case_id} stays applied: another run is at work"
     assert this.stages == []
+    move(operator.aws, case_of(operator.aws), "overridden")
+    operator.lambdas_answer()
+    assert [each["stage"] for each in _ended(operator).stages] == ["case ended: closed"]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
-    ("mode", "ended"),
-    [("heal", ["applied", "rolled_back"]), ("propose", ["proposed", "declined"]), ("", [])],
+    ("number", "mode", "ended"),
+    [
+        *((each, "heal", ["applied", "rolled_back"]) for each in SIGNALS),
+        (signal.SIGINT, "propose", ["proposed", "declined"]),
+        (signal.SIGINT, "observe", ["observed"]),
+        (signal.SIGINT, "", []),
+    ],
 )
 def test_a_signal_ends_the_drill_as_its_own_end_does(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, number: int, mode: str, ended: list[str]
@@ -96,7 +77,8 @@ def test_a_signal_ends_the_drill_as_its_own_end_does(
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
-            _failing(operator, this.arn)
+            operator.aws.later(seconds=200)
+            operator.aws.heal(operator.aws.late_deletes(this.arn, "a", "b", "c"))
         os.kill(os.getpid(), number)
         time.sleep(10)
         pytest.fail("the signal ended nothing")

@@ -50,11 +50,8 @@ def test_what_is_no_json_is_one_line(content: bytes, says: str) -> None:
     assert says in line
 
 
-def test_a_call_that_did_not_fail() -> None:
+def test_a_call_that_did_not_fail_and_a_code_that_nobody_listed() -> None:
     assert _explain(json.dumps(SUCCEEDED).encode())["unreadable"] == "not_failed"
-
-
-def test_a_code_that_nobody_listed_is_unknown() -> None:
     found = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
     assert (found["symptom"], found["match"]) == ("unknown:Surprise", None)
 

@@ -93,24 +93,17 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     assert operator.aws.visibility(queue) == 30
 
 
-def test_the_preview_undoes_nothing_behind_a_value_of_a_person(operator: Operator) -> None:
-    _, earlier, later = _fixed_twice(operator, "applied")
+def test_nothing_is_undone_behind_a_value_of_a_person(operator: Operator) -> None:
+    queue, earlier, later = _fixed_twice(operator, "applied")
     operator.set_by_a_person(99)
     preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
     assert preview[0]["attributes"][0]["outcome"] == "kept"
     assert (preview[1]["case_id"], preview[1]["error"]["code"]) == (earlier, "wrong_state")
     assert later in preview[1]["error"]["message"]
-
-
-def test_the_preview_of_an_earlier_fix_leaves_it_to_a_later_proposal(operator: Operator) -> None:
-    queue, earlier, _ = _fixed_twice(operator, "closed")
-    operator.aws.tag(queue, mendq="propose")
-    operator.aws.later(hours=1)
-    fail(operator.aws, queue, "once more")
-    assert case_of(operator.aws).state == "proposed"
-    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
-    assert [each["error"]["code"] for each in preview] == ["wrong_state"] * 2
-    assert preview[1]["case_id"] == earlier
+    move(operator.aws, case_of(operator.aws), "closed")
+    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
+    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
+    assert operator.aws.visibility(queue) == 99
 
 
 def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
@@ -121,36 +114,25 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     operator.mendq("rollback", case_id, "--yes")
     asked = len(operator.account.invoked)
     again = operator.shown("rollback", case_id)
-    for said in ("Rolled back already", "30 s stands there, as before the fix", ALICE):
+    for said in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
         assert said in again
     assert "Would be" not in again
     operator.set_by_a_person(77)
     announced = operator.shown("rollback", case_id, "--yes", code=3)
-    assert "kept VisibilityTimeout: 77 s stands there, not what was put back" in announced
+    assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
 
 
-def test_between_two_fixes_a_persons_value_is_a_persons(operator: Operator) -> None:
-    queue, *_ = _fixed_twice(operator, "closed")
-    operator.set_by_a_person(99)
-    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
-    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
-    assert operator.aws.visibility(queue) == 99
-
-
 def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
+    """Unless it was overridden since: then that is nothing of ours."""
     queue, earlier, later = _fixed_twice(operator, "closed")
     shown = operator.shown("rollback", earlier, "--dry-run", code=1)
     assert f"by a later case of Mendq: {later}" in shown
     alone = operator.json("rollback", earlier, "--yes", code=1)
     assert alone["attributes"][0]["later_case"] == later
-    assert operator.aws.visibility(queue) > 45
-
-
-def test_a_later_case_that_was_overridden_wrote_nothing_of_ours(operator: Operator) -> None:
-    queue, earlier, _ = _fixed_twice(operator, "overridden")
     stands = str(operator.aws.visibility(queue))
+    move(operator.aws, case_of(operator.aws), "overridden")
     operator.answers("RollbackFunction", _answer(earlier, "kept", now=stands))
     answer = operator.json("rollback", earlier, "--yes", code=3)
     assert answer["attributes"][0]["later_case"] is None

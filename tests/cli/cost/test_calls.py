@@ -19,13 +19,10 @@ from mendq.cli.cost.calls import (
     VISIBILITY,
     Calls,
     Choice,
-    Shown,
-    dollars_now,
     hidden_by,
     shown_by,
 )
 from mendq.cli.cost.view import advice
-from mendq.cli.doctor.visibility import Trail, calls_of
 from mendq.model.names import DATA_EVENT_NAMES
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
@@ -71,45 +68,23 @@ def test_what_a_choice_hides() -> None:
     assert hidden_by(ALL_CALLS, both).words() == "It hides nothing."
     without, lone = hidden_by(NO_RECEIVES, both), " is refused its receives makes no other call"
     assert (without.wholly, lone in without.words()) == (("in_flight_limit",), True)
+    refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
+    assert refused <= {*without.in_part}, "but neither late deletes nor sends"
+    assert not {"visibility_timeout_too_short", "message_too_long"} & {*without.in_part}
     sends = hidden_by(Choice("", SENDS.event_names | RECEIVES), [FIFO])
     assert sends.wholly == ("visibility_timeout_too_short",)
     assert sends.words().startswith("It hides all of visibility_timeout_too_short")
     assert lone not in sends.words()
 
 
-def test_without_receives_a_consumer_that_is_refused_is_hidden_and_a_late_delete_is_not() -> None:
-    in_part = {*hidden_by(NO_RECEIVES, [ARN, FIFO]).in_part}
-    assert {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"} <= in_part
-    assert not {"visibility_timeout_too_short", "message_too_long"} & in_part
-    assert "visibility_timeout_too_short" in shown_by(VISIBILITY, [FIFO]).wholly
-
-
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
     for choice in CHOICES:
         shown = shown_by(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
-        assert seen == {each.name for each in CATALOGUE if calls_of(each)}
+        assert seen == {each.name for each in CATALOGUE if each.seen_as}
     # A late delete passes on a standard queue.
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
-    assert Shown.by([], [ARN]).wholly == Shown.by([], [ARN]).in_part == []
-
-
-def _trail(*event_names: str) -> Trail:
-    fields = [
-        {"Field": "eventCategory", "Equals": ["Data"]},
-        {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
-        {"Field": "resources.ARN", "StartsWith": [ARN]},
-        {"Field": "eventName", "Equals": list(event_names)},
-    ]
-    return Trail("a", ({"FieldSelectors": fields},))
-
-
-def test_each_trail_pays_for_its_own_copy() -> None:
-    sends, deletes = _trail("SendMessage"), _trail("SendMessage", "DeleteMessage")
-    assert dollars_now([sends], {ARN: BUSY}) == pytest.approx(1, rel=1e-3)
-    assert dollars_now([sends, deletes], {ARN: BUSY}) == pytest.approx(5, rel=1e-3)
-    assert dollars_now([sends], {f"{ARN[:-6]}other": BUSY}) == 0
 
 
 @pytest.mark.parametrize(("sent", "received", "empty", "says"), KNOWN["advice"])

@@ -9,10 +9,10 @@ from typing import Any
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
-from mendq.model.metrics import metrics_of
 from mendq.scan.store import ScanStore
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import RETENTION, everything, finding, pair
+from tests.scan.scanning import Scanning
 
 SYMPTOM = "dlq_retention_too_short"
 OTHERS = [f"arn:aws:sqs:us-east-1:123456789012:other-{n}" for n in range(NEW_FAULTS_A_DAY)]
@@ -28,8 +28,8 @@ def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[s
     return found["would"], found["why"]
 
 
-def _heal(operator: Operator, queue_arn: str) -> None:
-    request = {"found": [{"queue_arn": queue_arn, "symptom": SYMPTOM}]}
+def _heal(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> None:
+    request = {"found": [{"queue_arn": queue_arn, "symptom": symptom}]}
     assert heal_findings(request, operator.aws.run()).errors == {}
 
 
@@ -39,22 +39,11 @@ def _failing(operator: Operator, *names: str) -> list[str]:
     aws.later(hours=-8)
     arns = [aws.queue(name, "heal", ReceiveMessageWaitTimeSeconds="20") for name in names]
     aws.later(hours=8)
-    named = {key: name for key, (name, _) in metrics_of(fifo=False).items()}
-    counted = {"sent": 200.0, "received": 2_000.0, "deleted": 200.0, "visible": 5.0}
     for arn in arns:
         aws.clients.sqs.send_message(QueueUrl=aws.url(arn), MessageBody="x")
-        of: Any = {"Dimensions": [{"Name": "QueueName", "Value": arn.rpartition(":")[2]}]}
-        data: Any = [
-            {
-                **of,
-                "MetricName": named[key],
-                "Timestamp": now - timedelta(minutes=minutes),
-                "Value": value if minutes == 60 or key == "visible" else 0.0,
-            }
-            for key, value in counted.items()
-            for minutes in (300, 60, 10)
-        ]
-        aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
+        for minutes in (300, 60, 10):
+            calls, at = 200 * (minutes == 60), now - timedelta(minutes=minutes)
+            Scanning(aws).count(arn, at, sent=calls, received=10 * calls, deleted=calls, visible=5)
     return arns
 
 
@@ -124,6 +113,5 @@ def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Opera
     found = finding(operator.json("scan", "--dry-run")["findings"], first, symptom)
     assert found["would"] == "proposes"
     assert "1 other queue names it too: b" in found["why"]
-    request = {"found": [{"queue_arn": first, "symptom": symptom}]}
-    assert heal_findings(request, aws.run()).errors == {}
+    _heal(operator, first, symptom)
     assert _said(operator, second, symptom) == (would, why)
