@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from mendq.model.limits import MODES, Mode
+from mendq.model.limits import MODES, Mode, Range
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,6 @@ def entries(words: str, most: int = 200) -> Meta:
     return Meta(title=f"list of {words}", max_length=most)
 
 
-def floored(floor: float, most: float, least: float = 0) -> Meta:
-    """Bounds of a number that may lie between `least` and `floor` only where floors are lifted."""
-    return Meta(ge=floor, le=most, extra={"least": least})
-
-
 _NUMBERS = {int: "whole number", float: "number"}
 _PLAIN = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
@@ -77,11 +72,15 @@ _PLAIN = {
 
 
 def bounds_of(kind: Any) -> tuple[Any, Any]:
-    """The bare type of a setting and what bounds it: of a class of the core's, another class."""
+    """The bare type of a setting and what bounds it."""
     kind = next((each for each in get_args(kind) if type(None) in get_args(kind)), kind)
-    if get_origin(kind) is Annotated:
-        return get_args(kind)[:2]
-    return kind, _PLAIN.get(kind, Meta())
+    if get_origin(kind) is not Annotated:
+        return kind, _PLAIN.get(kind, Meta())
+    base, bounds = get_args(kind)
+    if isinstance(bounds, Range):
+        floor = bounds.least if bounds.floor is None else bounds.floor
+        bounds = Meta(ge=floor, le=bounds.most, extra={"least": bounds.least})
+    return base, bounds
 
 
 def words_of(kind: Any, *, floors: bool = True) -> str:
@@ -102,10 +101,10 @@ def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
 
     None of any other type.
     """
-    shape, bounds = bounds_of(kind)
+    shape, _ = bounds_of(kind)
     if not is_dataclass(shape):
         return {}
-    hints = get_type_hints(bounds if isinstance(bounds, type) else shape, include_extras=True)
+    hints = get_type_hints(shape, include_extras=True)
     return {camel(each.name): (each, hints[each.name]) for each in fields(shape)}
 
 

@@ -25,7 +25,6 @@ from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_
 from tests.infra.owner_runs import attaching, found, redriven, restoring, scanning
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
-    ACCOUNT,
     QUEUE_ARNS,
     SETTINGS,
     Template,
@@ -219,17 +218,3 @@ def test_every_lambda_is_among_them() -> None:
         for each in template_of("default").all("AWS::Lambda::Function").values()
     }
     assert handlers == LAMBDAS.keys()
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_only_the_service_that_takes_it_on_may_be_a_role(settings: str) -> None:
-    template = template_of(settings)
-    services = {"SchedulesRole": "scheduler", "NightlyRole": "emr-serverless"}
-    for name, role in template.all("AWS::IAM::Role").items():
-        (trust,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-        service = services.get(name[:-8], "lambda")
-        assert (trust["Effect"], trust["Action"]) == ("Allow", "sts:AssumeRole")
-        assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}, name
-        this_account = {"StringEquals": {"aws:SourceAccount": ACCOUNT}}
-        assert trust.get("Condition") == (None if service == "lambda" else this_account)
-        assert "ManagedPolicyArns" not in role["Properties"], name
