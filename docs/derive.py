@@ -14,7 +14,7 @@ from pathlib import Path
 from docs import costs, stack, tables
 from infra.settings.page import page
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = tables.ROOT
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?)"
     r".*?(?P<end><!-- end(?:: [^>]+)? -->)",
@@ -34,6 +34,8 @@ DERIVED: Mapping[str, Callable[[], str]] = {
     "the bounds": tables.bounds,
     "the alarms that reach people": tables.alarms_that_reach_people,
     "the alarms beneath": tables.alarms_beneath,
+    "what wakes you": tables.when_woken,
+    "the Lambdas": tables.lambdas,
     "the policy look": lambda: tables.policy("look"),
     "the policy steer": lambda: tables.policy("steer"),
     "the commands by policy": tables.commands_by_policy,

@@ -40,8 +40,8 @@ def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
 
 
 def _settings(**chosen: Any) -> OwnerSettings:
-    where = {"account": "a", "case_table": "t", "case_bucket": "b"}
-    return OwnerSettings(**where, urgent_topic_arn="u", info_topic_arn="i", **chosen)
+    topics = {"urgent_topic_arn": "u", "info_topic_arn": "i"}
+    return OwnerSettings("a", **{"case_table": "t", "case_bucket": "b", **topics, **chosen})
 
 
 def _delivered(settings: OwnerSettings) -> None:

@@ -23,7 +23,7 @@ from tests.infra.synthesized import (
     template_with,
     templates_of_three,
 )
-from tests.infra.template_rules import alarms_can_fire
+from tests.infra.template_rules.limits import alarms_can_fire
 
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
