@@ -81,16 +81,14 @@ def template(**settings: Any) -> Mapping[str, Any]:
 
 
 def references(value: object) -> set[str]:
-    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt`, `Sub` and `DependsOn` name."""
+    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt` and `Sub` name."""
     if isinstance(value, list):
         return {found for each in value for found in references(each)}
     if not isinstance(value, dict):
         return set()
-    found = references(list(value.values())) | set(value.get("Fn::GetAtt", ())[:1])
-    for named in (value.get("Ref"), value.get("DependsOn")):
-        found |= set(named) if isinstance(named, list) else {named} - {None}
-    said = value.get("Fn::Sub")
-    return found | set(_IN_A_TEXT.findall(said) if isinstance(said, str) else ())
+    found = references(list(value.values())) | {*value.get("Fn::GetAtt", ())[:1]}
+    named = _IN_A_TEXT.findall(str(value.get("Fn::Sub", "")))
+    return found | {*named} | ({value["Ref"]} if "Ref" in value else set())
 
 
 def arrows(template: Resources) -> Iterator[Arrow]:

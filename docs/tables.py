@@ -141,16 +141,15 @@ def moves() -> str:
         (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
     ]
     by_time = [
-        (
-            code(row.out_of),
-            f"`{row.into}`",
-            Who.FOLLOW_UP,
-            str(row.when.__doc__).rstrip("."),
-            row.because,
-        )
+        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, doc_of(row.when), row.because)
         for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])
+
+
+def doc_of(what: object) -> str:
+    """The docstring, without a full stop."""
+    return (what.__doc__ or "").rstrip(".")
 
 
 def stays() -> str:

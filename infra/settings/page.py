@@ -6,7 +6,7 @@ import ast
 import inspect
 import json
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, is_dataclass
+from dataclasses import MISSING, Field
 from itertools import pairwise
 from typing import Any, get_args, get_origin
 
@@ -52,7 +52,7 @@ def _tables(kind: Any, path: str) -> Iterator[str]:
 def _sentences(kind: Any) -> dict[str, str]:
     """What stands below each field of a class, and of those that it takes in."""
     found: dict[str, str] = {}
-    for shape in filter(is_dataclass, reversed(bounds_of(kind)[0].__mro__)):
+    for shape in bounds_of(kind)[0].__mro__[-2::-1]:  # without object
         (written,) = ast.parse(inspect.getsource(shape)).body
         assert isinstance(written, ast.ClassDef)  # noqa: S101 - the source of a class
         for each, says in pairwise(written.body):
