@@ -22,7 +22,7 @@ from infra.settings.reading import (
     text,
 )
 from mendq.catalogue import CATALOGUE
-from mendq.model.limits import Mode, Timing
+from mendq.model.limits import Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import CaseChoices, MailChoices, ManagedQueues, WriteChoices
 
@@ -71,7 +71,7 @@ Subscribers = Annotated[
 ]
 Account = Annotated[str, text("an account id", _ACCOUNT, '"111122223333", twelve digits in quotes')]
 Region = Annotated[str, text("a region", _REGION, "eu-west-1")]
-Hour = Annotated[int, Meta(ge=0, le=23)]
+Hour = Annotated[int, Range(0, 23)]
 DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
 
 
@@ -166,9 +166,9 @@ class NightlySettings:
 
     hour_utc: Hour = 2
     """The hour it starts."""
-    maximum_vcpu: Annotated[int, Meta(ge=4, le=400)] = 16
+    maximum_vcpu: Annotated[int, Range(4, 400)] = 16
     """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
-    maximum_memory_gb: Annotated[int, Meta(ge=16, le=3_000)] = 64
+    maximum_memory_gb: Annotated[int, Range(16, 3_000)] = 64
     """The most memory it may use at once: 7 GB for each worker."""
 
 
@@ -220,7 +220,7 @@ class DeploymentSettings(CaseChoices, WriteChoices, ManagedQueues):
         return tuple(
             f"timing.{name}: {value:g} instead of at least {floor:g}"
             for name, (each, kind) in settings_of(Timing).items()
-            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].ge)
+            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].begins())
         )
 
 

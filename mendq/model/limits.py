@@ -123,7 +123,11 @@ class Range:
 
     least: float
     most: float
-    floor: float | None = None
+    floor: float = 0
+
+    def begins(self, *, floors: bool = True) -> float:
+        """The lowest number; `floors` says whether the floor holds."""
+        return max(self.least, self.floor) if floors else self.least
 
 
 # What stands below a field is told to whoever sets it, in docs/settings.md.

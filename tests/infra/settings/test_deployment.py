@@ -54,9 +54,7 @@ def _leaves(settings: DeploymentSettings) -> Iterator[tuple[str, Any]]:
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
     _, timing = settings_of(DeploymentSettings)["timing"]
-    low = {
-        name: bounds_of(kind)[1].extra["least"] for name, (_, kind) in settings_of(timing).items()
-    }
+    low = {name: bounds_of(kind)[1].least for name, (_, kind) in settings_of(timing).items()}
     assert len(low) == len(fields(Timing))
     with pytest.raises(SettingsRefused) as refused:
         read({"timing": low})
