@@ -13,7 +13,6 @@ from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.infra.synthesized import template_of
 
 NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId, '(\w+)'\)")
-LAMBDA, LOG = "AWS::Lambda::Function", "AWS::Logs::LogGroup"
 
 PAGE = (ROOT / "docs" / "operate.md").read_text()
 
@@ -61,11 +60,3 @@ def test_what_is_looked_up_by_name_is_one_part_of_the_stack() -> None:
     ]
     assert len(found) >= 2
     assert [len(names) for names in found] == [1] * len(found)
-
-
-def test_every_lambda_has_a_log_that_begins_with_its_name() -> None:
-    template = template_of("default")
-    for name, each in template.all(LAMBDA).items():
-        group = each["Properties"]["LoggingConfig"]["LogGroup"]
-        start = name.partition("Function")[0]
-        assert [log for log in template.all(LOG) if log.startswith(start)] == [group]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 
 import pytest
@@ -11,12 +10,10 @@ from infra.nightly import RELEASE
 from infra.packaging import emr
 from infra.packaging.zips import LAMBDA
 from mendq.model.settings import WORKER, StartNightlySettings
-from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
+from tests.infra.synthesized import template_of, whole_assembly
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-versions.html
 SPARK_OF = {"emr-7.14.0": "3.5.8"}
-CODE = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 
 
 def test_the_release_runs_the_spark_that_is_pinned_here() -> None:
@@ -32,18 +29,6 @@ def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> Non
     for unit, each in zip(("Cpu", "Memory", "Disk"), taken, strict=True):
         room = int(most[unit].split()[0]) - (1 + executors) * each
         assert 0 <= room < (1 if unit == "Disk" else each * 3), unit
-
-
-def test_it_reads_its_own_code_and_no_other_asset() -> None:
-    statements = template_of("default").statements("NightlyRole")
-    files = json.loads((folder_of("default") / "Mendq.assets.json").read_text())["files"]
-    for each in files.values():
-        (destination,) = each["destinations"].values()
-        key = f"{CODE}/{destination['objectKey']}"
-        source = each["source"]
-        is_code = source["packaging"] == "file" and "template" not in source["path"]
-        expected = "Allow" if is_code else "ImplicitDeny"
-        assert decision(statements, "s3:GetObject", key) == expected, source["path"]
 
 
 def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:

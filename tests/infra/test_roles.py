@@ -200,21 +200,6 @@ def test_whatever_is_taken_away_a_call_fails_or_it_has_its_reason(role: str) -> 
     assert {f"{action} {resource}" for action, resource in unneeded} == DECLARED[role]
 
 
-@pytest.mark.parametrize(
-    ("action", "resource"),
-    [
-        ("sqs:*", f"{QUEUE_ARNS}*"),
-        ("dynamodb:GetItem", "*"),
-    ],
-)
-def test_a_grant_too_many_is_found(action: str, resource: str) -> None:
-    seeded = {"Effect": "Allow", "Action": action, "Resource": resource}
+def test_a_grant_too_many_is_found() -> None:
+    seeded = {"Effect": "Allow", "Action": "sqs:*", "Resource": f"{QUEUE_ARNS}*"}
     assert _unneeded("heal", "named", seeded) > _unneeded("heal", "named")
-
-
-def test_every_lambda_is_among_them() -> None:
-    handlers = {
-        each["Properties"]["Handler"].split(".")[-2]
-        for each in template_of("default").all("AWS::Lambda::Function").values()
-    }
-    assert handlers == LAMBDAS.keys()
