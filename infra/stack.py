@@ -66,21 +66,18 @@ class MendqStack(Stack):
             dashboard(self, alarms, watched, settings)
         for each in ("heal", "rollback", *Owner):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
-        self._name(
-            TrailBucket=work.buckets.trail.bucket_name,
-            CaseBucket=work.buckets.cases.bucket_name,
-            ReportBucket=work.buckets.reports.bucket_name,
-            CaseTable=work.case_store.table_name,
-            UrgentTopic=work.topics.urgent.arn,
-            InfoTopic=work.topics.info.arn,
-            NightlyApplication=work.nightly.application.attr_application_id,
-            IntakeQueue=intake.queue.queue_url,
+        outputs = {
+            "TrailBucket": work.buckets.trail.bucket_name,
+            "CaseBucket": work.buckets.cases.bucket_name,
+            "ReportBucket": work.buckets.reports.bucket_name,
+            "CaseTable": work.case_store.table_name,
+            "UrgentTopic": work.topics.urgent.arn,
+            "InfoTopic": work.topics.info.arn,
+            "NightlyApplication": work.nightly.application.attr_application_id,
+            "IntakeQueue": intake.queue.queue_url,
             **{f"{each.node.id}Function": each.function.function_name for each in lambdas.values()},
-        )
-
-    def _name(self, **outputs: str) -> None:
-        """What outsiders find by name."""
-        for output, value in outputs.items():
+        }
+        for output, value in outputs.items():  # what outsiders find by name
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
 
     def _work(self, settings: DeploymentSettings, job: EmrPackage) -> Work:
