@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs import costs, stack, tables
+from docs.tables import ROOT
 from infra.settings.page import page
 
-ROOT = tables.ROOT
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?)"
     r".*?(?P<end><!-- end(?:: [^>]+)? -->)",
@@ -22,6 +22,7 @@ MARKED = re.compile(
 )
 DERIVED: Mapping[str, Callable[[], str]] = {
     "symptoms": tables.symptoms,
+    "what lint looks for": tables.linted,
     "commands": tables.commands,
     "runbooks": tables.runbooks,
     "what leaving receives out hides": tables.hidden_without_receives,

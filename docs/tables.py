@@ -81,6 +81,11 @@ def runbooks() -> str:
     return f"Symptoms: {named}.\n\nAlarms: {alarms}."
 
 
+def linted() -> str:
+    """The runbooks of the configurations that `mendq lint` looks for."""
+    return links((each.runbook for each in CATALOGUE if each.is_of_configuration), "docs")
+
+
 def commands() -> str:
     """Every command in the order of `mendq --help`."""
     group = get_command(app)
@@ -141,15 +146,10 @@ def moves() -> str:
         (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
     ]
     by_time = [
-        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, doc_of(row.when), row.because)
+        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, row.when.__doc__, row.because)
         for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])
-
-
-def doc_of(what: object) -> str:
-    """The docstring, without a full stop."""
-    return (what.__doc__ or "").rstrip(".")
 
 
 def stays() -> str:
