@@ -64,8 +64,8 @@ def report_bucket(scope: Construct) -> s3.Bucket:
     # The L2's own switch would bring a Lambda of CDK's with it.
     resource = bucket.node.default_child
     assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket holds
-    told = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
-    resource.add_property_override("NotificationConfiguration", told)
+    notified = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    resource.add_property_override("NotificationConfiguration", notified)
     return bucket
 
 
