@@ -83,13 +83,13 @@ def _add(place: Construct, role: iam.Role, clock: Clock, started: ParkingLambda)
         schedule_expression=clock.when,
         schedule_expression_timezone=clock.zone,
         flexible_time_window={"mode": "OFF"},
-        target={
-            "arn": target,
-            "roleArn": role.role_arn,
-            "input": json.dumps({**job, "time": SCHEDULED_TIME}),
-            "retryPolicy": {"maximumEventAgeInSeconds": seconds, "maximumRetryAttempts": tries},
-            "deadLetterConfig": {"arn": parked},
-        },
+        target=scheduler.CfnSchedule.TargetProperty(
+            arn=target,
+            role_arn=role.role_arn,
+            input=json.dumps({**job, "time": SCHEDULED_TIME}),
+            retry_policy={"maximumEventAgeInSeconds": seconds, "maximumRetryAttempts": tries},
+            dead_letter_config={"arn": parked},
+        ),
     )
     # Scheduler refuses a role that it cannot use yet.
     added.node.add_dependency(role)
