@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs import costs, stack, tables
+from docs.tables import ROOT
 from infra.settings.page import page
 
-ROOT = Path(__file__).resolve().parents[1]
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?)"
     r".*?(?P<end><!-- end(?:: [^>]+)? -->)",
@@ -22,6 +22,7 @@ MARKED = re.compile(
 )
 DERIVED: Mapping[str, Callable[[], str]] = {
     "symptoms": tables.symptoms,
+    "what lint looks for": tables.linted,
     "commands": tables.commands,
     "runbooks": tables.runbooks,
     "what leaving receives out hides": tables.hidden_without_receives,
@@ -34,6 +35,8 @@ DERIVED: Mapping[str, Callable[[], str]] = {
     "the bounds": tables.bounds,
     "the alarms that reach people": tables.alarms_that_reach_people,
     "the alarms beneath": tables.alarms_beneath,
+    "what wakes you": tables.when_woken,
+    "the Lambdas": tables.lambdas,
     "the policy look": lambda: tables.policy("look"),
     "the policy steer": lambda: tables.policy("steer"),
     "the commands by policy": tables.commands_by_policy,

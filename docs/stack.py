@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 
 from docs.stack_outline import (
     QUEUE,
     REGION,
     WRITES,
     YOUR_QUEUES,
-    Resources,
     granted_to,
     resources,
     starts,
@@ -24,8 +24,7 @@ from docs.tables import code, table
 NOTHING, PERSON = "nothing", "a person"
 
 
-def _template() -> Resources:
-    return resources(tagMayRaiseTo="heal")
+_template = partial(resources, tagMayRaiseTo="heal")
 
 
 def picture() -> str:

@@ -18,11 +18,10 @@ FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::
 JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
 YOUR_QUEUES = "your queues"
 STARTS, SENDS, PARKS, FEEDS = "starts", "sends", "parks", "feeds"
-WRITES, TELLS, WATCHES, JOINS, NOTICES = "writes", "tells", "watches", "joins", "notices"
-ACTIONS = ("AlarmActions", "OKActions", "InsufficientDataActions")
+WRITES = "writes"
 # By how the names of actions begin.
 _VERBS = {
-    "Publish": TELLS,
+    "Publish": "tells",
     **dict.fromkeys(("InvokeFunction", "StartJobRun"), "calls"),
     **dict.fromkeys(("Get", "List", "Query", "BatchGet", "ConditionCheck"), "reads"),
     **dict.fromkeys(("Scan", "Decrypt", "Lookup"), "reads"),
@@ -82,20 +81,18 @@ def template(**settings: Any) -> Mapping[str, Any]:
 
 
 def references(value: object) -> set[str]:
-    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt`, `Sub` and `DependsOn` name."""
+    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt` and `Sub` name."""
     if isinstance(value, list):
         return {found for each in value for found in references(each)}
     if not isinstance(value, dict):
         return set()
-    found = references(list(value.values())) | set(value.get("Fn::GetAtt", ())[:1])
-    for named in (value.get("Ref"), value.get("DependsOn")):
-        found |= set(named) if isinstance(named, list) else {named} - {None}
-    said = value.get("Fn::Sub")
-    return found | set(_IN_A_TEXT.findall(said) if isinstance(said, str) else ())
+    found = references(list(value.values())) | {*value.get("Fn::GetAtt", ())[:1]}
+    named = _IN_A_TEXT.findall(str(value.get("Fn::Sub", "")))
+    return found | {*named} | ({value["Ref"]} if "Ref" in value else set())
 
 
 def arrows(template: Resources) -> Iterator[Arrow]:
-    """Every arrow but those that roles are granted, in the template's order."""
+    """Who starts, feeds or parks what, beside what roles are granted, in the template's order."""
     for name, each in template.items():
         for source, target, does in _ways(name, each["Type"], each["Properties"]):
             for one in sorted(references(source) & template.keys()):
@@ -107,10 +104,8 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
     """What a resource says: (from, to, what it does there), as values that refer to both."""
     own = {"Ref": name}
     target = given.get("Target", {})
-    announced = [given.get(each) for each in ACTIONS]
     said: dict[str, list[tuple[object, object, str]]] = {
         "AWS::Events::Rule": [
-            (given.get("EventPattern"), own, NOTICES),
             *((own, each["Arn"], SENDS) for each in given.get("Targets", ())),
             *((own, each.get("DeadLetterConfig"), PARKS) for each in given.get("Targets", ())),
         ],
@@ -125,15 +120,6 @@ def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[obje
             (given.get("FunctionName"), given.get("DestinationConfig"), PARKS)
         ],
         QUEUE: [(own, given.get("RedrivePolicy"), PARKS)],
-        "AWS::CloudTrail::Trail": [(own, given.get("S3BucketName"), WRITES)],
-        "AWS::CloudWatch::Alarm": [
-            ([given.get("Dimensions"), given.get("Metrics")], own, WATCHES),
-            (own, announced, TELLS),
-        ],
-        "AWS::CloudWatch::CompositeAlarm": [
-            ([given.get("AlarmRule"), given.get("ActionsSuppressor")], own, JOINS),
-            (own, announced, TELLS),
-        ],
     }
     yield from said.get(kind, ())
 

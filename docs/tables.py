@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -13,6 +14,7 @@ from typer.main import get_command
 
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
+from infra.lambdas.rows import ROWS
 from mendq.catalogue import CATALOGUE
 from mendq.cli import permissions
 from mendq.cli.__main__ import app
@@ -25,6 +27,7 @@ from mendq.model.limits import Bounds, Timing
 from mendq.redrive import machine
 from mendq.redrive.progress import ENDED, Stage
 
+ROOT = Path(__file__).resolve().parents[1]
 # What each command is told about at more length.
 PAGES = {
     "cost": "docs/cost.md",
@@ -76,6 +79,11 @@ def runbooks() -> str:
     named = links((each.runbook for each in CATALOGUE), "docs/runbooks")
     alarms = links((each.page for each in (*NOTIFIED, *WATCHED)), "docs/runbooks")
     return f"Symptoms: {named}.\n\nAlarms: {alarms}."
+
+
+def linted() -> str:
+    """The runbooks of the configurations that `mendq lint` looks for."""
+    return links((each.runbook for each in CATALOGUE if each.is_of_configuration), "docs")
 
 
 def commands() -> str:
@@ -138,15 +146,10 @@ def moves() -> str:
         (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
     ]
     by_time = [
-        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, doc_of(row.when), row.because)
+        (code(row.out_of), f"`{row.into}`", Who.FOLLOW_UP, row.when.__doc__, row.because)
         for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])
-
-
-def doc_of(what: object) -> str:
-    """The docstring, without a full stop."""
-    return (what.__doc__ or "").rstrip(".")
 
 
 def stays() -> str:
@@ -184,8 +187,8 @@ def bounds() -> str:
 
 def alarms_that_reach_people() -> str:
     """The alarms that notify people by themselves."""
-    heads = "alarm|topic|fires when|type first|read"
-    return table(heads, (_alarm(each, each.severity) for each in NOTIFIED))
+    rows = (_alarm(each, each.severity) for each in NOTIFIED)
+    return table("alarm|topic|fires when|type first|read", rows)
 
 
 def alarms_beneath() -> str:
@@ -196,6 +199,24 @@ def alarms_beneath() -> str:
 def _alarm(announced: AlarmDescription, *topic: object) -> tuple[object, ...]:
     command, page = f"`{announced.command}`", links([announced.page], "docs")
     return f"`{announced.called()}`", *topic, announced.when, command, page
+
+
+def when_woken() -> str:
+    """What each alarm that reaches people means to them, and the runbook by its first line."""
+    alike = defaultdict[tuple[str, str], list[str]](list)
+    for each in NOTIFIED:
+        alike[each.impact, each.page].append(each.called())
+    titles = {page: (ROOT / page).read_text().partition("\n")[0].strip("# ") for _, page in alike}
+    rows = (
+        (code(names), impact, f"[{titles[page]}]({page.removeprefix('docs/')})")
+        for (impact, page), names in alike.items()
+    )
+    return table("you got|it means|go on with", rows)
+
+
+def lambdas() -> str:
+    """The Lambdas, as their parts of the stack are called."""
+    return code(sorted(row.handler.construct for row in ROWS))
 
 
 def policy(name: str) -> str:

@@ -5,7 +5,7 @@ Counts that are not sent while nothing happens are shown as zeros.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aws_cdk import Duration, Stack
@@ -31,71 +31,46 @@ A_DAY = Duration.days(1)
 CASES = "mendq cases"
 # What only an open case or many fixes make ring says nothing of Mendq's own health.
 OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED))
-_NOT_DONE = {
-    OwnMetric.HEAL_ERRORS: "heal",
-    OwnMetric.FOLLOW_UP_ERRORS: "follow-up",
-    OwnMetric.SCAN_ERRORS: "scan",
-}
-_NIGHTLY = {
-    NightlyMetric.WRITTEN: "written",
-    NightlyMetric.FAILED: "failed",
-    NightlyMetric.DOUBTFUL: "doubtful",
-}
-_WAITING = {
-    OwnMetric.ESCALATED_CASES_OPEN: "escalated",
-    OwnMetric.PROPOSED_CASES_OPEN: "proposed",
-}
-_DONE = {
-    OwnMetric.FAILED_CALLS_SEEN: "failed calls seen",
-    OwnMetric.AUTO_FIXES: "fixes",
-    OwnMetric.REFUSALS: "refusals",
-    OwnMetric.RECURRENCES: "came back",
-    OwnMetric.REDRIVEN_MESSAGES: "messages sent back",
-    OwnMetric.QUARANTINED_MESSAGES: "messages in quarantine",
-}
+NOT_DONE = (OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, OwnMetric.SCAN_ERRORS)
+RUNS = (NightlyMetric.WRITTEN, NightlyMetric.FAILED, NightlyMetric.DOUBTFUL)
+WAITING = (OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN)
+DONE = (
+    *(OwnMetric.FAILED_CALLS_SEEN, OwnMetric.AUTO_FIXES, OwnMetric.REFUSALS, OwnMetric.RECURRENCES),
+    *(OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES),
+)
 
 
-class Dashboard(Construct):
-    """A dashboard's name holds in all regions of an account, so it carries the region."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        name: str,
-        alarms: Alarms,
-        watched: Watched,
-        settings: DeploymentSettings,
-    ) -> None:
-        super().__init__(scope, name)
-        about_queues, about_us = alarms.about(OF_QUEUES)
-        region = Stack.of(self).region
-        self._page = cloudwatch.Dashboard(
-            self, "Page", dashboard_name=f"mendq-{region}", default_interval=A_DAY
-        )
-        waiting = _own(_WAITING, "Maximum")
-        self._rows(
-            _asked("Is the healer well?", in_region(DOCTOR, region), "asks for more."),
-            [_status("Alarms about Mendq itself", about_us, WIDE)],
-            _on_the_way(watched, settings.timing.probe_minutes),
-            _failing(watched),
-            _asked("What is broken now?", in_region(OPEN_CASES, region), "names the queues."),
-            [
-                _status("Alarms about your queues", about_queues, WIDTH),
-                _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
-                _graph("Cases that wait for a person", waiting),
-            ],
-            _asked(
-                "What did it do today?",
-                in_region(CASES, region),
-                "names every case, newest first.",
-            ),
-            _counts(),
-            [_fixes(settings.limits), _by_symptom(), _time_to_heal()],
-        )
-
-    def _rows(self, *rows: Sequence[cloudwatch.IWidget]) -> None:
-        for row in rows:
-            self._page.add_widgets(*row)
+def dashboard(
+    scope: Construct, alarms: Alarms, watched: Watched, settings: DeploymentSettings
+) -> None:
+    """Make the page. Its name holds in all regions of an account, so it carries the region."""
+    region = Stack.of(scope).region
+    page = cloudwatch.Dashboard(
+        Construct(scope, "Dashboard"),
+        "Page",
+        dashboard_name=f"mendq-{region}",
+        default_interval=A_DAY,
+    )
+    about_queues, about_us = alarms.about(OF_QUEUES)
+    waiting = _own(WAITING, "Maximum")
+    for row in (
+        _asked("Is the healer well?", in_region(DOCTOR, region), "asks for more."),
+        [_status("Alarms about Mendq itself", about_us, WIDE)],
+        _on_the_way(watched, settings.timing.probe_minutes),
+        _failing(watched),
+        _asked("What is broken now?", in_region(OPEN_CASES, region), "names the queues."),
+        [
+            _status("Alarms about your queues", about_queues, WIDTH),
+            _numbers("Waiting for a person now", waiting, WIDTH, HEIGHT),
+            _graph("Cases that wait for a person", waiting),
+        ],
+        _asked(
+            "What did it do today?", in_region(CASES, region), "names every case, newest first."
+        ),
+        _counts(),
+        [_fixes(settings.limits), _by_symptom(), _time_to_heal()],
+    ):
+        page.add_widgets(*row)
 
 
 def _asked(question: str, command: str, does: str) -> list[cloudwatch.IWidget]:
@@ -129,9 +104,13 @@ def _numbers(
 
 
 def _own(
-    labels: Mapping[Any, str], statistic: str, period: Duration = FIVE_MINUTES
+    metrics: Sequence[OwnMetric | NightlyMetric], statistic: str, period: Duration = FIVE_MINUTES
 ) -> list[cloudwatch.Metric]:
-    return [own(metric, statistic, period).with_(label=label) for metric, label in labels.items()]
+    """Each under its name in words."""
+    return [
+        own(each, statistic, period).with_(label=each.name.lower().replace("_", " "))
+        for each in metrics
+    ]
 
 
 def _computed(
@@ -144,17 +123,15 @@ def _computed(
 
 def _on_the_way(watched: Watched, probe_minutes: int) -> list[cloudwatch.IWidget]:
     """From a failed call to heal; five beats a period are a follow-up that ran each minute."""
-    minutes = f"{FIVE_MINUTES.to_minutes():.0f} minutes"
-    beats = _own({HEARTBEAT: f"follow-ups in {minutes}"}, "SampleCount")
-    probes = {OwnMetric.PROBES_LOST: "probes lost in a row"}
-    lost = _own(probes, "Maximum", Duration.minutes(probe_minutes))
+    beats = own(HEARTBEAT, "SampleCount", FIVE_MINUTES).with_(label="follow-ups in 5 minutes")
+    lost = _own([OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes))
     intake = watched.intake
     age = intake.age(FIVE_MINUTES, label="age of the oldest, seconds")
     waiting = waiting_in(intake.queue, label="failed calls that wait")
     parked = {**watched.dlqs(), "undelivered": intake.undelivered}
     given_up = [waiting_in(queue, label=label) for label, queue in parked.items()]
     return [
-        _graph("Signs of life", [*beats, *lost]),
+        _graph("Signs of life", [beats, *lost]),
         _graph("Failed calls on their way to heal", [age, waiting]),
         _graph("Given up, for a person", given_up, stacked=True),
     ]
@@ -166,10 +143,10 @@ def _failing(watched: Watched) -> list[cloudwatch.IWidget]:
     A week of nightly runs, whatever the page shows: a point a nightly run.
     """
     errors = [watched.errors(name, label=name.replace("_", "-")) for name in watched.lambdas]
-    runs = _own(_NIGHTLY, "Maximum", A_DAY)
+    runs = _own(RUNS, "Maximum", A_DAY)
     return [
         _graph("Lambdas that failed", errors, stacked=True),
-        _graph("Queues and cases that a Lambda failed at", _own(_NOT_DONE, "Sum")),
+        _graph("Queues and cases that a Lambda failed at", _own(NOT_DONE, "Sum")),
         _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D"),
     ]
 
@@ -179,7 +156,7 @@ def _counts() -> list[cloudwatch.IWidget]:
 
     A fix that has proved good is an open case for as long as it is watched.
     """
-    done = [_count(each, label) for each, label in _DONE.items()]
+    done = [_count(each) for each in DONE]
     oldest = own(OwnMetric.OLDEST_OPEN_CASE_AGE, "Maximum", FIVE_MINUTES)
     age = _computed("age / 3600", "hours, of watched fixes too", FIVE_MINUTES, age=oldest)
     return [
@@ -188,18 +165,18 @@ def _counts() -> list[cloudwatch.IWidget]:
     ]
 
 
-def _count(of: OwnMetric, label: str) -> cloudwatch.IMetric:
+def _count(of: OwnMetric) -> cloudwatch.IMetric:
     """CloudWatch shows `--` for what was not sent, as if nobody knew."""
-    (counted,) = _own({of: label}, "Sum", A_DAY)
+    (counted,) = _own([of], "Sum", A_DAY)
     if of not in WHEN_SOMETHING_HAPPENS:
         return counted
     name = f"{of[0].lower()}{of[1:]}"
-    return _computed(f"FILL({name}, 0)", label, A_DAY, **{name: counted})
+    return _computed(f"FILL({name}, 0)", str(counted.label), A_DAY, **{name: counted})
 
 
 def _fixes(limits: Limits) -> cloudwatch.IWidget:
     """With the band that CloudWatch expects, and the ceiling."""
-    (counted,) = _own({OwnMetric.AUTO_FIXES: "fixes"}, "Sum", PERIOD)
+    (counted,) = _own([OwnMetric.AUTO_FIXES], "Sum", PERIOD)
     band = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
     usual = _computed(band, "usual", PERIOD, fixes=counted)
     ceiling = cloudwatch.HorizontalAnnotation(value=names.ceiling(limits), label="ceiling")
@@ -217,7 +194,7 @@ def _by_symptom() -> cloudwatch.IWidget:
 def _time_to_heal() -> cloudwatch.IWidget:
     """Median and slowest: a mean would say nothing of either."""
     metrics = [
-        *_own({OwnMetric.TIME_TO_HEAL: "median, seconds"}, "p50", AN_HOUR),
-        *_own({OwnMetric.TIME_TO_HEAL: "slowest, seconds"}, "Maximum", AN_HOUR),
+        own(OwnMetric.TIME_TO_HEAL, statistic, AN_HOUR).with_(label=f"{label}, seconds")
+        for statistic, label in (("p50", "median"), ("Maximum", "slowest"))
     ]
     return _graph("From the first failed call to a fix that proved good", metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
@@ -14,7 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.lambdas.rows import HEAL
-from infra.own_queues import DLQ, dlq
+from infra.own_queues import DLQ, dlq, own_queue
 from infra.roles import role_arns
 
 # Five tries of a batch: claims end, throttling passes.
@@ -35,17 +35,14 @@ class Intake(Construct):
         super().__init__(scope, name)
         self.dlq = dlq(self, DLQ)
         self.undelivered = dlq(self, "Undelivered")
-        self.queue = sqs.Queue(
+        self.queue = own_queue(
             self,
             "Queue",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=Duration.hours(4),
+            Duration.hours(4),
             visibility_timeout=Duration.seconds(VISIBILITY_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
-            removal_policy=RemovalPolicy.DESTROY,
         )
         events.Rule(
             self,

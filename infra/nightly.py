@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from infra.packaging.emr import EmrPackage
 from infra.roles import may, own_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
-from infra.storage import LOGS, TABLES
+from infra.storage import LOGS, TABLES, Buckets
 from mendq.model.names import NIGHTLY
 from mendq.model.settings import WORKER, executors_within, workers_within
 
@@ -26,15 +24,6 @@ RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
 # Below the tables' root, where the job lets Spark write before a table is put whole.
 STAGING = "quality/.writing-"
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """What the job reads and writes."""
-
-    trail: s3.IBucket
-    cases: s3.Bucket
-    reports: s3.Bucket
 
 
 class Nightly(Construct):
@@ -121,13 +110,11 @@ def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplicat
         type="SPARK",
         release_label=RELEASE,
         architecture="ARM64",
-        maximum_capacity=emr.CfnApplication.MaximumAllowedResourcesProperty(
-            cpu=f"{settings.maximum_vcpu} vCPU",
-            memory=f"{settings.maximum_memory_gb} GB",
-            disk=f"{workers * WORKER.disk_gb} GB",
-        ),
-        auto_start_configuration=emr.CfnApplication.AutoStartConfigurationProperty(enabled=True),
-        auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
-            enabled=True, idle_timeout_minutes=IDLE_MINUTES
-        ),
+        maximum_capacity={
+            "cpu": f"{settings.maximum_vcpu} vCPU",
+            "memory": f"{settings.maximum_memory_gb} GB",
+            "disk": f"{workers * WORKER.disk_gb} GB",
+        },
+        auto_start_configuration={"enabled": True},
+        auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": IDLE_MINUTES},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -31,13 +33,19 @@ def _every_queue(stack: Stack) -> list[sqs.Queue]:
     return [each for each in stack.node.find_all() if isinstance(each, sqs.Queue)]
 
 
-def dlq(scope: Construct, name: str) -> sqs.Queue:
-    """Kept as long as SQS can: what lies here is read by a person."""
+def own_queue(scope: Construct, name: str, retention: Duration, **more: Any) -> sqs.Queue:
+    """A queue of ours: encrypted, over TLS alone, gone with the stack."""
     return sqs.Queue(
         scope,
         name,
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=Duration.days(14),
+        retention_period=retention,
         removal_policy=RemovalPolicy.DESTROY,
+        **more,
     )
+
+
+def dlq(scope: Construct, name: str) -> sqs.Queue:
+    """Kept as long as SQS can: what lies here is read by a person."""
+    return own_queue(scope, name, Duration.days(14))

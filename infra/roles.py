@@ -6,6 +6,7 @@ A role's name holds in all regions of an account, so two stacks of one account m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from aws_cdk import Stack
@@ -32,22 +33,19 @@ def own_role(
     )
 
 
-def may(
-    actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
+def _statement(
+    effect: iam.Effect,
+    actions: Iterable[str],
+    *resources: str,
+    conditions: Mapping[str, Any] | None = None,
 ) -> iam.PolicyStatement:
-    """Allow `actions` on `resources`."""
+    """What is allowed, or denied, on which resources."""
     return iam.PolicyStatement(
-        actions=list(actions), resources=list(resources), conditions=conditions
+        effect=effect, actions=list(actions), resources=list(resources), conditions=conditions
     )
 
 
-def may_not(
-    actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
-) -> iam.PolicyStatement:
-    """Deny them."""
-    denied = may(actions, *resources, conditions=conditions)
-    denied.effect = iam.Effect.DENY
-    return denied
+may, may_not = partial(_statement, iam.Effect.ALLOW), partial(_statement, iam.Effect.DENY)
 
 
 def role_arn(stack: Stack, purpose: str) -> str:

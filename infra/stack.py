@@ -12,19 +12,18 @@ from constructs import Construct
 
 from infra.alarms import Alarms
 from infra.alarms.health import Watched
-from infra.dashboard import Dashboard
+from infra.dashboard import dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
-from infra.lambdas.lambda_function import OwnLambda
-from infra.lambdas.rows import ROWS, every_lambda
-from infra.nightly import Buckets, Nightly
+from infra.lambdas.rows import every_lambda
+from infra.nightly import Nightly
 from infra.own_queues import never_managed
 from infra.packaging.emr import EmrPackage
 from infra.queue_grants import keep_off
 from infra.roles import role_arn
-from infra.schedules import Schedules
+from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
-from infra.storage import CaseBucket, CaseStore, ReportBucket
+from infra.storage import Buckets, case_bucket, case_table, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds
@@ -54,61 +53,54 @@ class MendqStack(Stack):
         **stack_properties: Any,
     ) -> None:
         super().__init__(scope, name, **stack_properties)
-        work = self._work(settings, code)
-        topics, nightly, buckets = work.topics, work.nightly, work.nightly.buckets
+        work = self._work(settings, code.job)
         intake = Intake(self, "Intake")
-        lambdas = self._lambdas(work, code)
+        staged = (lambda_.Code.from_asset(str(each)) for each in (code.lambdas, code.report))
+        lambdas = every_lambda(work, self._known(work), *staged)
         intake.feeds(lambdas["heal"].function)
-        Schedules(self, "Schedules", lambdas, settings)
+        schedule(self, lambdas, settings)
         never_managed(self)
         watched = Watched(intake, lambdas)
-        alarms = Alarms(self, "Alarms", watched, topics, settings)
+        alarms = Alarms(self, "Alarms", watched, work.topics, settings)
         if settings.dashboard:
-            Dashboard(self, "Dashboard", alarms, watched, settings)
+            dashboard(self, alarms, watched, settings)
         for each in ("heal", "rollback", *Owner):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
-        self._name(
-            TrailBucket=buckets.trail.bucket_name,
-            CaseBucket=buckets.cases.bucket_name,
-            ReportBucket=buckets.reports.bucket_name,
-            CaseTable=work.case_store.table_name,
-            UrgentTopic=topics.urgent.arn,
-            InfoTopic=topics.info.arn,
-            NightlyApplication=nightly.application.attr_application_id,
-            IntakeQueue=intake.queue.queue_url,
-            **{
-                f"{row.handler.construct}Function": lambdas[row.handler.name].function.function_name
-                for row in ROWS
-                if row.is_output
-            },
-        )
-
-    def _name(self, **outputs: str) -> None:
-        """What outsiders find by name."""
-        for output, value in outputs.items():
+        outputs = {
+            "TrailBucket": work.buckets.trail.bucket_name,
+            "CaseBucket": work.buckets.cases.bucket_name,
+            "ReportBucket": work.buckets.reports.bucket_name,
+            "CaseTable": work.case_store.table_name,
+            "UrgentTopic": work.topics.urgent.arn,
+            "InfoTopic": work.topics.info.arn,
+            "NightlyApplication": work.nightly.application.attr_application_id,
+            "IntakeQueue": intake.queue.queue_url,
+            **{f"{each.node.id}Function": each.function.function_name for each in lambdas.values()},
+        }
+        for output, value in outputs.items():  # what outsiders find by name
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
 
-    def _work(self, settings: DeploymentSettings, code: Code) -> Work:
+    def _work(self, settings: DeploymentSettings, job: EmrPackage) -> Work:
         """What is there before the Lambdas are."""
         trail = Trail(self, "Trail", settings.trail).bucket
-        buckets = Buckets(
-            trail, CaseBucket(self, "Cases").bucket, ReportBucket(self, "Reports").bucket
-        )
+        cases, reports = Construct(self, "Cases"), Construct(self, "Reports")
+        buckets = Buckets(trail, case_bucket(cases), report_bucket(reports))
         topics = Topics(self, "Topics", settings.notifications)
-        nightly = Nightly(self, "Nightly", settings, buckets, code.job)
-        case_store = CaseStore(self, "CaseStore").table
-        return Work(self, settings, case_store, buckets.cases, buckets.reports, topics, nightly)
+        nightly = Nightly(self, "Nightly", settings, buckets, job)
+        case_store = case_table(Construct(self, "CaseStore"))
+        return Work(self, settings, case_store, buckets, topics, nightly)
 
-    def _lambdas(self, work: Work, code: Code) -> dict[str, OwnLambda]:
+    def _known(self, work: Work) -> dict[str, Any]:
+        """The values of the Lambdas' settings, by their names."""
         settings = work.settings
-        known = {
+        return {
             **vars(settings),
             **vars(settings.report),
             **work.nightly.known(),
             "account": self.account,
             "case_table": work.case_store.table_name,
-            "case_bucket": work.cases.bucket_name,
-            "report_bucket": work.reports.bucket_name,
+            "case_bucket": work.buckets.cases.bucket_name,
+            "report_bucket": work.buckets.reports.bucket_name,
             "urgent_topic_arn": work.topics.urgent.arn,
             "info_topic_arn": work.topics.info.arn,
             "topic_arn": work.topics.info.arn,
@@ -117,5 +109,3 @@ class MendqStack(Stack):
             "own_roles": tuple(role_name(each, self.region) for each in LEFT_OUT),
             "probe_role": role_arn(self, PROBE),
         }
-        staged = [lambda_.Code.from_asset(str(each)) for each in (code.lambdas, code.report)]
-        return every_lambda(work, known, *staged)

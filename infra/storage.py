@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -32,13 +33,19 @@ def retained_bucket(
     )
 
 
-class CaseBucket(Construct):
-    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire."""
+@dataclass(frozen=True)
+class Buckets:
+    """What the nightly job reads and writes."""
 
-    def __init__(self, scope: Construct, name: str) -> None:
-        super().__init__(scope, name)
-        overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
-        self.bucket = retained_bucket(self, "Bucket", [overwritten], versioned=True)
+    trail: s3.IBucket
+    cases: s3.Bucket
+    reports: s3.Bucket
+
+
+def case_bucket(scope: Construct) -> s3.Bucket:
+    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire."""
+    overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
+    return retained_bucket(scope, "Bucket", [overwritten], versioned=True)
 
 
 # What the job writes, each below its own prefix; a page is made from the last.
@@ -47,48 +54,41 @@ LOGS = "logs"
 LOGS_RETAINED_DAYS = 90
 
 
-class ReportBucket(Construct):
+def report_bucket(scope: Construct) -> s3.Bucket:
     """Tells EventBridge what was written; what was replaced can be read for 30 days."""
-
-    def __init__(self, scope: Construct, name: str) -> None:
-        super().__init__(scope, name)
-        replaced = s3.LifecycleRule(
-            noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
-        )
-        old_logs = s3.LifecycleRule(prefix=f"{LOGS}/", expiration=Duration.days(LOGS_RETAINED_DAYS))
-        self.bucket = retained_bucket(self, "Bucket", [replaced, old_logs], versioned=True)
-        # The L2's own switch would bring a Lambda of CDK's with it.
-        resource = self.bucket.node.default_child
-        assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket holds
-        resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-            event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(
-                event_bridge_enabled=True
-            )
-        )
+    replaced = s3.LifecycleRule(
+        noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
+    )
+    old_logs = s3.LifecycleRule(prefix=f"{LOGS}/", expiration=Duration.days(LOGS_RETAINED_DAYS))
+    bucket = retained_bucket(scope, "Bucket", [replaced, old_logs], versioned=True)
+    # The L2's own switch would bring a Lambda of CDK's with it.
+    resource = bucket.node.default_child
+    assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket holds
+    notified = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    resource.add_property_override("NotificationConfiguration", notified)
+    return bucket
 
 
-class CaseStore(Construct):
+def case_table(scope: Construct) -> dynamodb.Table:
     """On demand, restorable to any second of the last 35 days, kept when the stack goes."""
-
-    def __init__(self, scope: Construct, name: str) -> None:
-        super().__init__(scope, name)
-        text = dynamodb.AttributeType.STRING
-        self.table = dynamodb.Table(
-            self,
-            "Table",
-            partition_key=dynamodb.Attribute(name="pk", type=text),
-            sort_key=dynamodb.Attribute(name="sk", type=text),
-            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
-            ),
-            time_to_live_attribute="expires_at",
-            removal_policy=RemovalPolicy.RETAIN,
-        )
-        self.table.add_global_secondary_index(
-            index_name=view.OPEN_CASES,
-            partition_key=dynamodb.Attribute(name=view.PARTITION, type=text),
-            sort_key=dynamodb.Attribute(name=view.SORT, type=dynamodb.AttributeType.NUMBER),
-            projection_type=dynamodb.ProjectionType.INCLUDE,
-            non_key_attributes=list(view.INCLUDED),
-        )
+    text = dynamodb.AttributeType.STRING
+    table = dynamodb.Table(
+        scope,
+        "Table",
+        partition_key=dynamodb.Attribute(name="pk", type=text),
+        sort_key=dynamodb.Attribute(name="sk", type=text),
+        billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+        point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+        time_to_live_attribute="expires_at",
+        removal_policy=RemovalPolicy.RETAIN,
+    )
+    table.add_global_secondary_index(
+        index_name=view.OPEN_CASES,
+        partition_key=dynamodb.Attribute(name=view.PARTITION, type=text),
+        sort_key=dynamodb.Attribute(name=view.SORT, type=dynamodb.AttributeType.NUMBER),
+        projection_type=dynamodb.ProjectionType.INCLUDE,
+        non_key_attributes=list(view.INCLUDED),
+    )
+    return table

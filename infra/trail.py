@@ -21,7 +21,6 @@ from mendq.probe.probe import QUEUE_NAME
 # Fixed, so that the bucket's policy can name the trail that may write without waiting for it.
 TRAIL_NAME = "mendq"
 RETAINED_DAYS = 90
-Selector = cloudtrail.CfnTrail.AdvancedEventSelectorProperty
 
 
 class Trail(Construct):
@@ -71,7 +70,7 @@ class Trail(Construct):
             )
 
 
-def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[Selector]:
+def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
     """What the trail logs; our own probe and drills always, whatever queues and calls are chosen.
 
     So a selector stands before queues are named, and a queue that nobody drills costs nothing.
@@ -79,27 +78,26 @@ def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[Selector]:
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
     """
     own = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
-    events = {"eventName": {"equal_to": list(settings.event_names)}} if settings.event_names else {}
+    events = {"eventName": {"equalTo": list(settings.event_names)}} if settings.event_names else {}
     for title, prefixes, more in (
         ("Calls to chosen queues", settings.queue_arn_prefixes, events),
         ("Mendq's own probe and drills", own, {}),
     ):
         data = {
-            "eventCategory": {"equal_to": ["Data"]},
-            "resources.type": {"equal_to": ["AWS::SQS::Queue"]},
-            "resources.ARN": {"starts_with": list(prefixes)},
-            "userIdentity.arn": {"not_starts_with": session_arn_prefixes(stack)},
+            "eventCategory": {"equalTo": ["Data"]},
+            "resources.type": {"equalTo": ["AWS::SQS::Queue"]},
+            "resources.ARN": {"startsWith": list(prefixes)},
+            "userIdentity.arn": {"notStartsWith": session_arn_prefixes(stack)},
         }
         if prefixes:
             yield _selector(title, data | more)
     if settings.management_events:
         # Only these fields may narrow management events on a trail, not eventName.
         fields = {"eventCategory": ["Management"], "readOnly": ["false"]}
-        equal = {name: {"equal_to": values} for name, values in fields.items()}
+        equal = {name: {"equalTo": values} for name, values in fields.items()}
         yield _selector("Changes of configuration", equal)
 
 
-def _selector(title: str, fields: Mapping[str, Mapping[str, Any]]) -> Selector:
-    field = cloudtrail.CfnTrail.AdvancedFieldSelectorProperty
-    narrowed = [field(field=name, **tests) for name, tests in fields.items()]
-    return Selector(name=title, field_selectors=narrowed)
+def _selector(title: str, fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    narrowed = [{"field": name, **tests} for name, tests in fields.items()]
+    return {"name": title, "fieldSelectors": narrowed}

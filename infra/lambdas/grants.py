@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 
 from infra.nightly import Nightly
 from infra.queue_grants import (
@@ -20,6 +19,7 @@ from infra.queue_grants import (
 )
 from infra.roles import may
 from infra.settings.deployment import DeploymentSettings
+from infra.storage import Buckets
 from infra.topics import Topics
 from mendq.cases import view
 from mendq.model.facts import ReadAction
@@ -34,8 +34,7 @@ class Work:
     stack: Stack
     settings: DeploymentSettings
     case_store: dynamodb.Table
-    cases: s3.Bucket
-    reports: s3.Bucket
+    buckets: Buckets
     topics: Topics
     nightly: Nightly
 
@@ -51,7 +50,7 @@ def moves_cases(work: Work) -> Statements:
     """
     verbs = ("Get", "Put", "Update", "Delete")
     yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
-    yield may(["s3:PutObject"], work.cases.arn_for_objects("cases/*"))
+    yield may(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
 
 
 def notifies(work: Work) -> Statements:
@@ -80,7 +79,7 @@ def lists_open_cases(work: Work) -> Statements:
 def notes_findings(work: Work) -> Statements:
     """The scan's own items of the case store, and one object an hour."""
     yield may(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
-    yield may(["s3:GetObject", "s3:PutObject"], work.cases.arn_for_objects("findings/*"))
+    yield may(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
 
 
 def reads_facts(reader: Iterable[ReadAction]) -> Grant:
@@ -114,9 +113,9 @@ def checks_jobs(work: Work) -> Statements:
     """It reads the accounts of nightly runs, asks EMR about them, and lists weeks."""
     runs = f"{work.nightly.application.attr_arn}/jobruns/*"
     yield may(["emr-serverless:GetJobRun"], runs)
-    yield may(["s3:GetObject"], work.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
+    yield may(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
     listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}
-    yield may(["s3:ListBucket"], work.reports.bucket_arn, conditions=listed)
+    yield may(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
 
 
 def delivers(work: Work) -> Statements:
@@ -126,7 +125,7 @@ def delivers(work: Work) -> Statements:
         ("s3:PutObject", "report/*"),
         ("s3:GetObject", "report/*/delivered/*"),
     ):
-        yield may([action], work.reports.arn_for_objects(keys))
+        yield may([action], work.buckets.reports.arn_for_objects(keys))
     yield from work.topics.info.publishing()
     yield from _mails(work)
 

@@ -136,16 +136,6 @@ class OwnLambda(Construct):
 MOST_TRIES = 185
 
 
-@dataclass(frozen=True)
-class Event:
-    """A rule of the default bus that starts a Lambda, and how long it is tried."""
-
-    name: str
-    description: str
-    patience: Duration
-    pattern: events.EventPattern
-
-
 class ParkingLambda(OwnLambda):
     """One that is invoked without anybody waiting: what it gives up is kept for a person."""
 
@@ -160,18 +150,13 @@ class ParkingLambda(OwnLambda):
             retry_attempts=2,
         )
 
-    def starts_with(self, event: Event) -> None:
-        """Those that cannot invoke it are parked beside its own."""
+    def starts_with(self, name: str, description: str, patience: Duration, **pattern: Any) -> None:
+        """Add a rule of the default bus: events that cannot invoke it are parked beside its own."""
         target = targets.LambdaFunction(
             self.function,
             dead_letter_queue=self.dlq,
-            max_event_age=event.patience,
+            max_event_age=patience,
             retry_attempts=MOST_TRIES,
         )
-        events.Rule(
-            self,
-            event.name,
-            description=event.description,
-            event_pattern=event.pattern,
-            targets=[target],
-        )
+        fits = events.EventPattern(**pattern)
+        events.Rule(self, name, description=description, event_pattern=fits, targets=[target])

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws_cdk import Duration, RemovalPolicy
-from aws_cdk import aws_events as events
+from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
@@ -28,7 +27,8 @@ from infra.lambdas.grants import (
     starts_jobs,
     writes,
 )
-from infra.lambdas.lambda_function import Event, Handler, OwnLambda, ParkingLambda
+from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda
+from infra.own_queues import own_queue
 from infra.queue_grants import (
     HEAL_READS,
     SCAN_READS,
@@ -81,37 +81,37 @@ class Row:
     grants: tuple[Grant, ...]
     patience: Duration | None = None
     calls: tuple[str, ...] = ()
-    event: Callable[[Work], Event] | None = None
-    is_output: bool = True
+    event: Callable[[Work, ParkingLambda], None] | None = None
 
 
-def _run_ended(work: Work) -> Event:
+def _run_ended(work: Work, started: ParkingLambda) -> None:
     """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
 
     A nightly run that nobody heard of in time is missing: the alarm on its figures says so.
     """
     application_id = work.nightly.application.attr_application_id
     detail = {"applicationId": [application_id], "state": list(ENDED)}
-    pattern = events.EventPattern(source=[SOURCE], detail_type=[DETAIL_TYPE], detail=detail)
+    pattern = {"source": [SOURCE], "detail_type": [DETAIL_TYPE], "detail": detail}
     ended = "A job run of Mendq's application ended"
-    return Event("RunEnded", ended, Duration.hours(6), pattern)
+    started.starts_with("RunEnded", ended, Duration.hours(6), **pattern)
 
 
-def _summary_written(work: Work) -> Event:
+def _summary_written(work: Work, started: ParkingLambda) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/userguide/EventBridge.html
 
     A report that is a day late is still worth reading.
     """
-    pattern = events.EventPattern(
+    started.starts_with(
+        "SummaryWritten",
+        "A week's summary was written to Mendq's report bucket",
+        Duration.hours(24),
         source=["aws.s3"],
         detail_type=["Object Created"],
         detail={
-            "bucket": {"name": [work.reports.bucket_name]},
+            "bucket": {"name": [work.buckets.reports.bucket_name]},
             "object": {"key": [{"wildcard": SUMMARIES}]},
         },
     )
-    written = "A week's summary was written to Mendq's report bucket"
-    return Event("SummaryWritten", written, Duration.hours(24), pattern)
 
 
 HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
@@ -185,7 +185,6 @@ ROWS = (
         StartNightlySettings,
         (starts_jobs,),
         patience=Duration.hours(1),
-        is_output=False,
     ),
     Row(
         Handler(
@@ -198,7 +197,6 @@ ROWS = (
         (checks_jobs,),
         patience=Duration.hours(6),
         event=_run_ended,
-        is_output=False,
     ),
     # Charts are drawn by a whole browser engine: one full virtual CPU.
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -208,7 +206,6 @@ ROWS = (
         (delivers,),
         patience=Duration.hours(6),
         event=_summary_written,
-        is_output=False,
     ),
 )
 
@@ -253,19 +250,10 @@ def _let_work(
     owners = {Owner(name): function.function_name for name, function in called.items()}
     each.knows(row.settings, {**known, "owners": owners})
     if row.event and isinstance(each, ParkingLambda):
-        each.starts_with(row.event(work))
+        row.event(work, each)
 
 
 def _probe_queue(probe: OwnLambda) -> sqs.Queue:
     """It refuses every message. Heal knows its fixed name, and the trail before it is there."""
-    return sqs.Queue(
-        probe,
-        "Queue",
-        queue_name=QUEUE_NAME,
-        fifo=True,
-        content_based_deduplication=False,
-        encryption=sqs.QueueEncryption.SQS_MANAGED,
-        enforce_ssl=True,
-        retention_period=Duration.minutes(1),
-        removal_policy=RemovalPolicy.DESTROY,
-    )
+    fifo = {"queue_name": QUEUE_NAME, "fifo": True, "content_based_deduplication": False}
+    return own_queue(probe, "Queue", Duration.minutes(1), **fifo)

@@ -38,15 +38,11 @@ _LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
 @dataclass(frozen=True)
 class LambdaZip:
-    """A lock and what of our own code goes beside its packages.
-
-    `asks_versions` where a package asks for the versions of others when it runs.
-    """
+    """A lock and what of our own code goes beside its packages."""
 
     lock: Path
     ours: tuple[str, ...]
     left_out: tuple[str, ...] = ()
-    asks_versions: bool = False
 
 
 # What stays behind is what operators run.
@@ -61,11 +57,7 @@ _SHARED = ("functions/__init__.py", "functions/entry.py", "functions/telemetry.p
 # The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
 _DELIVERS = "functions/deliver_report.py"
 LAMBDAS = LambdaZip(LOCK, (*_ENGINE, "functions"), left_out=(_DELIVERS, "functions/report"))
-REPORT = LambdaZip(
-    REPORT_LOCK,
-    (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS),
-    asks_versions=True,  # Altair, of itself and of what draws for it
-)
+REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS))
 
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
@@ -87,10 +79,8 @@ def stage(
     Raises what `install` raises.
     """
     install(folder, contents.lock, target, wheels)
-    for described in folder.glob("*.dist-info"):
-        remove(*(each for each in described.iterdir() if each.name != "METADATA"))
-        if not contents.asks_versions:
-            remove(described)
+    # Packages ask for each other's versions, and for no more.
+    remove(*(each for each in folder.glob("*.dist-info/*") if each.name != "METADATA"))
     copy(folder, contents.ours)
     remove(*(folder / each for each in contents.left_out))
 

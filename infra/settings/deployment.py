@@ -16,15 +16,15 @@ from infra.settings.reading import (
     SettingsRefused,
     bounds_of,
     entries,
-    floored,
     one_of,
     parse,
     settings_of,
     text,
 )
 from mendq.catalogue import CATALOGUE
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
+from mendq.model.settings import CaseChoices, MailChoices, ManagedQueues, WriteChoices
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -71,7 +71,7 @@ Subscribers = Annotated[
 ]
 Account = Annotated[str, text("an account id", _ACCOUNT, '"111122223333", twelve digits in quotes')]
 Region = Annotated[str, text("a region", _REGION, "eu-west-1")]
-Hour = Annotated[int, Meta(ge=0, le=23)]
+Hour = Annotated[int, Range(0, 23)]
 DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
 
 
@@ -129,7 +129,7 @@ class NotificationSettings:
 
 
 @dataclass(frozen=True)
-class ReportSettings:
+class ReportSettings(MailChoices):
     """The weekly report."""
 
     weekday: Annotated[str, one_of("a weekday", WEEKDAYS)] = "MONDAY"
@@ -139,11 +139,7 @@ class ReportSettings:
     time_zone: Annotated[str, _TIME_ZONE] = "UTC"
     """Where `weekday` and `hour` are read."""
     sender: Mail | None = None
-    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
-    in the stack's region. Without a sender nothing goes by mail."""
     recipients: Annotated[tuple[Mail, ...], entries("e-mail addresses", 50)] = ()
-    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
-    well."""
 
     @property
     def mails(self) -> bool:
@@ -170,9 +166,9 @@ class NightlySettings:
 
     hour_utc: Hour = 2
     """The hour it starts."""
-    maximum_vcpu: Annotated[int, Meta(ge=4, le=400)] = 16
+    maximum_vcpu: Annotated[int, Range(4, 400)] = 16
     """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
-    maximum_memory_gb: Annotated[int, Meta(ge=16, le=3_000)] = 64
+    maximum_memory_gb: Annotated[int, Range(16, 3_000)] = 64
     """The most memory it may use at once: 7 GB for each worker."""
 
 
@@ -186,41 +182,6 @@ class Environment:
     """The region."""
 
 
-class LimitsBounds:
-    """How much may be changed."""
-
-    writes_per_minute: Annotated[int, Meta(ge=1, le=100)]
-    """The most writes to queues in a minute, over the whole account."""
-    writes_per_attribute_per_day: Annotated[int, Meta(ge=1, le=24)]
-    """The most writes to one attribute of one queue in 24 hours."""
-    mass_symptom_share: Annotated[float, Meta(ge=0, le=1)]
-    """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
-    written."""
-    visibility_ceiling_seconds: Annotated[int, Meta(ge=30, le=43_200)]
-    """The longest visibility timeout that a fix may set."""
-    scan_metrics_per_day: Annotated[int, Meta(ge=0, le=1_000_000)]
-    """The most metrics that looking for symptoms may ask for in a day."""
-
-
-class TimingBounds:
-    """How long Mendq waits. Only the local account may go below these ranges, and says so."""
-
-    propagation_seconds: Annotated[int, floored(60, 900)]
-    """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
-    watch_hours: Annotated[int, floored(24, 336)]
-    """How long a verified fix is watched; a day has its own rhythm."""
-    proposal_hours: Annotated[int, floored(1, 168)]
-    """How long a proposal waits; a person needs time to see it."""
-    soak_factor: Annotated[float, floored(1.2, 10)]
-    """How often the time that a poison message takes to come back is waited for."""
-    cooldown_minutes: Annotated[int, floored(30, 1_440)]
-    """The time between two writes to one attribute of one queue."""
-    probe_minutes: Annotated[int, floored(20, 1_440, least=1)]
-    """The time between two probes; one that is not seen within 20 minutes counts as lost."""
-    measuring_minutes: Annotated[int, floored(60, 360)]
-    """How long a queue must have been as it is before what is measured of it says anything."""
-
-
 _AUTONOMY = Meta(
     title="{symptom: observe, propose or heal}",
     extra={
@@ -231,34 +192,26 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class DeploymentSettings:
-    """Everything that a user may set; the defaults watch and change nothing."""
+class DeploymentSettings(CaseChoices, WriteChoices, ManagedQueues):
+    """Everything that a user may set; the defaults watch and change nothing.
 
-    mode: Mode = Mode.OBSERVE
-    """How far Mendq may go on the queues that `queues` names."""
-    tag_may_raise_to: Mode = Mode.OBSERVE
-    """How far a queue's tag `mendq` may raise it above `mode`."""
+    What Lambdas read is declared in `mendq.model.settings`; here are the bounds of what is text.
+    """
+
     queues: Annotated[
         tuple[Annotated[str, _QUEUE], ...], entries("queue names, or starts of names and a `*`")
     ] = ()
-    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
-    `*-quarantine`, whatever prefix fits it."""
     autonomy: Annotated[Mapping[str, Mode], _AUTONOMY] = field(default_factory=dict)
-    """The highest mode a symptom may act in, where it shall not be the one that ships."""
+    freeze_calendars: Annotated[
+        tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
+    ] = ()
     trail: TrailSettings = TrailSettings()
-    limits: Annotated[Limits, LimitsBounds] = field(default=Limits())
-    timing: Annotated[Timing, TimingBounds] = field(default=Timing())
     notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
     nightly: NightlySettings = NightlySettings()
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""
-    freeze_calendars: Annotated[
-        tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
-    ] = ()
-    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
-    region; one of another account has to be shared with the stack's first."""
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
@@ -266,8 +219,8 @@ class DeploymentSettings:
         """Each of `timing` that lies below its floor, as a person reads it."""
         return tuple(
             f"timing.{name}: {value:g} instead of at least {floor:g}"
-            for name, (each, kind) in settings_of(Annotated[Timing, TimingBounds]).items()
-            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].ge)
+            for name, (each, kind) in settings_of(Timing).items()
+            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].begins())
         )
 
 

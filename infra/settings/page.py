@@ -45,26 +45,20 @@ def _tables(kind: Any, path: str) -> Iterator[str]:
         yield f"| `{path}{name}` | {words_of(held)} | {_default(each)} | {says[each.name]} |"
     for name, (each, held) in every.items():
         if inner := _object_of(held):
-            yield f"\n## `{name}`\n\n{says.get(each.name) or _described(inner).__doc__}\n"
+            yield f"\n## `{name}`\n\n{says.get(each.name) or bounds_of(inner)[0].__doc__}\n"
             yield from _tables(inner, f"{name}{'' if inner is held else '[]'}.")
 
 
-def _described(kind: Any) -> Any:
-    """The class that says what a setting is for."""
-    shape, bounds = bounds_of(kind)
-    return bounds if isinstance(bounds, type) else shape
-
-
 def _sentences(kind: Any) -> dict[str, str]:
-    """What stands below each field of a class."""
-    (shape,) = ast.parse(inspect.getsource(_described(kind))).body
-    assert isinstance(shape, ast.ClassDef)  # noqa: S101 - the source of a class
-    return {
-        each.target.id: " ".join(str(says.value.value).split())
-        for each, says in pairwise(shape.body)
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
-        if isinstance(says, ast.Expr) and isinstance(says.value, ast.Constant)
-    }
+    """What stands below each field of a class, and of those that it takes in."""
+    found: dict[str, str] = {}
+    for shape in bounds_of(kind)[0].__mro__[-2::-1]:  # without object
+        (written,) = ast.parse(inspect.getsource(shape)).body
+        assert isinstance(written, ast.ClassDef)  # noqa: S101 - the source of a class
+        for each, says in pairwise(written.body):
+            if isinstance(each, ast.AnnAssign) and isinstance(says, ast.Expr):
+                found[ast.unparse(each.target)] = " ".join(ast.literal_eval(says.value).split())
+    return found
 
 
 def _object_of(kind: Any) -> Any:

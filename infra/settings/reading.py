@@ -64,11 +64,6 @@ def entries(words: str, most: int = 200) -> Meta:
     return Meta(title=f"list of {words}", max_length=most)
 
 
-def floored(floor: float, most: float, least: float = 0) -> Meta:
-    """Bounds of a number that may lie between `least` and `floor` only where floors are lifted."""
-    return Meta(ge=floor, le=most, extra={"least": least})
-
-
 _NUMBERS = {int: "whole number", float: "number"}
 _PLAIN = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
@@ -77,11 +72,9 @@ _PLAIN = {
 
 
 def bounds_of(kind: Any) -> tuple[Any, Any]:
-    """The bare type of a setting and what bounds it: of a class of the core's, another class."""
+    """The bare type of a setting and what bounds it."""
     kind = next((each for each in get_args(kind) if type(None) in get_args(kind)), kind)
-    if get_origin(kind) is Annotated:
-        return get_args(kind)[:2]
-    return kind, _PLAIN.get(kind, Meta())
+    return get_args(kind) if get_origin(kind) is Annotated else (kind, _PLAIN.get(kind, Meta()))
 
 
 def words_of(kind: Any, *, floors: bool = True) -> str:
@@ -89,12 +82,7 @@ def words_of(kind: Any, *, floors: bool = True) -> str:
     base, bounds = bounds_of(kind)
     if base not in _NUMBERS:
         return str(bounds.title)
-    bounds = bounds if floors else _without_floor(bounds)
-    return f"{_NUMBERS[base]} from {bounds.ge:g} to {bounds.le:.12g}"
-
-
-def _without_floor(bounds: Meta) -> Meta:
-    return Meta(ge=(bounds.extra or {}).get("least", bounds.ge), le=bounds.le)
+    return f"{_NUMBERS[base]} from {bounds.begins(floors=floors):g} to {bounds.most:.12g}"
 
 
 def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
@@ -102,10 +90,10 @@ def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
 
     None of any other type.
     """
-    shape, bounds = bounds_of(kind)
+    shape, _ = bounds_of(kind)
     if not is_dataclass(shape):
         return {}
-    hints = get_type_hints(bounds if isinstance(bounds, type) else shape, include_extras=True)
+    hints = get_type_hints(shape, include_extras=True)
     return {camel(each.name): (each, hints[each.name]) for each in fields(shape)}
 
 
@@ -191,21 +179,22 @@ class Reading:
 
     def _leaf(self, kind: Any, raw: object, path: str) -> Any:
         base, bounds = bounds_of(kind)
-        extra, is_number = bounds.extra or {}, base in _NUMBERS
-        if names := extra.get("names"):
+        if base in _NUMBERS:
+            bounds = Meta(ge=bounds.begins(floors=self.floors), le=bounds.most)
+        elif names := (bounds.extra or {}).get("names"):
             if isinstance(raw, str) and raw in names:
                 return names[raw]
             return self.note(path, f"{shown(raw)} is not {bounds.title}", nearest(str(raw), names))
-        used = _without_floor(bounds) if is_number and not self.floors else bounds
         try:
-            return msgspec.convert(raw, Annotated[base, used])
+            return msgspec.convert(raw, Annotated[base, bounds])
         except msgspec.ValidationError as error:
-            fault, remedy = f"not {bounds.title}", f"say a {words_of(kind, floors=self.floors)}"
-            if is_number:
+            if base in _NUMBERS:
                 fault = f"not a {_NUMBERS[base]}" if "got" in str(error) else "out of range"
+                remedy = f"say a {words_of(kind, floors=self.floors)}"
             else:
-                said = raw if isinstance(raw, str) else ""
-                remedy = next(remedy for near, remedy in extra["remedies"] if re.search(near, said))
+                fault, said = f"not {bounds.title}", raw if isinstance(raw, str) else ""
+                near = bounds.extra["remedies"]
+                remedy = next(remedy for pattern, remedy in near if re.search(pattern, said))
             return self.note(path, f"{shown(raw)} is {fault}", remedy)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 from math import ceil
+from typing import Annotated
 
 from mendq.model.queue import is_quarantine
 
@@ -113,31 +114,58 @@ def _fits(queue_name: str, pattern: str) -> bool:
     return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))
 
 
+LOWEST_SOAK_FACTOR = 1.2
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a number of the settings may lie; the local account alone may go below `floor`."""
+
+    least: float
+    most: float
+    floor: float = 0
+
+    def begins(self, *, floors: bool = True) -> float:
+        """The lowest number; `floors` says whether the floor holds."""
+        return max(self.least, self.floor) if floors else self.least
+
+
+# What stands below a field is told to whoever sets it, in docs/settings.md.
 @dataclass(frozen=True)
 class Limits:
-    """How much may be changed; context key `mendq.limits`."""
+    """How much may be changed."""
 
-    writes_per_minute: int = 10
-    writes_per_attribute_per_day: int = 3
-    mass_symptom_share: float = 0.05
-    visibility_ceiling_seconds: int = 900
-    scan_metrics_per_day: int = 20_000
+    writes_per_minute: Annotated[int, Range(1, 100)] = 10
+    """The most writes to queues in a minute, over the whole account."""
+    writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
+    """The most writes to one attribute of one queue in 24 hours."""
+    mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
+    """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
+    written."""
+    visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
+    """The longest visibility timeout that a fix may set."""
+    scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000
+    """The most metrics that looking for symptoms may ask for in a day."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long things take; context key `mendq.timing`."""
+    """How long Mendq waits. Only the local account may go below these ranges, and says so."""
 
-    propagation_seconds: int = 60
-    watch_hours: int = 48
-    proposal_hours: int = 24
-    soak_factor: float = 1.2
-    cooldown_minutes: int = 30
-    probe_minutes: int = 60
-    measuring_minutes: int = 60
-
-
-LOWEST_SOAK_FACTOR = 1.2
+    propagation_seconds: Annotated[int, Range(0, 900, 60)] = 60
+    """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
+    watch_hours: Annotated[int, Range(0, 336, 24)] = 48
+    """How long a verified fix is watched; a day has its own rhythm."""
+    proposal_hours: Annotated[int, Range(0, 168, 1)] = 24
+    """How long a proposal waits; a person needs time to see it."""
+    soak_factor: Annotated[float, Range(0, 10, LOWEST_SOAK_FACTOR)] = LOWEST_SOAK_FACTOR
+    """How often the time that a poison message takes to come back is waited for."""
+    cooldown_minutes: Annotated[int, Range(0, 1_440, 30)] = 30
+    """The time between two writes to one attribute of one queue."""
+    probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60
+    """The time between two probes; one that is not seen within 20 minutes counts as lost."""
+    measuring_minutes: Annotated[int, Range(0, 360, 60)] = 60
+    """How long a queue must have been as it is before what is measured of it says anything."""
 
 
 @dataclass(frozen=True)

@@ -92,14 +92,58 @@ class LambdaSettings:
         return cls(**values)
 
 
+# What a user sets and Lambdas read is declared once, here; `infra.settings` takes these classes in,
+# and what stands below a field is told to whoever sets it, in docs/settings.md.
 @dataclass(frozen=True, kw_only=True)
-class CaseStoreSettings(LambdaSettings):
+class ManagedQueues:
+    """Which queues are managed, and how far."""
+
+    mode: Mode = Mode.OBSERVE
+    """How far Mendq may go on the queues that `queues` names."""
+    tag_may_raise_to: Mode = Mode.OBSERVE
+    """How far a queue's tag `mendq` may raise it above `mode`."""
+    queues: tuple[str, ...] = ()
+    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
+    `*-quarantine`, whatever prefix fits it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteChoices:
+    """What may be written, and when not."""
+
+    autonomy: Mapping[str, Mode] = field(default_factory=dict)
+    """The highest mode a symptom may act in, where it shall not be the one that ships."""
+    freeze_calendars: tuple[str, ...] = ()
+    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
+    region; one of another account has to be shared with the stack's first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseChoices:
+    """How much, and how long."""
+
+    limits: Limits = field(default_factory=Limits)
+    timing: Timing = field(default_factory=Timing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MailChoices:
+    """Whom the weekly report is mailed to."""
+
+    sender: str | None = None
+    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
+    in the stack's region. Without a sender nothing goes by mail."""
+    recipients: tuple[str, ...] = ()
+    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
+    well."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseStoreSettings(CaseChoices, LambdaSettings):
     """What every Lambda needs that asks the case store about cases."""
 
     case_table: str
     case_bucket: str
-    limits: Limits = field(default_factory=Limits)
-    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,12 +155,8 @@ class CaseSettings(CaseStoreSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsentSettings(LambdaSettings):
+class ConsentSettings(ManagedQueues, LambdaSettings):
     """What every Lambda needs that has to know which queues are managed, and how far."""
-
-    mode: Mode = Mode.OBSERVE
-    tag_may_raise_to: Mode = Mode.OBSERVE
-    queues: tuple[str, ...] = ()
 
     @property
     def consent(self) -> Consent:
@@ -129,11 +169,8 @@ class ManagingSettings(CaseSettings, ConsentSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnerSettings(ManagingSettings):
+class OwnerSettings(WriteChoices, ManagingSettings):
     """What every Lambda needs beside it that owns a write."""
-
-    autonomy: Mapping[str, Mode] = field(default_factory=dict)
-    freeze_calendars: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,13 +248,11 @@ class WatchNightlySettings(LambdaSettings):
 
 
 @dataclass(frozen=True)
-class DeliverReportSettings(LambdaSettings):
+class DeliverReportSettings(MailChoices, LambdaSettings):
     """What deliver_report needs; without a sender nothing goes by mail."""
 
     report_bucket: str
     topic_arn: str
-    sender: str | None = None
-    recipients: tuple[str, ...] = ()
 
 
 def variable_of(field_name: str) -> str:

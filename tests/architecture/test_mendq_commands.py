@@ -96,8 +96,6 @@ def _about_nothing(mistake: str) -> bool:
     [
         "mendq fix orders",
         "mendq redrive orders --everything",
-        "mendq redrive orders --all --limit few",
-        "mendq quarantine empty orders",
         "mendq show",
     ],
 )

@@ -48,13 +48,6 @@ def _explained(text: str) -> set[str]:
     return {code for row in _TABLE_ROW.findall(text) for code in re.findall(r"[a-z_]+", row)}
 
 
-def test_a_code_is_found_however_its_call_is_broken_into_lines() -> None:
-    source = 'x = Refuse(\n  "a_code", y)\nz = declined("b_code", "")\nRefuse(given.code, "")'
-    assert set(_codes(source)) == {"a_code", "b_code"}
-    given_by_examples_alone = {"denied_to_all", "too_many_sources"}
-    assert {"own_call", "said_already", "account_budget", *given_by_examples_alone} <= _emitted()
-
-
 def test_every_refusal_s_code_is_explained_in_a_runbook() -> None:
     explained = set().union(*(_explained(page.read_text()) for page in RUNBOOKS.glob("*.md")))
     assert _emitted() - explained == set()

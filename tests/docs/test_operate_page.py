@@ -13,7 +13,6 @@ from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.infra.synthesized import template_of
 
 NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId, '(\w+)'\)")
-LAMBDA, LOG = "AWS::Lambda::Function", "AWS::Logs::LogGroup"
 
 PAGE = (ROOT / "docs" / "operate.md").read_text()
 
@@ -42,12 +41,6 @@ def test_every_part_of_show_is_said_once() -> None:
     assert sorted(_rows("Reading `mendq show`")) == sorted(_headings_of_show())
 
 
-def test_every_alarm_that_reaches_people_is_said_once() -> None:
-    rows = " ".join(_rows("When you are woken"))
-    announced = [each.removesuffix("-") for each in re.findall(r"`(mendq-[a-z-]+)", rows)]
-    assert sorted(announced) == sorted(each.called() for each in NOTIFIED)
-
-
 @pytest.mark.parametrize("page", sorted({each.page for each in (*NOTIFIED, *WATCHED)}))
 def test_what_an_alarms_page_says_to_type_names_the_region(page: str) -> None:
     """The alarm does so, and whoever reads it has another region as the default."""
@@ -67,16 +60,3 @@ def test_what_is_looked_up_by_name_is_one_part_of_the_stack() -> None:
     ]
     assert len(found) >= 2
     assert [len(names) for names in found] == [1] * len(found)
-
-
-def test_every_lambda_is_named_and_has_a_log_that_begins_with_its_name() -> None:
-    part = PAGE.partition("\n## The log of a Lambda\n")[2].partition("\n## ")[0]
-    announced = re.findall(r"`([A-Z][A-Za-z]+)`", part)
-    template = template_of("default")
-    ours = [
-        (name.partition("Function")[0], each["Properties"]["LoggingConfig"]["LogGroup"])
-        for name, each in template.all(LAMBDA).items()
-    ]
-    assert sorted(announced) == sorted(name for name, _ in ours)
-    for name, group in ours:
-        assert [each for each in template.all(LOG) if each.startswith(name)] == [group]

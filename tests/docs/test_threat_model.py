@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from docs import stack
 from docs.stack_outline import granted_to
 from infra.settings.deployment import read
 from infra.synthesis import outline
@@ -57,11 +56,3 @@ def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
     granted = {a for role in roles for each in granted_to({role}, resources) for a in each.actions}
     assert "sqs:SetQueueAttributes" in granted
     assert sorted(each for each in granted if NEVER.fullmatch(each)) == []
-
-
-def test_the_roles_are_those_of_the_template() -> None:
-    table = stack.roles()
-    assert table in PAGE
-    assert "| `heal`, `restore-policy`, `rollback` |" in table
-    changing = [row for row in table.splitlines() if "`SetQueueAttributes`" in row]
-    assert not any("follow-up" in row or "scan" in row for row in changing)

@@ -19,26 +19,6 @@ from tests.infra.pinned_cli import NODE, cdk, first_error
 from tests.infra.synthesized import whole_assembly
 
 
-def test_with_a_file_of_settings_it_gives_the_template_that_app_py_gives(
-    cli: Path, tmp_path: Path
-) -> None:
-    """Over several lines, and with what shells and the CLI split at."""
-    path, out = tmp_path / "it's prod.json", tmp_path / "cdk.out"
-    notifications = {"urgent": ["https://events.example.com/in?key=a=b"]}
-    path.write_text(json.dumps({"notifications": notifications}, indent=2))
-    words = with_settings(["--settings", str(path), "synth", "--quiet"])
-    done = cdk(cli, tmp_path, *words, "--output", str(out))
-    assert done.returncode == 0, done.stderr
-    given, plain = (
-        json.loads((folder / "Mendq.template.json").read_text())
-        for folder in (out, whole_assembly())
-    )
-    (subscribed,) = given["Resources"].keys() - plain["Resources"].keys()
-    added = given["Resources"].pop(subscribed)
-    assert added["Properties"]["Endpoint"] == notifications["urgent"][0]
-    assert given == plain
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> None:
@@ -66,12 +46,20 @@ def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> No
     assert (out / template).read_text() == (whole_assembly() / template).read_text()
 
 
-def test_its_context_wins_and_mistakes_are_passed_on(cli: Path, tmp_path: Path) -> None:
-    mistaken = 'mendq={"mode": "Heal", "modus": 1}'
-    done = cdk(cli, tmp_path, "synth", "--output", str(tmp_path / "cdk.out"), "-c", mistaken)
+def test_a_file_of_settings_is_passed_on_whole_and_its_mistakes_are_said(
+    cli: Path, tmp_path: Path
+) -> None:
+    """Over several lines, and with what shells and the CLI split at."""
+    path = tmp_path / "it's prod.json"
+    notifications = {"urgent": ["http://events.example.com/in?key=a=b"]}
+    mistaken = {"mode": "Heal", "modus": 1, "notifications": notifications}
+    path.write_text(json.dumps(mistaken, indent=2))
+    words = with_settings(["--settings", str(path), "synth", "--quiet"])
+    done = cdk(cli, tmp_path, *words, "--output", str(tmp_path / "cdk.out"))
     assert done.returncode == 1
     assert "modus: no such setting; did you mean mode?" in done.stderr
     assert 'mode: "Heal" is not observe, propose or heal; did you mean heal?' in done.stderr
+    assert '"http://events.example.com/in?key=a=b" is not an e-mail address' in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
-from typing import Any
 
 import pytest
 
@@ -12,59 +10,25 @@ from infra.nightly import RELEASE
 from infra.packaging import emr
 from infra.packaging.zips import LAMBDA
 from mendq.model.settings import WORKER, StartNightlySettings
-from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, REGION, folder_of, template_of, whole_assembly
+from tests.infra.synthesized import template_of, whole_assembly
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-versions.html
 SPARK_OF = {"emr-7.14.0": "3.5.8"}
-CODE = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
-
-
-def _application(name: str = "default") -> Any:
-    return template_of(name).only("AWS::EMRServerless::Application")
 
 
 def test_the_release_runs_the_spark_that_is_pinned_here() -> None:
-    assert _application()["ReleaseLabel"] == RELEASE
     assert SPARK_OF[RELEASE] == version("pyspark")
 
 
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        ("default", {"Cpu": "16 vCPU", "Memory": "64 GB", "Disk": "160 GB"}),
-        ("named", {"Cpu": "8 vCPU", "Memory": "32 GB", "Disk": "80 GB"}),
-    ],
-)
-def test_it_is_bounded_stops_by_itself_and_keeps_no_worker_waiting(
-    name: str, most: dict[str, str]
-) -> None:
-    """https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_MaximumAllowedResources.html"""
-    application = _application(name)
-    assert (application["Type"], application["Architecture"]) == ("SPARK", "ARM64")
-    assert application["MaximumCapacity"] == most
-    assert application["AutoStopConfiguration"] == {"Enabled": True, "IdleTimeoutMinutes": 15}
-    assert application["AutoStartConfiguration"] == {"Enabled": True}
-    assert "InitialCapacity" not in application
-    # Driver and executors fill it and no more.
+@pytest.mark.parametrize("name", ["default", "named"])
+def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> None:
+    most = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
     starting = template_of(name).only("AWS::Lambda::Function", "StartNightly")["Environment"]
     executors = StartNightlySettings.from_environment(starting["Variables"]).maximum_executors
     taken = (WORKER.vcpu, WORKER.memory_gb, WORKER.disk_gb)
     for unit, each in zip(("Cpu", "Memory", "Disk"), taken, strict=True):
         room = int(most[unit].split()[0]) - (1 + executors) * each
         assert 0 <= room < (1 if unit == "Disk" else each * 3), unit
-
-
-def test_it_reads_its_own_code_and_no_other_asset() -> None:
-    statements = template_of("default").statements("NightlyRole")
-    files = json.loads((folder_of("default") / "Mendq.assets.json").read_text())["files"]
-    for each in files.values():
-        (destination,) = each["destinations"].values()
-        key = f"{CODE}/{destination['objectKey']}"
-        source = each["source"]
-        is_code = source["packaging"] == "file" and "template" not in source["path"]
-        expected = "Allow" if is_code else "ImplicitDeny"
-        assert decision(statements, "s3:GetObject", key) == expected, source["path"]
 
 
 def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:

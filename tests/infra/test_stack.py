@@ -1,30 +1,61 @@
-"""The stacks that settings give, and what outsiders find in them."""
+"""The stacks that settings give: all that they hold, what outsiders find, where they go."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from infra.lambdas.rows import ROWS
+from functions.start_nightly import JOBS
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
 from mendq.model.limits import Consent, Mode
 from tests.infra.synthesized import SETTINGS, THREE, folder_of_three, light_code, template_of
 
-# What each output names in the template, by how it begins.
-OUTPUTS = {
-    "TrailBucket": "Trail",
-    "CaseBucket": "Cases",
-    "ReportBucket": "Reports",
-    "UrgentTopic": "TopicsUrgent",
-    "InfoTopic": "TopicsInfo",
-    "CaseTable": "CaseStoreTable",
-    "NightlyApplication": "NightlyApplication",
-    "IntakeQueue": "IntakeQueue",
-    **{f"{row.handler.construct}Function": row.handler.construct for row in ROWS if row.is_output},
+KNOWN = Path(__file__).with_name("stack.json")
+# Whose properties the file holds, by the name of the settings.
+TYPES = {
+    "default": ("CloudTrail::Trail", "EMRServerless::Application"),
+    "named": (
+        *("CloudTrail::Trail", "DynamoDB::Table", "EMRServerless::Application", "IAM::Role"),
+        *("Lambda::EventInvokeConfig", "Lambda::EventSourceMapping", "Lambda::Function"),
+        *("Logs::LogGroup", "S3::Bucket", "S3::BucketPolicy", "SNS::Subscription", "SQS::Queue"),
+        "Scheduler::Schedule",
+    ),
+    "existing trail": ("CloudTrail::Trail", "S3::Bucket"),
 }
+_HASH = re.compile(r"(?<=[A-Za-z])[0-9A-F]{8}(?=\W|$)|[0-9a-f]{64}")
+
+
+def known() -> Any:
+    """What outsiders find and what stands behind it, without the digests of names."""
+    found = {
+        settings: {
+            "outputs": {name: each["Value"] for name, each in template.outputs.items()},
+            **{
+                name: each["Properties"]
+                for kind in kinds
+                for name, each in template.all(f"AWS::{kind}").items()
+            },
+        }
+        for settings, kinds in TYPES.items()
+        for template in [template_of(settings)]
+    }
+    return json.loads(_HASH.sub("", json.dumps(found)))
+
+
+def test_the_stack_holds_what_it_held() -> None:
+    """The file is read by people too: `python -m tests.infra.test_stack` writes it anew."""
+    assert known() == json.loads(KNOWN.read_text())
+
+
+def test_every_job_is_started_by_the_clock() -> None:
+    schedules = template_of("default").all("AWS::Scheduler::Schedule").values()
+    sent = [json.loads(each["Properties"]["Target"]["Input"]) for each in schedules]
+    assert {each["job"] for each in sent if "job" in each} == set(JOBS)
 
 
 def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, str]:
@@ -34,13 +65,6 @@ def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, s
     stacks = {name: each for name, each in artifacts if each["type"].endswith(":stack")}
     assert {each["properties"].get("stackName", name) for name, each in stacks.items()} == {"Mendq"}
     return {name: each["environment"] for name, each in stacks.items()}
-
-
-def test_outsiders_find_the_outputs_by_name() -> None:
-    outputs = template_of("default").outputs
-    assert outputs.keys() == OUTPUTS.keys()
-    for name, start in OUTPUTS.items():
-        assert outputs[name]["Value"].startswith(start)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -69,3 +93,7 @@ def test_each_environment_is_a_stack_named_mendq(tmp_path: Path) -> None:
     for each in THREE:
         file = folder_of_three() / f"Mendq-{each['account']}-{each['region']}.template.json"
         assert f'"RoleName": "mendq-heal-{each["region"]}"' in file.read_text()
+
+
+if __name__ == "__main__":
+    KNOWN.write_text(f"{json.dumps(known(), indent=1, sort_keys=True)}\n")

@@ -1,4 +1,4 @@
-"""Checks that others wrote, on every template: cfn-lint, cdk-nag, CDK's own validation."""
+"""Checks that others wrote, on every template: cfn-lint and cdk-nag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_lambda as lambda_
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import ManualArgs, lint
 
@@ -28,21 +27,6 @@ def test_cfn_lint_finds_nothing(name: str) -> None:
     # W3005: CDK writes dependencies that references imply already.
     found = lint(text, config=ManualArgs(ignore_checks=["W3005"], regions=["us-east-1"]))
     assert [str(each) for each in found] == []
-
-
-def test_cdks_own_validation_is_fatal(tmp_path: Path) -> None:
-    app = new_app(tmp_path)
-    lambda_.CfnFunction(
-        cdk.Stack(app, "Broken"),
-        "Function",
-        runtime="python3.13",
-        handler="index.handler",
-        code=lambda_.CfnFunction.CodeProperty(zip_file="pass"),
-        role="arn:aws:iam::111122223333:role/broken",
-        environment=lambda_.CfnFunction.EnvironmentProperty(variables={"1": "not a name"}),
-    )
-    with pytest.raises(RuntimeError, match=r"Environment\.Variables\.1"):
-        app.synth()
 
 
 def _nag(folder: Path, name: str) -> set[str]:

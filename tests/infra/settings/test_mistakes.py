@@ -44,11 +44,11 @@ def test_all_mistakes_at_once_one_a_line() -> None:
         "mode",
         "queues[0]",
         "queues[2]",
+        "timing.propagationSeconds",
+        "timing.soakFactor",
         "trail.create",
         "trail.bucket",
         "trail.eventNames[0]",
-        "timing.propagationSeconds",
-        "timing.soakFactor",
         "environments[0].account",
         "environments[0].region",
     ]
@@ -80,7 +80,7 @@ def test_duplicate_keys_are_named_with_all_else() -> None:
     )
     with pytest.raises(SettingsRefused) as refused:
         read(raw)
-    twice = "mode autonomy.visibility_timeout_too_short trail.create limits environments[0].region"
+    twice = "mode autonomy.visibility_timeout_too_short limits trail.create environments[0].region"
     expected = {*twice.split(), "zzz", "environments[0].account"}
     assert {each.path for each in refused.value.mistakes} == expected
     said = [each for each in refused.value.mistakes if each.fault == "is there twice"]

@@ -1,18 +1,26 @@
 """What has to hold of every template, and neither cfn-lint, cdk-nag nor CDK's own checks look at.
 
-Each rule has the faults that prove that it bites.
+Each rule yields a sentence for whatever breaks it.
 """
 
-from __future__ import annotations
+from tests.infra.template_rules.access import nobody_else_may
+from tests.infra.template_rules.deliveries import (
+    claims_end_in_time,
+    nothing_is_lost,
+    visibilities_cover_their_readers,
+)
+from tests.infra.template_rules.limits import (
+    alarms_can_fire,
+    patterns_fit,
+    what_we_know_is_retained,
+)
 
-from collections.abc import Mapping
-
-from tests.infra.template_rules import access, deliveries, limits
-from tests.infra.template_rules.rule import Rule
-
-RULES: Mapping[str, Rule] = {
-    name.lower(): each
-    for room in (access, deliveries, limits)
-    for name, each in vars(room).items()
-    if isinstance(each, Rule)
-}
+RULES = (
+    nobody_else_may,
+    nothing_is_lost,
+    visibilities_cover_their_readers,
+    claims_end_in_time,
+    alarms_can_fire,
+    patterns_fit,
+    what_we_know_is_retained,
+)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.infra.synthesized import Template, as_list
-from tests.infra.template_rules.rule import Findings, Resources, Rule, dropped, properties
 
 PERMISSION = "AWS::Lambda::Permission"
 # Services that name nobody when they ask: Lambda for a role, EventBridge for a key (SNS's page).
@@ -17,7 +16,7 @@ NAME_NOBODY = {
 FOR_WHOM = {"aws:sourcearn", "aws:sourceaccount"}
 
 
-def _open(template: Template) -> Findings:
+def nobody_else_may(template: Template) -> Iterator[str]:
     """No policy lets in everybody, nor a service on behalf of whomever asks it to."""
     for name, kind, statement in _statements(template):
         principal = statement.get("Principal", {})
@@ -62,18 +61,3 @@ def _says_for_whom(statement: dict[str, Any]) -> bool:
     """By the source's account, or by its ARN."""
     tests = statement.get("Condition", {}).values()
     return any(key.lower() in FOR_WHOM for test in tests for key in test)
-
-
-def _for_everybody(resources: Resources) -> None:
-    policy = properties(resources, "AWS::SQS::QueuePolicy", "IntakeQueue")["PolicyDocument"]
-    added = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
-    policy["Statement"].append(added)
-
-
-NOBODY_ELSE_MAY = Rule(
-    _open,
-    {
-        "a queue for everybody": _for_everybody,
-        "anybody's permission": dropped(PERMISSION, "SourceArn"),
-    },
-)

@@ -9,14 +9,13 @@ from mendq.cases import transactions as case_store_claims
 from mendq.redrive import store
 from tests.infra.synthesized import QUEUE_ARNS, Template, as_list
 from tests.infra.template_rules.limits import EVENT_RULE
-from tests.infra.template_rules.rule import Findings, Rule, changed, dropped, properties
 
 MAPPING, QUEUE = "AWS::Lambda::EventSourceMapping", "AWS::SQS::Queue"
 SCHEDULE, FUNCTION = "AWS::Scheduler::Schedule", "AWS::Lambda::Function"
 INVOKED = "AWS::Lambda::EventInvokeConfig"
 
 
-def _lost(template: Template) -> Findings:
+def nothing_is_lost(template: Template) -> Iterator[str]:
     """What cannot be delivered is tried again within bounds, and then kept for a person.
 
     A mapping of SQS has no on-failure destination: its queue's own DLQ takes what it gives up.
@@ -46,7 +45,7 @@ def _lost(template: Template) -> Findings:
             yield f"{name} never gives up what cannot be read"
 
 
-def _lost_by(template: Template, function: str, invoked: dict[str, Any]) -> Findings:
+def _lost_by(template: Template, function: str, invoked: dict[str, Any]) -> Iterator[str]:
     """Whoever invokes it waits for no answer, so that Lambda alone can keep what fails."""
     retained = invoked.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
     if not _is_ours(template, retained):
@@ -73,17 +72,7 @@ def _is_ours(template: Template, arn: str | None) -> bool:
     return (arn or "").split(":")[-1] in template.all(QUEUE)
 
 
-NOTHING_IS_LOST = Rule(
-    _lost,
-    {
-        "a schedule that drops": lambda found: properties(found, SCHEDULE)["Target"].clear(),
-        "a Lambda without a destination": dropped(INVOKED, "DestinationConfig", "StartNightly"),
-        "an intake without a DLQ": dropped(QUEUE, "RedrivePolicy", "IntakeQueue"),
-    },
-)
-
-
-def _unread(template: Template) -> Findings:
+def visibilities_cover_their_readers(template: Template) -> Iterator[str]:
     """Messages that a Lambda is at work on stay its own, and tries end before messages do.
 
     Six times the timeout beside the window is AWS's advice. More than 10 messages in a batch take
@@ -107,15 +96,6 @@ def _unread(template: Template) -> Findings:
             yield f"{name}: messages end before their {tries} tries do"
 
 
-VISIBILITIES_COVER_THEIR_READERS = Rule(
-    _unread,
-    {
-        "too many at once": changed(MAPPING, BatchSize=10_001),
-        "a slower Lambda": changed(FUNCTION, "Heal", Timeout=61),
-        "messages that end first": changed(QUEUE, "IntakeQueue", MessageRetentionPeriod=5 * 365),
-    },
-)
-
 # A call of the holder may still be on its way when Lambda ends it.
 ON_THE_WAY_SECONDS = 15
 CLAIMS = {
@@ -124,10 +104,9 @@ CLAIMS = {
     "sqs:SendMessage": store.CLAIM_SECONDS,
 }
 LONGEST = max(CLAIMS.values())
-WRITERS = ("Heal", "AttachDlq", "RestorePolicy", "Redrive", "Rollback")
 
 
-def _claims(template: Template) -> Findings:
+def claims_end_in_time(template: Template) -> Iterator[str]:
     """A claim outlives the Lambda that holds it, and ends before the intake gives a message up.
 
     So no two ever write one attribute, and a claim that a dying Lambda left costs no message.
@@ -152,12 +131,3 @@ def _written_by(template: Template, role: str) -> Iterator[str]:
             for each in policy["Properties"]["PolicyDocument"]["Statement"]:
                 if each["Effect"] == "Allow" and not own.issuperset(as_list(each["Resource"])):
                     yield from as_list(each["Action"])
-
-
-CLAIMS_END_IN_TIME = Rule(
-    _claims,
-    {
-        **{f"a slow {each}": changed(FUNCTION, each, Timeout=LONGEST - 15) for each in WRITERS},
-        "an impatient intake": changed(QUEUE, "IntakeQueue", VisibilityTimeout=LONGEST // 6),
-    },
-)

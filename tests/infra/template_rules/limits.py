@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.infra.synthesized import REGION, Template
-from tests.infra.template_rules.rule import Findings, Rule, changed, dropped, name_of, seeded
 
 HOUR, DAY, WEEK = 3_600, 86_400, 604_800
 LONGEST_DESCRIPTION = 1_024
 ALARM = "AWS::CloudWatch::Alarm"
 
 
-def _alarms(template: Template) -> Findings:
+def alarms_can_fire(template: Template) -> Iterator[str]:
     """An alarm that wants more breaching points than it looks at never fires; AWS takes it.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
@@ -43,23 +42,13 @@ def _periods(given: dict[str, Any]) -> Iterator[int]:
     yield from (each["Period"] for each in asked if "Period" in each)
 
 
-_POINTS = {"EvaluationPeriods": 3, "DatapointsToAlarm": 2, "Period": 300}
-ALARMS_CAN_FIRE = Rule(
-    _alarms,
-    {
-        "more points than periods": seeded(ALARM, **{**_POINTS, "DatapointsToAlarm": 4}),
-        "a period that is no minute": seeded(ALARM, **{**_POINTS, "Period": 90}),
-        "more than a day in minutes": seeded(ALARM, **{**_POINTS, "EvaluationPeriods": 289}),
-    },
-)
-
 EVENT_RULE = "AWS::Events::Rule"
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
 QUOTA_CHARACTERS = 2_048
 LONGEST_REGION = "us-gov-northwest-12"
 
 
-def _patterns(template: Template) -> Findings:
+def patterns_fit(template: Template) -> Iterator[str]:
     """A pattern fits in every region, and names its source."""
     for name, rule in template.all(EVENT_RULE).items():
         pattern = json.dumps(rule["Properties"]["EventPattern"])
@@ -67,16 +56,11 @@ def _patterns(template: Template) -> Findings:
             yield f"{name} has a pattern of more than {QUOTA_CHARACTERS} characters"
 
 
-PATTERNS_FIT = Rule(
-    _patterns,
-    {"too long": changed(EVENT_RULE, EventPattern={"source": ["x" * 100 for _ in range(21)]})},
-)
-
 BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::Table"
 RETAINED = {BUCKET: "BucketName", TABLE: "TableName"}
 
 
-def _retained(template: Template) -> Findings:
+def what_we_know_is_retained(template: Template) -> Iterator[str]:
     """The case store and the buckets outlive the stack, and are not in the way of the next one."""
     for name, each in template.raw["Resources"].items():
         policies = {each.get("DeletionPolicy"), each.get("UpdateReplacePolicy")}
@@ -91,13 +75,3 @@ def _retained(template: Template) -> Findings:
         wanted = each["Properties"].get("PointInTimeRecoverySpecification", {})
         if each["Type"] == TABLE and wanted.get("PointInTimeRecoveryEnabled") is not True:
             yield f"{name} cannot be restored"
-
-
-WHAT_WE_KNOW_IS_RETAINED = Rule(
-    _retained,
-    {
-        "a bucket's name": changed(BUCKET, BucketName="mendq"),
-        "a table that goes": lambda found: found[name_of(found, TABLE)].pop("DeletionPolicy"),
-        "a table without backups": dropped(TABLE, "PointInTimeRecoverySpecification"),
-    },
-)

@@ -19,7 +19,7 @@ _MAIL = "mendq.report.mail"
 _TILES = "mendq.report.tiles"
 _SUMMARY = "mendq.report.summary"
 _READ = "mendq.report.read_summary"
-_DEPLOYMENT = "infra.settings.deployment"
+_LIMITS = "mendq.model.limits"
 _READING = "infra.settings.reading"
 _SAID = "tests.cases.test_record"
 
@@ -159,16 +159,16 @@ PEOPLE = (
         "tests.infra.settings.test_mistakes",
         "tests.infra.settings.test_deployment",
     ), (
-        Mutant("a fix may be watched for no time at all", _DEPLOYMENT, "TimingBounds",
-            "floored(«24»0», 336)"),
+        Mutant("a fix may be watched for no time at all", _LIMITS, "Timing",
+            "Range(0, 336, «24»0»)"),
         Mutant("a setting makes a soak shorter than a poison message takes to come back",
-            _DEPLOYMENT, "TimingBounds", "floored(«1.2»0.1», 10)"),
-        Mutant("a setting takes away the time between two writes", _DEPLOYMENT, "TimingBounds",
-            "floored(«30»0», 1_440)"),
-        Mutant("a setting lets a visibility timeout go beyond what SQS takes", _DEPLOYMENT,
-            "LimitsBounds", "Meta(ge=30, le=«43_200»432_000»)"),
+            _LIMITS, "Timing", "Range(0, 10, «LOWEST_SOAK_FACTOR»0.1»)"),
+        Mutant("a setting takes away the time between two writes", _LIMITS, "Timing",
+            "Range(0, 1_440, «30»0»)"),
+        Mutant("a setting lets a visibility timeout go beyond what SQS takes", _LIMITS,
+            "Limits", "Range(30, «43_200»432_000»)"),
         Mutant("floors are lifted without being asked to", _READING, "Reading._leaf",
-            "is_number and «not »»self.floors"),
+            "bounds.begins(floors=«»not »self.floors)"),
         Mutant("a mode that does not exist is deployed", _READING, "Reading._leaf",
             "if isinstance(raw, str)« and raw in names»»:"),
         Mutant("a queue is named twice and one of the two is a typing error", _READING,
