@@ -10,10 +10,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Transition, Write
+from mendq.cases.view import (
+    AttributeRecord,
+    CaseStoreView,
+    Configuration,
+    HoldUp,
+    Spread,
+    Transition,
+    Write,
+)
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
-from mendq.notifications.configuration import Configuration, Known
+from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"

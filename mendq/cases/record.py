@@ -98,9 +98,9 @@ class Notification:
 
 
 def record_transition(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str = ""
 ) -> Case:
-    """The case as it was written down.
+    """The case as it was written down; the claim of `owner`, else our own, ends with it.
 
     Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
     again.
@@ -110,7 +110,9 @@ def record_transition(
     due = due_at(announced, VerificationEvidence(context.settings.timing), announced.at)
     soon = min(due, announced.at + LOOK_AFTER)
     written = (context.owner, notice.changes, notice.configuration(case), soon)
-    context.case_store.record(Entry(announced, seen, owner, *written, page, context.real_now))
+    context.case_store.record(
+        Entry(announced, seen, owner or context.owner, *written, page, context.real_now)
+    )
     file_new(announced, seen, soon if announced.notified else due, soon, context)
     if page and not context.notifier.send(case.queue_arn, case.symptom, page):
         hold_back(announced, context)

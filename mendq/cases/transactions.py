@@ -21,11 +21,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.errors import CaseStoreUnavailable, code_of
 from mendq.cases import items, view
 from mendq.cases.items import Item, Key
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.view import AttributeRecord, CaseStoreView, Configuration
 from mendq.model.case import Case, State
-from mendq.model.plan import Refusal, Retry
 from mendq.model.steps import AttributeStep
-from mendq.notifications.configuration import Configuration
 from mendq.notifications.sent import NotificationRecord
 
 if TYPE_CHECKING:
@@ -275,23 +273,20 @@ class Claim:
 
 def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
-) -> list[tuple[Part, Refusal]]:
-    """What is claimed, all or none, each with what it means where its condition fails."""
-    parts: list[tuple[Part, Refusal]] = [
-        *(
-            (_hold(claim, each), Retry("claimed", "another run is at work on it"))
-            for each in claim.steps
-        ),
-        (_hold_case(claim), Retry("claimed", "another run has just moved its case")),
+) -> list[tuple[Part, str, str]]:
+    """What is claimed, all or none; each with code and reason of a condition that fails."""
+    parts = [
+        *((_hold(claim, each), "claimed", "another run is at work on it") for each in claim.steps),
+        (_hold_case(claim), "claimed", "another run has just moved its case"),
     ]
     if claim.intent.undoes:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
     return [
         *parts,
-        (_keep_snapshot(claim, snapshot), Retry("claimed", "its snapshot is being written")),
-        (_spend_a_write(claim.intent.at, writes_per_minute), Retry("account_budget", spent)),
-        (_not_frozen(), Retry("frozen", "changes were frozen just now")),
+        (_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),
+        (_spend_a_write(claim.intent.at, writes_per_minute), "account_budget", spent),
+        (_not_frozen(), "frozen", "changes were frozen just now"),
     ]
 
 

@@ -206,6 +206,11 @@ class Symptom:
         return self.needs | (self.detection.needs if self.detection else frozenset())
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """What a case of it may claim."""
+        return tuple(step.attribute for step in self.steps)
+
+    @property
     def is_of_configuration(self) -> bool:
         return bool(self.detection and self.detection.of_configuration)
 

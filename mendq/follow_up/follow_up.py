@@ -26,7 +26,7 @@ from mendq.cases.record import Notification, file_owed, hold_back, notify_held_u
 from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, Outcome, call_owner, look_at
+from mendq.heal.context import Functions, Outcome, call_owner
 from mendq.heal.recover import settle_whosever, standing, symptom_known_as
 from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
@@ -40,7 +40,7 @@ from mendq.model.lifecycle import (
     quiet_since,
 )
 from mendq.model.limits import Limits, Mode
-from mendq.model.names import fixes_being_verified
+from mendq.model.names import OwnMetric, fixes_being_verified
 from mendq.model.queue import parts_of
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -71,12 +71,27 @@ class Followed:
     def by_state(self) -> Counter[str]:
         return Counter(each.state for each in self.open_cases)
 
-    def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
+    def gauges(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
+        """How many are open that people and alarms wait for."""
         open_cases = ((each.state, each.opened_at) for each in self.open_cases)
-        return fixes_being_verified(open_cases, now, limits)
+        return {
+            OwnMetric.ESCALATED_CASES_OPEN: self.by_state[State.ESCALATED],
+            OwnMetric.PROPOSED_CASES_OPEN: self.by_state[State.PROPOSED],
+            OwnMetric.FIXES_BEING_VERIFIED: fixes_being_verified(open_cases, now, limits),
+        }
+
+    def counts(self) -> dict[OwnMetric, int]:
+        """What came back once it was fixed, and what could not be followed."""
+        back = [each for each in self.moved if each.state is State.INEFFECTIVE]
+        recurred = sum(each.came_from is State.WATCHING for each in back)
+        return {
+            OwnMetric.RECURRENCES: recurred,
+            OwnMetric.FOLLOW_UP_ERRORS: len(self.errors),
+        }
 
     def oldest_age_seconds(self, now: datetime) -> float:
-        return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
+        ages = ((now - each.opened_at).total_seconds() for each in self.open_cases)
+        return max([0, *ages])
 
 
 def follow_up(
@@ -107,7 +122,8 @@ def _follow(
     due: OpenCase, context: ManagingContext, functions: Functions, followed: Followed
 ) -> None:
     symptom = symptom_known_as(due.symptom)
-    view = look_at(due.queue_arn, due.symptom, symptom, context)
+    attributes = symptom.attributes if symptom else ()
+    view = context.case_store.look(due.queue_arn, due.symptom, attributes)
     sent = context.notifier.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
     view = _filed(view, due, context, followed)
     if view.held_by_another(context.owner, context.claims_now):
@@ -185,7 +201,7 @@ class _OpenCase:
         facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})
         changes = self.view.overridden(moved, moved.at) if overridden else {}
         notification = Notification(self.symptom, facts, severity, changes=changes)
-        return record_transition(moved, self.view, notification, self.context, self.context.owner)
+        return record_transition(moved, self.view, notification, self.context)
 
     def _postpone(self, until: datetime) -> None:
         """What goes on is not kept waiting, whatever else is owed."""
@@ -242,14 +258,13 @@ class _OpenCase:
             return Stands.GONE
         except (FactsUnavailable, QueueRefusesUs):
             return None
-        created_at = Facts(self.case.queue_arn, attributes, {}).created_at
-        if created_at is not None and created_at > self.case.at:
+        if Facts(self.case.queue_arn, attributes, {}).made_after(self.case.at):
             return Stands.GONE
         if not self._is_managed(tags):
             return Stands.UNMANAGED
         after = {each["attribute"]: each["after"] for each in self.case.steps}
-        known = {step.attribute: step for step in self.symptom.steps if step.attribute in after}
-        ours = all(step.standing_in(attributes) == after[name] for name, step in known.items())
+        known = [step for step in self.symptom.steps if step.attribute in after]
+        ours = all(step.standing_in(attributes) == after[step.attribute] for step in known)
         return Stands.OURS if ours else Stands.OVERRULED
 
     def _taken_away(self) -> Stands | None:
@@ -268,4 +283,4 @@ class _OpenCase:
 
     def _is_managed(self, tags: Mapping[str, str]) -> bool:
         name = parts_of(self.case.queue_arn).name
-        return self.context.settings.consent.mode_of(name, tags) is not None
+        return self.context.settings.mode_of(name, tags) is not None

@@ -156,7 +156,7 @@ def _undo(
     if kind is not None and kind.stays:
         command = delete_queue_command(written.after)
         return replace(found, outcome=Outcome.PRINTED, command=command)
-    made_anew = facts.created_at is not None and facts.created_at > written.last.at
+    made_anew = facts.made_after(written.last.at)
     if now != written.after or made_anew or written.was_overridden:
         return found
     if kind is None or name in NEVER_PUT_BACK:

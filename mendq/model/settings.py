@@ -135,16 +135,12 @@ class CaseSettings(CaseStoreSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsentSettings(LambdaSettings):
+class ConsentSettings(LambdaSettings, Consent):
     """What every Lambda needs that has to know which queues are managed, and how far."""
 
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
-
-    @property
-    def consent(self) -> Consent:
-        return Consent(self.mode, self.tag_may_raise_to, self.queues)
 
 
 @dataclass(frozen=True, kw_only=True)

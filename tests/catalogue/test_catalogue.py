@@ -28,7 +28,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Need
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, read
-from mendq.model.plan import Escalate, Plan, owner_of_case, owner_of_plan
+from mendq.model.plan import Escalate, Plan, owner_of_case
 from mendq.model.steps import STEPS, Owner, SetMessageRetention
 from mendq.scan.scan import OF_A_PLAN, OF_A_SUSPECT
 from tests.architecture.aws_commands import mistake_in
@@ -208,7 +208,7 @@ def test_one_owner_takes_a_plan(entry: Fixed) -> None:
     others = {step for step in entry.steps if step.owner is not owner}
     assert others <= ({SetMessageRetention} if owner is Owner.REDRIVE else set())
     plans = [each.plan for each in (*entry.caught, *entry.detected) if each.plan]
-    assert {owner_of_plan(plan) for plan in plans} == {owner}
+    assert {plan[0].owner for plan in plans} == {owner}
     assert {owner_of_case([step.document() for step in plan]) for plan in plans} == {owner}
     assert all(sum(step.stays for step in plan) <= 1 for plan in plans), "one queue made at most"
 

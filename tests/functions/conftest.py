@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from functions.entry import Entry
+from functions.entry import Call, Entry
 from mendq.aws.clients import Clients
+from mendq.model.limits import Limits
 from tests.heal.conftest import Account, account
 
 __all__ = ["account"]
@@ -31,6 +34,12 @@ class Context:
 
 
 CONTEXT: Any = Context()
+
+
+def call_with(metrics: Any) -> Call[Any]:
+    """An invocation of which only what it counts is looked at."""
+    nothing: Any = SimpleNamespace(limits=Limits())
+    return Call(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
 
 
 @pytest.fixture

@@ -189,9 +189,7 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
     gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
     context = context_of(account)
     view = context.case_store.look(gone.queue_arn, gone.symptom, ())
-    record_transition(
-        gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context, context.owner
-    )
+    record_transition(gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context)
     return gone
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mendq.heal.batch import Healed
-from mendq.heal.guardrails import MOST_DRILLS
+from mendq.heal.guardrails import MOST_DRILLS, Home
 from mendq.model.limits import DRILL_TAG, Limits, Mode
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
@@ -72,7 +72,9 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
 
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    own = {"sessionContext": {"sessionIssuer": {"arn": account.run().home.own_roles[0]}}}
+    own = {
+        "sessionContext": {"sessionIssuer": {"arn": Home.of(account.settings, REGION).own_roles[0]}}
+    }
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
     assert [each.code for each in healed.refusals] == ["own_call"] * 3

@@ -282,4 +282,4 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
 def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
     """What many queues show at once is counted against all that are managed."""
     many = _many_show(world.account, SYMPTOM)
-    assert run.reach(frozenset(many), many).managed_queues >= len(many)
+    assert reach_of(frozenset(many), many, run).managed_queues >= len(many)

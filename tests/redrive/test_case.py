@@ -38,7 +38,7 @@ def seen(world: Redriving) -> Facts:
 
 
 def start(world: Redriving, *steps: AttributeStep, at: Facts | None = None) -> Refusal | None:
-    write = RedriveStart(world.account.settings.consent).write
+    write = RedriveStart(world.account.settings).write
     given = steps or (RedriveMessages(HELD, world.source), SetMessageRetention(DAYS_4, LONGEST))
     return write(world.account.clients, at or seen(world), given)
 

@@ -239,7 +239,7 @@ def run_of(
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,
-        write=RedriveStart(settings.consent).write,
+        write=RedriveStart(settings).write,
         whose=Owner.REDRIVE,
     )
 
@@ -267,7 +267,7 @@ def recorded(
         else:
             case = case.moved(state, "it came to that", account.now)
         notification = Notification(None, Facts(queue_arn, {}, {}))
-        case = record_transition(case, view, notification, context, context.owner)
+        case = record_transition(case, view, notification, context)
     assert case is not None
     return case
 

@@ -8,13 +8,11 @@ from typing import cast
 
 import pytest
 
-from functions.telemetry import emit_scan
+from functions.scan import faults
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
-from mendq.cases.finding import Scanned
 from mendq.catalogue.symptom import Detection, Found
 from mendq.model.facts import Facts, Need
-from tests.functions.conftest import metrics
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 from tests.scan.test_scan import dlq, slow
 
@@ -26,42 +24,32 @@ def counts(scanned: Scanning) -> tuple[int, int, int]:
     return document["queues_scanned"], document["unseen"], document["failed"]
 
 
-@pytest.fixture
-def errors_sent(capsys: pytest.CaptureFixture[str]) -> Callable[[Scanned], float]:
-    def sent(scanned: Scanned) -> float:
-        capsys.readouterr()
-        emit_scan(scanned)
-        return metrics(capsys.readouterr().out).get("ScanErrors", 0.0)
-
-    return sent
-
-
 def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alarm(
-    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+    scanned: Scanning,
 ) -> None:
     """Whoever may write a policy would have it ring for ever."""
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     let_in = denied(scanned, bad, words="a resource-based policy")
     done = scanned.done(SYMPTOMS)
-    assert (set(done.failed), done.is_blind, errors_sent(done)) == ({bad}, False, 0)
+    assert (set(done.failed), done.is_blind, faults(done)) == ({bad}, False, 0)
     assert [each.queue_arn for each in done.findings] == [good]
     assert counts(scanned) == (2, 1, 1), "doctor knows"
     assert scanned.scan(SYMPTOMS) is None
     let_in()
     denied(scanned, bad)
     an_hour_on(scanned.account)
-    assert errors_sent(scanned.done(SYMPTOMS)) == 1
+    assert faults(scanned.done(SYMPTOMS)) == 1
 
 
 def test_of_none_the_round_is_begun_again_until_one_is_seen(
-    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+    scanned: Scanning,
 ) -> None:
     queues = {scanned.account.queue("one"), scanned.account.queue("other")}
     an_hour_on(scanned.account)
     let_in = denied(scanned)
     for _ in range(2):
         done = scanned.done(SYMPTOMS)
-        assert (set(done.failed), done.is_blind, errors_sent(done)) == (queues, True, 2)
+        assert (set(done.failed), done.is_blind, faults(done)) == (queues, True, 2)
         assert counts(scanned) == (2, 2, 2), "each try is the round's first"
         assert scanned.announced == []
         scanned.account.later(minutes=10)
@@ -112,7 +100,7 @@ def named(scanned: Scanning) -> Scanning:
 
 def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanning) -> None:
     queue, settings = dlq(named, "tagged"), named.settings()
-    assert managed_queues(named.account.clients, settings.account, settings.consent)
+    assert managed_queues(named.account.clients, settings.account, settings)
     refusing(named.account.clients.sqs, "ListQueues")
     done = named.done(SYMPTOMS)
     assert {each: type(error) for each, error in done.failed.items()} == {
@@ -122,7 +110,7 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanni
     document = named.findings()
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
     with pytest.raises(FactsUnavailable, match="orders"):
-        managed_queues(named.account.clients, settings.account, settings.consent)
+        managed_queues(named.account.clients, settings.account, settings)
 
 
 @pytest.mark.parametrize("tag", [None, "heal"])

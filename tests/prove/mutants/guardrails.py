@@ -52,7 +52,7 @@ GUARDRAILS = (
             "managed_queues)»FEW_QUEUES + limits.mass_symptom_share * managed_queues»"),
         Mutant("a mass symptom of a small account is fixed queue by queue", _GUARDRAILS,
             "FEW_QUEUES", "«3»4»"),
-        Mutant("a mass symptom stops nothing", _GUARDRAILS, "mass_symptom", "if «not »»are_many("),
+        Mutant("a mass symptom stops nothing", _GUARDRAILS, "mass_symptom", "is_mass = «»not »are_many("),
         Mutant("a write begins that the Lambda has no time to record", _GUARDRAILS,
             "SECONDS_TO_WRITE", "«15»14»"),
         Mutant("a value that a person set is overwritten", _WRITE, "_overridden",
