@@ -12,6 +12,7 @@ from unittest.mock import patch
 from mendq.aws.queue import tags_of
 from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import apply, attach
+from mendq.heal.assess import reach_of
 from mendq.heal.batch import heal_findings
 from mendq.heal.context import Outcome, request_about
 from mendq.heal.recover import symptom_known_as
