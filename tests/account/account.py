@@ -199,33 +199,28 @@ def _lookup_events_of(made: Account) -> Callable[[object], str]:
     return lambda _: json.dumps({"Events": made.history}, default=datetime.timestamp)
 
 
+def _keys(partition: str, sort: str) -> list[Any]:
+    kinds = ((partition, "HASH"), (sort, "RANGE"))
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in kinds]
+
+
 def furnished(clients: Clients) -> Account:
     """An account with what the stack deploys: case store, case bucket, topics."""
+    types = {"pk": "S", "sk": "S", view.PARTITION: "S", view.SORT: "N"}
+    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(view.INCLUDED)}
+    index = {
+        "IndexName": view.OPEN_CASES,
+        "KeySchema": _keys(view.PARTITION, view.SORT),
+        "Projection": projection,
+    }
     clients.dynamodb.create_table(
         TableName="case_store",
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
+        KeySchema=_keys("pk", "sk"),
         AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-            {"AttributeName": view.PARTITION, "AttributeType": "S"},
-            {"AttributeName": view.SORT, "AttributeType": "N"},
+            {"AttributeName": name, "AttributeType": kind}  # type: ignore[typeddict-item]
+            for name, kind in types.items()
         ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": view.OPEN_CASES,
-                "KeySchema": [
-                    {"AttributeName": view.PARTITION, "KeyType": "HASH"},
-                    {"AttributeName": view.SORT, "KeyType": "RANGE"},
-                ],
-                "Projection": {
-                    "ProjectionType": "INCLUDE",
-                    "NonKeyAttributes": list(view.INCLUDED),
-                },
-            }
-        ],
+        GlobalSecondaryIndexes=[index],  # type: ignore[list-item]
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")

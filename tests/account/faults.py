@@ -76,3 +76,11 @@ class Fault(AtCall):
         if self.kind == "answer_lost":
             raise ReadTimeoutError(endpoint_url="moto")
         raise Killed
+
+
+def calls_of(account: Account) -> list[str]:
+    """The operations that are asked for from now on."""
+    made: list[str] = []
+    for each in every_client(account.clients):
+        each.meta.events.register_first("before-call", lambda model, **_: made.append(model.name))
+    return made

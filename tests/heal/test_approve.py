@@ -50,16 +50,8 @@ def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) 
     assert answered["error"] == "bad_request"
 
 
-@pytest.mark.parametrize(
-    ("actor", "retained"),
-    [
-        (None, NOBODY),
-        ("\n\t", NOBODY),
-        ("a\nb\u202e", "a b\\u202e"),
-        ("x" * 999, "x" * 157 + "..."),
-    ],
-)
-def test_the_actor_is_cleaned_and_cut(actor: object, retained: str) -> None:
+@pytest.mark.parametrize(("actor", "retained"), [("\n\t", NOBODY), ("a\nb\u202e", "a b\\u202e")])
+def test_the_actor_is_cleaned(actor: str, retained: str) -> None:
     request = OperatorRequest.of({"case_id": "c", "actor": actor})
     assert isinstance(request, OperatorRequest)
     assert request.actor == retained

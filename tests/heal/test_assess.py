@@ -80,16 +80,6 @@ def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     assert [each.code for each in healed.refusals] == ["own_call"] * 3
 
 
-def test_a_freeze_refuses_and_changes_nothing(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="2")
-    account.freeze()
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert account.visibility(queue) == 2
-    (case,) = account.transitions()
-    assert case["to"] == "refused"
-    assert "Black Friday" in case["reason"]
-
-
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -236,27 +226,6 @@ def test_a_drill_that_may_not_be_fixed_pages_nobody(account: Account) -> None:
     account.heal(all_fail(account, [queue]))
     assert [(e["to"], e["notified"]) for e in account.transitions()] == [("proposed", False)]
     assert account.pages("info") == []
-
-
-def test_queues_that_have_left_are_none_of_many(account: Account) -> None:
-    """The notes of the last hour outlive the queues that they were made of."""
-    for n, how in enumerate(("off", "untagged", "gone")):
-        queue = account.queue(f"left-{n}.fifo", VisibilityTimeout="10")
-        account.heal(all_fail(account, [queue]))
-        if how == "off":
-            account.tag(queue, mendq="off")
-        elif how == "untagged":
-            account.clients.sqs.untag_queue(QueueUrl=account.url(queue), TagKeys=["mendq"])
-        else:
-            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
-    stays = account.queue("stays.fifo", VisibilityTimeout="10")
-    account.heal(all_fail(account, [stays]))
-    assert account.visibility(stays) == 15
-    more = [account.queue(f"more-{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    account.heal(all_fail(account, more))
-    assert [account.visibility(queue) for queue in more] == [10] * 3
-    ((subject, _),) = account.pages("urgent")
-    assert "4 of 4 queues" in subject
 
 
 def touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:

@@ -53,11 +53,9 @@ def sqs_answers(account: Account, operation: str, code: str, status: int = 400) 
     """SQS refuses every such call."""
 
     def refuse(**_: Any) -> tuple[Any, dict[str, Any]]:
-        answer = {"Error": {"Code": code, "Message": code}}
-        return SimpleNamespace(status_code=status), {
-            **answer,
-            "ResponseMetadata": {"HTTPStatusCode": status},
-        }
+        error, metadata = {"Code": code, "Message": code}, {"HTTPStatusCode": status}
+        answer = {"Error": error, "ResponseMetadata": metadata}
+        return SimpleNamespace(status_code=status), answer
 
     events: Any = account.clients.sqs_for_writing.meta.events
     events.register(f"before-call.sqs.{operation}", refuse)
@@ -187,25 +185,17 @@ def test_what_does_not_fit_is_refused_however_it_was_planned(account: Account, t
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-@pytest.mark.parametrize("redrive_count", [1, 3])
-def test_messages_that_would_come_round_are_refused(account: Account, redrive_count: int) -> None:
+@pytest.mark.parametrize(("redrive_count", "comes_round"), [(1, True), (3, True), (6, False)])
+def test_messages_that_would_come_round_or_go_on_without_an_end_are_refused(
+    account: Account, redrive_count: int, comes_round: bool
+) -> None:
     queue = account.queue("orders")
-    behind = queue
+    behind = queue if comes_round else account.queue("end")
     for hop in range(redrive_count):
-        policy = {"RedrivePolicy": Redrive(behind, 5).text}
-        behind = account.queue(f"redrive-{hop}", **policy)
-    step = AttachDlq("", Redrive(behind, 5).text)
-    assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
-    assert "RedrivePolicy" not in account.attributes(queue)
-
-
-def test_a_row_of_dlqs_without_an_end_is_refused(account: Account) -> None:
-    queue = account.queue("orders")
-    behind = account.queue("end")
-    for hop in range(6):
         behind = account.queue(f"redrive-{hop}", RedrivePolicy=Redrive(behind, 5).text)
     step = AttachDlq("", Redrive(behind, 5).text)
     assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
+    assert "RedrivePolicy" not in account.attributes(queue)
 
 
 def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:

@@ -120,7 +120,7 @@ ATTACH = (CreateDlq("", "arn"), AttachDlq("", "{}"))
 def test_a_plan_and_its_case_have_the_same_owner(
     steps: tuple[AttributeStep, ...], owner: Owner
 ) -> None:
-    assert steps[0].owner is owner
+    assert not steps or steps[0].owner is owner
     assert owner_of_case([step.document() for step in steps]) is owner
 
 

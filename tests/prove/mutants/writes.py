@@ -42,7 +42,6 @@ WRITES = (
         f"{_FIXING}::test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call",
         f"{_FIXING}::test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim",
         f"{_FIXING}::test_an_untagged_queue_is_never_touched",
-        f"{_FIXING}::test_queues_that_have_left_are_none_of_many",
         f"{_FIXING}::test_drills_are_counted_among_themselves",
         f"{_FIXING}::test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom",
     ), (
@@ -54,8 +53,6 @@ WRITES = (
             '«(_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),»»'),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode« if self._names(queue_name) else None»»"),
-        Mutant("queues that nobody manages any more count in a mass symptom", "mendq.cases.view",
-            "Reach.among", "spread« & managed»»"),
         Mutant("a tag on every queue frees all of them from the bound on mass symptoms",
             "mendq.heal.guardrails", "mass_symptom", "queues > MOST_DRILLS«» * 2»"),
         Mutant("practice stops the fixes of real queues", "mendq.model.limits", "counted_as",
