@@ -70,8 +70,9 @@ def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
     """The view without what a run that died had left; the outcome of that where it has one."""
     view = try_to_file_owed(view, run)
-    is_held = view.held_by_another(run.owner, run.now)
-    return view if is_held else settle(view, symptom, run)
+    if view.intent is None or view.held_by_another(run.owner, run.now):
+        return view
+    return settle(view, view.intent, symptom, run)
 
 
 def reach_of(spread: frozenset[str], now_seen: Iterable[str], run: FixContext) -> Reach:

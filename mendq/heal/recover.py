@@ -44,14 +44,13 @@ def standing(
 CLOCK_SKEW = timedelta(seconds=5)
 
 
-def settle(view: CaseStoreView, symptom: Symptom, context: CaseContext) -> Outcome | CaseStoreView:
-    """The recorded outcome where a claimed write landed, or may have; else the view without claim.
+def settle(
+    view: CaseStoreView, intent: Case, symptom: Symptom, context: CaseContext
+) -> Outcome | CaseStoreView:
+    """The recorded outcome where the write landed, or may have; else the view without the claim.
 
     What may be ours and may be a person's is overridden: told, and left alone.
     """
-    intent = view.intent
-    if intent is None:
-        return view
     if not intent.steps:
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
     facts = Facts(intent.queue_arn, {}, {})
@@ -86,9 +85,9 @@ def settle_whosever(
     if claimed_for is None:
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
     if claimed_for is symptom:
-        return settle(view, claimed_for, context)
+        return settle(view, intent, claimed_for, context)
     theirs = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
-    settled = settle(theirs, claimed_for, context)
+    settled = settle(theirs, intent, claimed_for, context)
     return settled if isinstance(settled, Outcome) else Outcome()
 
 

@@ -103,7 +103,7 @@ class _Asked(AskedCase):
         if self.dry_run:
             reason = "what a run that died had left is not settled yet; ask again in two minutes"
             return Ignore("claimed", reason)
-        settle(self.view, self.symptom, context)
+        settle(self.view, self.view.intent, self.symptom, context)
         return Retry("claimed", "what a run that died had left was settled just now")
 
     def _rolled_back(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
