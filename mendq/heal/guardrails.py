@@ -258,15 +258,11 @@ def too_often(situation: Situation, plan: Plan) -> Refusal | None:
     if attribute and written >= most:
         reason = f"{attribute} was written {most} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
-    return _more_than_its_own_bound(situation, plan)
-
-
-def _more_than_its_own_bound(situation: Situation, plan: Plan) -> Refusal | None:
-    """It is no fault that a person would have to find: tomorrow it may be done again."""
     for step in plan.steps:
-        most = step.most_a_day
-        if most is not None and situation.written_since(step.attribute, A_DAY) >= most:
-            times = "once" if most == 1 else f"{most} times"
+        own = step.most_a_day
+        if own is not None and situation.written_since(step.attribute, A_DAY) >= own:
+            # No fault that a person would have to find: tomorrow it may be done again.
+            times = "once" if own == 1 else f"{own} times"
             reason = f"{step.attribute} may be written {times} in 24 hours, and was"
             return Refuse("too_often", reason)
     return None

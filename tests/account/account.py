@@ -89,10 +89,12 @@ class Account:
         )
         return {str(name): value for name, value in answer["Attributes"].items()}
 
+    def set(self, queue_arn: str, **attributes: str) -> None:
+        url, given = self.url(queue_arn), cast("Any", attributes)
+        self.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
+
     def set_visibility(self, queue_arn: str, seconds: int) -> None:
-        self.clients.sqs.set_queue_attributes(
-            QueueUrl=self.url(queue_arn), Attributes={"VisibilityTimeout": str(seconds)}
-        )
+        self.set(queue_arn, VisibilityTimeout=str(seconds))
 
     def record(self, queue_arn: str, event_id: str, **over: Any) -> dict[str, Any]:
         """A CloudTrail record of a late delete."""

@@ -12,6 +12,7 @@ from mendq.heal.approve import NOBODY, OperatorRequest
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
+from tests.account.faults import come_between
 from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
@@ -137,16 +138,10 @@ def test_of_two_words_at_once_one_counts(
     account: Account, proposed: Case, second: str, at: str
 ) -> None:
     """Alice's comes before Bob's run looks at the case store, or before it writes there."""
-    came: list[int] = []
     answers: list[dict[str, Any]] = []
-
-    def come_in(**_: Any) -> None:
-        if not came:
-            came.append(1)
-            answers.append(say(account, "approve", proposed.case_id, ALICE))
-
-    events: Any = getattr(account.clients, at.partition(".")[0]).meta.events
-    events.register(f"before-call.{at}", come_in)
+    come_between(
+        account, at, lambda: answers.append(say(account, "approve", proposed.case_id, ALICE))
+    )
     answered = say(account, second, proposed.case_id, BOB)
     assert answers[0]["state"] == "applied"
     assert answered["error"] == "wrong_state"

@@ -10,6 +10,7 @@ import pytest
 from mendq.heal.batch import Healed
 from mendq.heal.guardrails import MOST_DRILLS, Home
 from mendq.model.limits import DRILL_TAG, Limits, Mode
+from tests.account.faults import come_between
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 
@@ -147,17 +148,13 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
 
 def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    done: list[bool] = []
 
-    def remake(**_: Any) -> None:
-        if not done:
-            done.append(True)
-            account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
-            account.later(seconds=61)
-            account.queue(tag=None, VisibilityTimeout="30")
+    def remake() -> None:
+        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+        account.later(seconds=61)
+        account.queue(tag=None, VisibilityTimeout="30")
 
-    events = account.clients.dynamodb.meta.events
-    events.register("before-call.dynamodb.TransactWriteItems", remake)
+    come_between(account, "dynamodb.TransactWriteItems", remake)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 30
     assert codes(healed) == ["changed_meanwhile"]

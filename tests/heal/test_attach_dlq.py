@@ -95,9 +95,7 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
     queue, theirs = account.queue("orders"), account.queue("theirs")
     looked_at = seen(account, queue)
     policy = Redrive(theirs, 9).text
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": policy}
-    )
+    account.set(queue, RedrivePolicy=policy)
     assert code_of(attach(account.clients, looked_at, plan_for(queue))) == "changed_meanwhile"
     assert AttachDlq.standing_in(account.attributes(queue)) == policy
     assert names(account) == {"orders", "theirs"}
@@ -126,13 +124,9 @@ def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> No
     queue = account.queue("orders")
     assert taken(account, queue, plan_for(queue)[:1]) is not None, "nothing names it yet"
     assert taken(account, queue, plan_for(queue)) is None
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": ""}
-    )
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(arn_of_dlq(queue)),
-        Attributes={"Policy": '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'},
-    )
+    account.set(queue, RedrivePolicy="")
+    anybody = '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'
+    account.set(arn_of_dlq(queue), Policy=anybody)
     assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
     assert not account.attributes(queue).get("RedrivePolicy")
 
@@ -150,9 +144,7 @@ def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, s
     """A queue, and its DLQ that somebody deleted."""
     ending = ".fifo" if name.endswith(".fifo") else ""
     queue, named = account.queue(name), account.queue(f"any-name{ending}")
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": Redrive(named, 3).text}
-    )
+    account.set(queue, RedrivePolicy=Redrive(named, 3).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(named))
     return queue, named
 

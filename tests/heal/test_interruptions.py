@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from botocore.stub import Stubber
 
 from mendq.heal.batch import Healed
 from mendq.model.case import Case
-from tests.account.faults import Fault, Killed
+from tests.account.faults import Fault, Killed, come_between
 from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
@@ -40,21 +39,11 @@ def _redeliver(account: Account, queue: str) -> None:
     account.heal(bodies)
 
 
-def _before_the_write(account: Account, act: Callable[[], None]) -> None:
-    """Do something between the claim and the second look at the queue."""
-    reader: list[int] = []
-
-    def hook(**_: Any) -> None:
-        reader.append(1)
-        if len(reader) == 2:
-            act()
-
-    account.clients.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", hook)
-
-
 def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
     queue = _settled_queue(account)
-    _before_the_write(account, lambda: account.set_visibility(queue, 20))
+    come_between(
+        account, "sqs.GetQueueAttributes", lambda: account.set_visibility(queue, 20), nth=2
+    )
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
     assert codes(healed) == ["changed_meanwhile"]
@@ -140,8 +129,7 @@ def test_a_write_that_landed_is_reported_even_if_another_attribute_was_changed_l
     queue = _settled_queue(account)
     _die(account, queue, "killed_after", WRITE)
     account.later(minutes=5)
-    url = account.url(queue)
-    account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "1"})
+    account.set(queue, DelaySeconds="1")
     _redeliver(account, queue)
     assert account.visibility(queue) == 45
     assert account.transitions()[-1]["to"] == "overridden"
@@ -173,23 +161,12 @@ def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     assert account.case_store_items() == before
 
 
-def _overtake(account: Account, at: str, act: Callable[[], object]) -> None:
-    """Another run does something, once, at a run's first call of that name."""
-    came: list[int] = []
-
-    def come(**_: Any) -> None:
-        if not came:
-            came.append(1)
-            act()
-
-    events = getattr(account.clients, at.partition(".")[0]).meta.events
-    events.register(f"before-call.{at}", come)
-
-
 def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
     queue, quicker = _settled_queue(account), list[Healed]()
     bodies = account.late_deletes(queue, "1", "2", "3")
-    _overtake(account, "dynamodb.TransactWriteItems", lambda: quicker.append(account.heal(bodies)))
+    come_between(
+        account, "dynamodb.TransactWriteItems", lambda: quicker.append(account.heal(bodies))
+    )
     assert codes(account.heal(bodies)) == ["claimed"]
     assert codes(quicker[0]) == []
     assert account.visibility(queue) == 45
@@ -200,7 +177,7 @@ def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
     """The other run looked before the claim was taken, so only the case store can stop it."""
     queue = _settled_queue(account)
     bodies = account.late_deletes(queue, "1", "2", "3")
-    _overtake(
+    come_between(
         account,
         "sqs.GetQueueAttributes",
         lambda: _die(account, queue, "killed_after", CLAIM),
@@ -214,7 +191,7 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1"))
     other = account.late_deletes(queue, "2")
-    _overtake(account, "dynamodb.UpdateItem", lambda: account.heal(other))
+    come_between(account, "dynamodb.UpdateItem", lambda: account.heal(other))
     last = account.late_deletes(queue, "3")
     assert [*account.heal(last).errors] == [*last], "it comes again, and finds the others' too"
     account.heal(last)
