@@ -10,18 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import (
-    AttributeRecord,
-    CaseStoreView,
-    Configuration,
-    HoldUp,
-    Spread,
-    Transition,
-    Write,
-)
+from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Transition, Write
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
-from mendq.notifications.configuration import Known
+from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
@@ -223,6 +215,17 @@ def page_of(item: Item) -> NotificationRecord | None:
         since=moment_in(item, "since"),
         **{each: text_in(item, each) for each in PAGE_TEXTS},
     )
+
+
+def configuration_after(
+    last: Configuration | None, attributes: Mapping[str, str], now: datetime
+) -> Configuration:
+    """What is to be remembered of a queue's configuration from now on."""
+    if last is None:
+        return Configuration(now, attributes, now)
+    if last.stands_as(attributes):
+        return Configuration(now, attributes, last.since, last.earlier)
+    return Configuration(now, attributes, now, Known(last.at, last.attributes))
 
 
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:

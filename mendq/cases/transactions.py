@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.errors import CaseStoreUnavailable, code_of
 from mendq.cases import items, view
 from mendq.cases.items import Item, Key
-from mendq.cases.view import AttributeRecord, CaseStoreView, Configuration
+from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.steps import AttributeStep
 from mendq.notifications.sent import NotificationRecord
@@ -187,7 +187,7 @@ def record_parts(entry: Entry) -> list[Part]:
         unclaimed = asked({"owner": entry.owner}, ConditionExpression=_UNCLAIMED)
         parts.append(_put(key, items.record_fields(record), unclaimed))
     if entry.attributes:
-        now = Configuration.after(entry.seen.known, entry.attributes, case.at)
+        now = items.configuration_after(entry.seen.known, entry.attributes, case.at)
         known_until = now.at + timedelta(days=KNOWN_DAYS)
         key = items.key(case.queue_arn, "configuration")
         parts.append(_put(key, items.configuration_fields(now, known_until)))

@@ -132,7 +132,11 @@ def _follow(
             return
         view = settled
     if view.case is not None and view.case.is_final:
-        _end(view.case, view, context, sent=sent)
+        # Looked at no more, once people have had the notification.
+        if not sent:
+            hold_back(view.case, context)
+        elif view.page is None or not view.page.is_on_its_way(context.now):
+            context.open_cases.announced(view.case, context.claims_now)
         return
     if symptom is None:
         followed.unknown.append(due)
@@ -159,14 +163,6 @@ def _filed(
             error = unreadable
     followed.errors[due.case_id] = error
     return view
-
-
-def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
-    """Look no more at what has ended, once people have had the notification."""
-    if not sent:
-        hold_back(case, context)
-    elif view.page is None or not view.page.is_on_its_way(context.now):
-        context.open_cases.announced(case, context.claims_now)
 
 
 @dataclass(frozen=True)

@@ -128,16 +128,8 @@ class Account:
     def run(self, *, remaining_seconds: float = 60) -> Run:
         """An invocation of its own."""
         self.deliveries += 1
-        owner = f"invocation-{self.deliveries}"
-        return Run(
-            self.clients,
-            self.settings,
-            owner,
-            self.now,
-            lambda: remaining_seconds,
-            write,
-            Owner.HEAL,
-        )
+        known = (self.clients, self.settings, f"invocation-{self.deliveries}", self.now)
+        return Run(*known, lambda: remaining_seconds, write, Owner.HEAL)
 
     def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
         """One delivery of a batch."""

@@ -67,15 +67,9 @@ def context_of(account: Account) -> ManagingContext:
 
 
 def writing_context_of(account: Account, remaining_seconds: float = 60) -> WritingContext:
-    context = context_of(account)
-    return WritingContext(
-        context.clients,
-        context.settings,
-        context.owner,
-        context.now,
-        lambda: remaining_seconds,
-        write,
-    )
+    of = context_of(account)
+    known = (of.clients, of.settings, of.owner, of.now)
+    return WritingContext(*known, lambda: remaining_seconds, write)
 
 
 def run_of(symptom: str, account: Account) -> Run:

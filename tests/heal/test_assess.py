@@ -57,11 +57,8 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
     assert (case["schema"], case["n"], case["from"], case["to"]) == (1, 1, None, "applied")
-    assert (case["account"], case["region"], case["symptom"]) == (
-        ACCOUNT,
-        REGION,
-        "visibility_timeout_too_short",
-    )
+    assert (case["account"], case["region"]) == (ACCOUNT, REGION)
+    assert case["symptom"] == "visibility_timeout_too_short"
     assert (case["actor"], case["notified"]) == ("heal", False)
     items = account.case_store_items()
     snapshot = items[queue, f"snapshot#{case['case_id']}#1"]
@@ -73,9 +70,8 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
 
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    own = {
-        "sessionContext": {"sessionIssuer": {"arn": Home.of(account.settings, REGION).own_roles[0]}}
-    }
+    (role,) = Home.of(account.settings, REGION).own_roles
+    own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
     assert [each.code for each in healed.refusals] == ["own_call"] * 3

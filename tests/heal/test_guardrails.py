@@ -211,7 +211,6 @@ def redriven(*hours_ago: float, **record: Any) -> Given:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (redriven(), None),
         (redriven(24), None),
         (redriven(23.99), "too_often"),
         (redriven(0.4), "too_soon"),

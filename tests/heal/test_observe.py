@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,12 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
 def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
     """What is decided to be written down, and told, while Mendq only watches."""
     found = (Sighting.of_measurement(NOW),)
-    shown = {"symptom": entry, "facts": facts, "evidence": Evidence(found), "fresh": found}
+    shown: dict[str, Any] = {
+        "symptom": entry,
+        "facts": facts,
+        "evidence": Evidence(found),
+        "fresh": found,
+    }
     verdict = decide(situation(mode=Mode.OBSERVE, reach=Reach(frozenset()), **shown))
     return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
 
