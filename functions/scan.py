@@ -27,9 +27,12 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     """
     context = call.at_store(ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces())
     scanned = scan_hourly(context) or Scanned()
-    scans, skipped = OwnMetric.SCANNED_QUEUES, OwnMetric.SCAN_SKIPPED
-    errors = {OwnMetric.SCAN_ERRORS: faults(scanned)}
-    call.count({scans: scanned.queues, skipped: scanned.skipped, **errors})
+    counts = {
+        OwnMetric.SCANNED_QUEUES: scanned.queues,
+        OwnMetric.SCAN_SKIPPED: scanned.skipped,
+        OwnMetric.SCAN_ERRORS: faults(scanned),
+    }
+    call.count(counts)
     count_by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
     for finding in islice(scanned.findings, MOST_FINDINGS):
         call.log.info("found a symptom", finding=finding.document())

@@ -33,10 +33,11 @@ def situation_of(
     symptom: Symptom, facts: Facts, mode: Mode, view: CaseStoreView, run: FixContext, **more: Any
 ) -> Situation:
     """The situation before the queue was looked at; a closed calendar freezes what is written."""
-    settings = run.settings
-    whose, bounds = (run.now, run.owner, run.whose), (settings.limits, settings.timing)
-    situation = Situation(symptom, facts, mode, view, *whose, *bounds, **more)
-    if view.frozen or not settings.freeze_calendars or not situation.writes:
+    limits, timing = run.settings.limits, run.settings.timing
+    situation = Situation(
+        symptom, facts, mode, view, run.now, run.owner, run.whose, limits, timing, **more
+    )
+    if view.frozen or not run.settings.freeze_calendars or not situation.writes:
         return situation
     return replace(situation, view=replace(view, frozen=run.closed_calendars))
 

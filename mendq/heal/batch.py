@@ -74,9 +74,10 @@ class Healed:
     def by_symptom(self) -> dict[OwnMetric, Counter[str]]:
         fixes, refusals = Counter[str](), Counter[str]()
         for group, outcome in self.fixed.items():
-            fixed = outcome.case is not None and outcome.case.state is State.APPLIED
-            fixes.update([group.symptom.name] if fixed else [])
-            refusals.update([group.symptom.name] if outcome.refusal else [])
+            if outcome.case is not None and outcome.case.state is State.APPLIED:
+                fixes[group.symptom.name] += 1
+            if outcome.refusal is not None:
+                refusals[group.symptom.name] += 1
         return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
 
     def counts(self) -> dict[OwnMetric, int]:

@@ -150,8 +150,8 @@ class Found:
 
     def overridden(self) -> str:
         stands = ", ".join(
-            f"{name} is {self.now(each)} after Mendq set out to make it {each['after']}"
+            f"{each['attribute']} is {self.now(each)} after Mendq set out to make it "
+            f"{each['after']}"
             for each in self.intent.steps
-            for name in [each["attribute"]]
         )
         return f"{stands}; Mendq stays away for {SILENT_DAYS} days"
