@@ -106,8 +106,8 @@ class CaseStore(Table):
     ) -> Refusal | None:
         """Take the claim, the snapshot and one write of the account's budget, all or none."""
         parts = writes.claim_parts(claim, snapshot, writes_per_minute)
-        failed = self.transact([part for part, *_ in parts])
-        return None if failed is None else Retry(*parts[failed][1:])
+        failed = self.transact([each.part for each in parts])
+        return None if failed is None else Retry(parts[failed].code, parts[failed].reason)
 
     def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
         """Let go of a claim that nothing was written under."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -271,22 +271,31 @@ class Claim:
         return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
 
 
+class ClaimPart(NamedTuple):
+    """A part of a claim's transaction; code and reason of what its failed condition means."""
+
+    part: Part
+    code: str
+    reason: str
+
+
 def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
-) -> list[tuple[Part, str, str]]:
-    """What is claimed, all or none; each with code and reason of a condition that fails."""
+) -> list[ClaimPart]:
+    """What is claimed, all or none."""
+    holds = [_hold(claim, each) for each in claim.steps]
     parts = [
-        *((_hold(claim, each), "claimed", "another run is at work on it") for each in claim.steps),
-        (_hold_case(claim), "claimed", "another run has just moved its case"),
+        *(ClaimPart(each, "claimed", "another run is at work on it") for each in holds),
+        ClaimPart(_hold_case(claim), "claimed", "another run has just moved its case"),
     ]
     if claim.intent.undoes:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
     return [
         *parts,
-        (_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),
-        (_spend_a_write(claim.intent.at, writes_per_minute), "account_budget", spent),
-        (_not_frozen(), "frozen", "changes were frozen just now"),
+        ClaimPart(_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),
+        ClaimPart(_spend_a_write(claim.intent.at, writes_per_minute), "account_budget", spent),
+        ClaimPart(_not_frozen(), "frozen", "changes were frozen just now"),
     ]
 
 

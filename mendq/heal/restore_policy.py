@@ -42,9 +42,10 @@ def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | 
         try:
             answer = check()
         except (ClientError, BotoCoreError) as error:
-            kind = Retry if is_passing(error) else Escalate
             reason = f"Access Analyzer's {name} of the pinned policy did not answer: {error}"
-            return kind("access_not_checked", reason)
+            if is_passing(error):
+                return Retry("access_not_checked", reason)
+            return Escalate("access_not_checked", reason)
         if answer.get("result") != PASSED:
             reason = f"the pinned policy does not pass Access Analyzer's {name}: {_said(answer)}"
             return Escalate("access_check_failed", reason)

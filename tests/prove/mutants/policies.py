@@ -56,7 +56,7 @@ POLICIES = (
         Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,
             "refusal_to_write", 'answer.get("result") «!= PASSED»is None»'),
         Mutant("a policy is written that Access Analyzer did not answer about", _ANALYZER,
-            "refusal_to_write", "return «»None if error else »kind("),
+            "refusal_to_write", 'return «Retry("access_not_checked", reason)»None»'),
         Mutant("a policy that lets more in than the approved one is written", _ANALYZER,
             "refusal_to_write", "for name, check in «checks.items()»[*checks.items()][:1]»:"),
         Mutant("within the hour of a change nobody is asked", _RESTORING, "restoration",

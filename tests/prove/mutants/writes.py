@@ -50,7 +50,8 @@ WRITES = (
         Mutant("an account's writes of a minute are one more than its settings allow", _CLAIMS,
             "_spend_a_write", "writes <«»=» :most"),
         Mutant("a write is made without a snapshot to go back to", _CLAIMS, "claim_parts",
-            '«(_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),»»'),
+            '«ClaimPart(_keep_snapshot(claim, snapshot), "claimed", '
+            '"its snapshot is being written"),»»'),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
             "Consent.mode_of", "self.mode« if self._names(queue_name) else None»»"),
         Mutant("a tag on every queue frees all of them from the bound on mass symptoms",
