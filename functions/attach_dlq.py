@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
-from functions.telemetry import tell_taken_up
 from mendq.heal.apply import attach
 from mendq.heal.context import FixContext
 from mendq.heal.resume import take_up
@@ -15,4 +14,4 @@ from mendq.model.steps import Owner
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
     run = call.writing(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
-    return tell_taken_up(call, event, take_up(event, run))
+    return call.taken_up(event, take_up(event, run))

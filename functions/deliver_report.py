@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from functions.entry import Call, Event, entry
-from functions.telemetry import counting, log_delivery
+from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportBucket, ReportNotDelivered, send_report
 from mendq.nightly.deliveries import DeliveryClaims
@@ -14,6 +14,8 @@ from mendq.notifications.notification import Again
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
 from mendq.report.read_summary import MOST_BYTES, read_under
+
+DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED
 
 
 @entry(DeliverReportSettings)
@@ -23,22 +25,33 @@ def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
     Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
     again and then parked; what was sent is not sent again.
     """
+    delivered, failed = False, True
+    try:
+        answer = _delivered(event, call)
+        delivered, failed = bool(answer["sent_to"]), False
+    finally:
+        call.count({DELIVERED: delivered, NOT_DELIVERED: failed}, zeros=True)
+    return answer
+
+
+def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     settings, clients = call.settings, call.clients
     key = event["detail"]["object"]["key"]
-    with counting(call.metrics) as deliveries:
-        bucket = ReportBucket(clients.s3, settings.report_bucket)
-        summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
-        place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
-        if not summary.not_seen.week_is_over:
-            call.log.warning("made a page, sent nothing: the week is not over", page=place)
-            return {"week": summary.week, "page": place, "sent_to": []}
-        clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
-        marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
-        again = Again(call.context.function_name, clients.region, key)
-        report = Outgoing(summary, place, clients.region, settings.sender or "")
-        delivery = send_report(clients, settings, marked, report, again)
-        deliveries.append(delivery)
-        log_delivery(call.log, summary.week, place, delivery)
-        if delivery.failed:
-            raise ReportNotDelivered("; ".join(each.why for each in delivery.failed))
+    bucket = ReportBucket(clients.s3, settings.report_bucket)
+    summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
+    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
+    if not summary.not_seen.week_is_over:
+        call.log.warning("made a page, sent nothing: the week is not over", page=place)
+        return {"week": summary.week, "page": place, "sent_to": []}
+    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
+    marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
+    again = Again(call.context.function_name, clients.region, key)
+    report = Outgoing(summary, place, clients.region, settings.sender or "")
+    delivery = send_report(clients, settings, marked, report, again)
+    for each in delivery.failed:
+        to = each.channel.reaches
+        call.log.error("not delivered", week=summary.week, to=to, why=each.why)
+    call.log.info("made a page", week=summary.week, page=place, sent_to=delivery.reached)
+    if delivery.failed:
+        raise ReportNotDelivered("; ".join(each.why for each in delivery.failed))
     return {"week": summary.week, "page": place, "sent_to": list(delivery.reached)}

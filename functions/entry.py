@@ -1,28 +1,38 @@
-"""The one decorator of the Lambdas: settings, clients, clock, log, metrics and errors."""
+"""The one decorator of the Lambdas: settings, clients, clock, log, metrics (EMF) and errors."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger, Metrics, single_metric
+from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import blame
-from mendq.model.names import NAMESPACE
+from mendq.model.case import State
+from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.model.settings import LambdaSettings
+
+# A Lambda loads its own rooms, and not those of the others.
+if TYPE_CHECKING:
+    from mendq.heal.context import Outcome
 
 Settings = TypeVar("Settings", bound=LambdaSettings)
 Made = TypeVar("Made")
 Event = dict[str, Any]
 # Event fields are other people's text: one line stays one line, whatever stands in it.
 to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
+
+# An anomaly band learns nothing from a series that is only there when something happens; any other
+# counter that is always there costs its month and is watched by no alarm.
+COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,27 @@ class Call(Generic[Settings]):
         """A context of an invocation that writes: it knows the time that is left."""
         clock = partial(datetime.now, UTC)
         return self.at_store(kind, remaining_seconds=self.remaining_seconds, clock=clock, **more)
+
+    def count(self, counts: Mapping[OwnMetric, int], *, zeros: bool = False) -> None:
+        """Send what is not zero, and COUNTED_AS_ZERO; all of it with `zeros`."""
+        for name, value in counts.items():
+            if value or zeros or name == COUNTED_AS_ZERO:
+                self.metrics.add_metric(name, MetricUnit.Count, value)
+
+    def taken_up(self, event: Event, outcome: Outcome) -> Event:
+        """What whoever called with a case is answered; it counts as what became of it."""
+        document, refused = outcome.document(), outcome.refusal is not None
+        fixed = document["state"] == State.APPLIED
+        self.count({OwnMetric.AUTO_FIXES: fixed, OwnMetric.REFUSALS: refused})
+        self.log.info("took up a case", request=event, **document)
+        return document
+
+
+def count_by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
+    """Never a dimension per queue: there may be thousands."""
+    for symptom, value in counts.items():
+        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+            metric.add_dimension("symptom", symptom)
 
 
 @dataclass

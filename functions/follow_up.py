@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from functions.entry import Call, Event, entry
-from functions.telemetry import emit_follow_up, log_follow_up
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import MetricUnit
+
+from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
 from mendq.cases.context import ManagingContext
-from mendq.follow_up.follow_up import follow_up
+from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.model.case import State
+from mendq.model.names import HEARTBEAT, OwnMetric
 from mendq.model.settings import FollowUpSettings
 
 
@@ -24,11 +28,39 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     owner = call.context.aws_request_id
     context = ManagingContext(call.clients, call.settings, owner, now, real_now=call.now)
     followed = follow_up(context, call.settings.owners, call.remaining_seconds)
-    emit_follow_up(call.metrics, followed, now, call.settings.limits)
-    log_follow_up(call.log, followed)
+    emit(call, followed, now)
+    _log(call.log, followed)
     return {
         "open": len(followed.open_cases),
         "moved": len(followed.moved),
         "called": len(followed.called),
         "errors": len(followed.errors),
     }
+
+
+def emit(call: Call[FollowUpSettings], followed: Followed, now: datetime) -> None:
+    """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
+    call.count(followed.gauges(now, call.settings.limits), zeros=True)
+    call.count({COUNTED_AS_ZERO: 0, **followed.counts()})
+    call.metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, followed.oldest_age_seconds(now))
+    for case in followed.moved:
+        if case.state is State.VERIFIED:
+            healing = case.at - datetime.fromisoformat(case.evidence["first_at"])
+            seconds = max(0.0, healing.total_seconds())
+            call.metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
+
+
+def _log(log: Logger, followed: Followed) -> None:
+    """One line a case that moved, was handed over or could not be looked at."""
+    for case in followed.moved:
+        log.info("moved a case", case=case.document())
+    for case in followed.called:
+        log.info("called heal with a case", case_id=case.case_id, state=case.state)
+    for left in followed.unknown:
+        log.warning(
+            "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
+            case_id=left.case_id,
+            symptom=left.symptom,
+        )
+    for case_id, error in followed.errors.items():
+        log.error("a case could not be followed", case_id=case_id, exc_info=error)

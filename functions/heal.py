@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
-from functions.telemetry import emit_heal, log_heal, tell_taken_up
+from collections import Counter
+
+from aws_lambda_powertools import Logger
+
+from functions.entry import Call, Event, count_by_symptom, entry
 from mendq.heal.apply import write
-from mendq.heal.batch import heal_batch, heal_findings
+from mendq.heal.batch import Healed, heal_batch, heal_findings
 from mendq.heal.context import Run
 from mendq.heal.resume import take_up
 from mendq.model.settings import HealSettings
 from mendq.model.steps import Owner
+
+MOST_CODES = 20
 
 
 @entry(HealSettings)
@@ -20,9 +25,34 @@ def handler(event: Event, call: Call[HealSettings]) -> Event:
     """
     run = call.writing(Run, write=write, whose=Owner.HEAL)
     if "found" not in event and "Records" not in event:
-        return tell_taken_up(call, event, take_up(event, run))
+        return call.taken_up(event, take_up(event, run))
     messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
     healed = heal_findings(event, run) if "found" in event else heal_batch(messages, run)
-    emit_heal(call.metrics, healed)
-    log_heal(call.log, healed)
+    call.count(healed.counts())
+    for name, counts in healed.by_symptom().items():
+        count_by_symptom(name, counts)
+    _log(call.log, healed)
     return healed.answer()
+
+
+def _log(log: Logger, healed: Healed) -> None:
+    """One line a case, refusal or error, and one for what could not be read."""
+    for error in healed.faults:
+        log.error("a queue could not be fixed; its events come again", exc_info=error)
+    for group, outcome in healed.fixed.items():
+        case, refusal = outcome.case, outcome.refusal
+        log.info(
+            "looked at a queue",
+            queue_arn=group.queue_arn,
+            symptom=group.symptom.name,
+            failed_calls=len(group.calls),
+            refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
+            case=case.document() if case else None,
+        )
+    for probe in healed.probes.values():
+        log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
+    if codes := sorted(set(healed.unknown_codes)):
+        log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
+    if healed.unreadable:
+        reasons = Counter(each.reason for each in healed.unreadable.values())
+        log.warning("events that cannot be read, on their way to parking", reasons=reasons)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from aws_lambda_powertools.metrics import MetricUnit
-
 from functions.entry import Call, Event, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import ProbeSettings
@@ -21,7 +19,7 @@ def handler(event: Event, call: Call[ProbeSettings]) -> dict[str, int | str]:
     """
     scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), call.now)
     probe = send_probe(call.clients, call.settings, scheduled_at, call.now)
-    call.metrics.add_metric(OwnMetric.PROBES_LOST, MetricUnit.Count, probe.lost_in_a_row)
+    call.count({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, zeros=True)
     sent_at, lost = probe.sent_at.isoformat(), probe.lost_in_a_row
     call.log.info("a probe is on its way", sent_at=sent_at, lost_in_a_row=lost)
     return {"sent_at": sent_at, "lost_in_a_row": lost}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.metrics import MetricUnit
-
 from functions.entry import Call, Event, entry
-from functions.telemetry import tell_taken_up
 from mendq.model.names import OwnMetric
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import Owner
@@ -22,10 +19,10 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     write = RedriveStart(call.settings.consent).write
     outcome = redrive(event, call.writing(RedriveRun, write=write, whose=Owner.REDRIVE))
     if not isinstance(outcome, Ticked):
-        return tell_taken_up(call, event, outcome)
+        return call.taken_up(event, outcome)
     # Only while something goes on: a series of zeros costs money and says nothing here.
-    call.metrics.add_metric(OwnMetric.REDRIVEN_MESSAGES, MetricUnit.Count, outcome.redriven)
-    call.metrics.add_metric(OwnMetric.QUARANTINED_MESSAGES, MetricUnit.Count, outcome.quarantined)
+    redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES
+    call.count({redriven: outcome.redriven, quarantined: outcome.quarantined}, zeros=True)
     progress = outcome.progress.document() if outcome.progress else {}
     call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

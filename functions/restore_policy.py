@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
-from functions.telemetry import tell_taken_up
 from mendq.cases.pins import Pins
 from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
@@ -18,4 +17,4 @@ def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     pins = Pins(call.clients.dynamodb, call.settings.case_table)
     write = PolicyWriter(pins, call.now).write
     run = call.writing(FixContext, write=write, whose=Owner.RESTORE_POLICY)
-    return tell_taken_up(call, event, take_up(event, run))
+    return call.taken_up(event, take_up(event, run))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
-from functions.telemetry import emit_scan, log_scan, totals
+from itertools import islice
+
+from functions.entry import Call, Event, count_by_symptom, entry
+from mendq.aws.errors import QueueRefusesUs
 from mendq.cases.finding import Scanned
+from mendq.model.names import OwnMetric
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
+
+# Where everything fails it fails alike; what was found stands in the case bucket whole.
+MOST_ERRORS = 20
+MOST_FINDINGS = 100
+COUNTS = ("queues", "gone", "unseen", "suspects", "measured", "metrics")
 
 
 @entry(ScanSettings)
@@ -19,6 +27,32 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     """
     context = call.at_store(ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces())
     scanned = scan_hourly(context) or Scanned()
-    emit_scan(scanned)
-    log_scan(call.log, scanned)
-    return totals(scanned)
+    counts = {
+        OwnMetric.SCANNED_QUEUES: scanned.queues,
+        OwnMetric.SCAN_SKIPPED: scanned.skipped,
+        OwnMetric.SCAN_ERRORS: faults(scanned),
+    }
+    call.count(counts)
+    count_by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
+    for finding in islice(scanned.findings, MOST_FINDINGS):
+        call.log.info("found a symptom", finding=finding.document())
+    for queue_arn, error in islice(scanned.failed.items(), MOST_ERRORS):
+        call.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
+    totals = {
+        **{name: getattr(scanned, name) for name in COUNTS},
+        "skipped_for_budget": scanned.skipped,
+        "findings": len(scanned.findings),
+        "errors": len(scanned.failed),
+    }
+    call.log.info("scanned", totals=totals)
+    return totals
+
+
+def faults(scanned: Scanned) -> int:
+    """Queues, names and prefixes that failed; a queue that keeps us out is none: its owner's word.
+
+    Counted it would ring an alarm for ever that is to tell of the next. Where all do it is told.
+    """
+    if scanned.is_blind:
+        return len(scanned.failed)
+    return sum(not isinstance(each, QueueRefusesUs) for each in scanned.failed.values())

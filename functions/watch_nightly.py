@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from aws_lambda_powertools.metrics import MetricUnit
+
 from functions.entry import Call, Event, entry
-from functions.telemetry import tell_nightly
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
+from mendq.nightly.outcome import NightlyMetric, WeekEnded
 from mendq.nightly.watch import watch
 
 
@@ -13,10 +15,32 @@ from mendq.nightly.watch import watch
 def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
     """`{"day": .., "verdict": ..}`, of a week `{"week": ..}`, or `{"ignored": why}` of other runs.
 
-    Raises what AWS raises, so that the event is tried again and then parked.
+    Every figure is sent at the time at which the run ended: sent twice it is the same. A run that
+    is not fine is a warning. Raises what AWS raises, so that the event is tried again and then
+    parked.
     """
     seen = watch(call.clients, call.settings, event)
     if isinstance(seen, Refusal):
         call.log.info("not watched", code=seen.code, reason=seen.reason)
         return {"ignored": seen.reason}
-    return tell_nightly(call, seen)
+    call.metrics.set_timestamp(seen.run.updated_at)
+    for name, value in seen.metrics().items():
+        unit = MetricUnit.Bytes if name is NightlyMetric.BYTES_UNREADABLE else MetricUnit.Count
+        call.metrics.add_metric(name, unit, value)
+    run = seen.run
+    if isinstance(seen, WeekEnded):
+        say = call.log.warning if seen.failed else call.log.info
+        say("a week ended", week=seen.week, run=run.id, why=seen.why, details=run.details)
+        return {"week": seen.week, "verdict": "failed" if seen.failed else "summed_up"}
+    say = call.log.info if seen.is_fine else call.log.warning
+    say(
+        "a nightly run ended",
+        day=str(seen.day),
+        run=run.id,
+        state=run.state,
+        verdict=seen.verdict,
+        usual_records=seen.judged.usual_records,
+        why=seen.why,
+        nightly=seen.nightly.document() if seen.nightly else None,
+    )
+    return {"day": str(seen.day), "verdict": seen.verdict}

@@ -26,7 +26,7 @@ from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets, case_bucket, case_table, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
-from mendq.model.limits import Bounds
+from mendq.model.limits import Bounds, Consent
 from mendq.model.names import LEFT_OUT, PROBE, role_name
 from mendq.model.steps import Owner
 
@@ -104,6 +104,7 @@ class MendqStack(Stack):
             "urgent_topic_arn": work.topics.urgent.arn,
             "info_topic_arn": work.topics.info.arn,
             "topic_arn": work.topics.info.arn,
+            "consent": Consent(settings.mode, settings.tag_may_raise_to, settings.queues),
             "bounds": Bounds(soak_factor=settings.timing.soak_factor),
             # By name, which is shorter than an ARN.
             "own_roles": tuple(role_name(each, self.region) for each in LEFT_OUT),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -28,7 +28,7 @@ _LONGEST_NAME, _ACCOUNT_DIGITS = 100, 12
 
 # The settings that grow with what a user names: as they are spelled, and what to do about them.
 _GROWING = {
-    variable_of("queues"): (
+    variable_of("consent"): (
         "queues",
         "say the start of several names and a *, or tag the queues instead",
     ),
@@ -128,8 +128,7 @@ class OwnLambda(Construct):
 
         Raises SettingsRefused where they are more than its environment holds.
         """
-        names = {each.name for each in fields(kind)} & known.keys()
-        deliver(self.function, kind(**{name: known[name] for name in names}))
+        deliver(self.function, kind.of(known))
 
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html

@@ -53,7 +53,7 @@ _ENGINE = tuple(
         *("nightly", "notifications", "probe", "redrive", "scan"),
     )
 )
-_SHARED = ("functions/__init__.py", "functions/entry.py", "functions/telemetry.py")
+_SHARED = ("functions/__init__.py", "functions/entry.py")
 # The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
 _DELIVERS = "functions/deliver_report.py"
 LAMBDAS = LambdaZip(LOCK, (*_ENGINE, "functions"), left_out=(_DELIVERS, "functions/report"))

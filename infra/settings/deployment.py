@@ -22,9 +22,8 @@ from infra.settings.reading import (
     text,
 )
 from mendq.catalogue import CATALOGUE
-from mendq.model.limits import Mode, Range, Timing
+from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
-from mendq.model.settings import CaseChoices, MailChoices, ManagedQueues, WriteChoices
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -129,7 +128,7 @@ class NotificationSettings:
 
 
 @dataclass(frozen=True)
-class ReportSettings(MailChoices):
+class ReportSettings:
     """The weekly report."""
 
     weekday: Annotated[str, one_of("a weekday", WEEKDAYS)] = "MONDAY"
@@ -139,7 +138,11 @@ class ReportSettings(MailChoices):
     time_zone: Annotated[str, _TIME_ZONE] = "UTC"
     """Where `weekday` and `hour` are read."""
     sender: Mail | None = None
+    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
+    in the stack's region. Without a sender nothing goes by mail."""
     recipients: Annotated[tuple[Mail, ...], entries("e-mail addresses", 50)] = ()
+    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
+    well."""
 
     @property
     def mails(self) -> bool:
@@ -192,19 +195,27 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class DeploymentSettings(CaseChoices, WriteChoices, ManagedQueues):
-    """Everything that a user may set; the defaults watch and change nothing.
+class DeploymentSettings:
+    """Everything that a user may set; the defaults watch and change nothing."""
 
-    What Lambdas read is declared in `mendq.model.settings`; here are the bounds of what is text.
-    """
-
+    mode: Mode = Mode.OBSERVE
+    """How far Mendq may go on the queues that `queues` names."""
+    tag_may_raise_to: Mode = Mode.OBSERVE
+    """How far a queue's tag `mendq` may raise it above `mode`."""
     queues: Annotated[
         tuple[Annotated[str, _QUEUE], ...], entries("queue names, or starts of names and a `*`")
     ] = ()
+    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
+    `*-quarantine`, whatever prefix fits it."""
     autonomy: Annotated[Mapping[str, Mode], _AUTONOMY] = field(default_factory=dict)
+    """The highest mode a symptom may act in, where it shall not be the one that ships."""
+    limits: Limits = field(default=Limits())
+    timing: Timing = field(default=Timing())
     freeze_calendars: Annotated[
         tuple[Annotated[str, _CALENDAR], ...], entries("ARNs of SSM Change Calendars", 10)
     ] = ()
+    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
+    region; one of another account has to be shared with the stack's first."""
     trail: TrailSettings = TrailSettings()
     notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()

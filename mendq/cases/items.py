@@ -218,6 +218,17 @@ def page_of(item: Item) -> NotificationRecord | None:
     return record_in(NotificationRecord, item, announced=announced)
 
 
+def configuration_after(
+    last: Configuration | None, attributes: Mapping[str, str], now: datetime
+) -> Configuration:
+    """What is to be remembered of a queue's configuration from now on."""
+    if last is None:
+        return Configuration(now, attributes, now)
+    if last.stands_as(attributes):
+        return Configuration(now, attributes, last.since, last.earlier)
+    return Configuration(now, attributes, now, Known(last.at, last.attributes))
+
+
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
     """A configuration's item without its key."""
     attributes, earlier = as_json(now.attributes), as_json(now.earlier) if now.earlier else None

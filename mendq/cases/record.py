@@ -65,9 +65,9 @@ def file(case: Case, context: CaseContext) -> None:
 
 
 def record_transition(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str = ""
 ) -> Case:
-    """The case as it was written down.
+    """The case as it was written down; the claim of `owner`, else our own, ends with it.
 
     Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
     again.
@@ -75,8 +75,8 @@ def record_transition(
     page = _notification_of(case, seen, notice, context)
     announced = replace(case, notified=page is not None)
     written = (context.owner, notice.changes, notice.configuration(case))
-    due = _due_at(announced, context)
-    context.case_store.record(Entry(announced, seen, owner, *written, due, page, context.real_now))
+    due, whose = _due_at(announced, context), owner or context.owner
+    context.case_store.record(Entry(announced, seen, whose, *written, due, page, context.real_now))
     with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
         file(announced, context)
     if page and not context.notifier.send(case.queue_arn, case.symptom, page):

@@ -23,7 +23,7 @@ from mendq.cases.transactions import Claim, Entry, Table, asked, case_store_erro
 from mendq.cases.view import PARTITION, SORT, CaseStoreView, HoldUp
 from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
-from mendq.model.plan import Refusal
+from mendq.model.plan import Refusal, Retry
 
 # What speaks for a case, or of how far a symptom has spread, is fresh for an hour.
 RETAINED = timedelta(hours=2)
@@ -104,8 +104,8 @@ class CaseStore(Table):
     ) -> Refusal | None:
         """Take the claim, the snapshot and one write of the account's budget, all or none."""
         parts = writes.claim_parts(claim, snapshot, writes_per_minute)
-        failed = self.transact([part for part, _ in parts])
-        return None if failed is None else parts[failed][1]
+        failed = self.transact([each.part for each in parts])
+        return None if failed is None else Retry(parts[failed].code, parts[failed].reason)
 
     def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
         """Let go of a claim that nothing was written under."""

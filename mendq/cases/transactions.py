@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -23,8 +23,6 @@ from mendq.cases import items, view
 from mendq.cases.items import Item, Key
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.model.case import Case, State
-from mendq.model.plan import Refusal, Retry
-from mendq.notifications.configuration import Configuration
 from mendq.notifications.sent import NotificationRecord
 
 if TYPE_CHECKING:
@@ -190,7 +188,7 @@ def record_parts(entry: Entry) -> list[Part]:
         key = items.attribute_key(case.queue_arn, attribute)
         parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=entry.owner))
     if entry.attributes:
-        now = Configuration.after(entry.seen.known, entry.attributes, case.at)
+        now = items.configuration_after(entry.seen.known, entry.attributes, case.at)
         known_until = now.at + timedelta(days=KNOWN_DAYS)
         key = items.key(case.queue_arn, "configuration")
         parts.append(_put(key, items.configuration_fields(now, known_until)))
@@ -273,25 +271,31 @@ class Claim:
         return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
 
 
+class ClaimPart(NamedTuple):
+    """A part of a claim's transaction; code and reason of what its failed condition means."""
+
+    part: Part
+    code: str
+    reason: str
+
+
 def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
-) -> list[tuple[Part, Refusal]]:
-    """What is claimed, all or none, each with what it means where its condition fails."""
-    parts: list[tuple[Part, Refusal]] = [
-        *(
-            (_hold(claim, each["attribute"]), Retry("claimed", "another run is at work on it"))
-            for each in claim.intent.steps
-        ),
-        (_hold_case(claim), Retry("claimed", "another run has just moved its case")),
+) -> list[ClaimPart]:
+    """What is claimed, all or none."""
+    holds = [_hold(claim, each["attribute"]) for each in claim.intent.steps]
+    parts = [
+        *(ClaimPart(each, "claimed", "another run is at work on it") for each in holds),
+        ClaimPart(_hold_case(claim), "claimed", "another run has just moved its case"),
     ]
     if claim.intent.undoes:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
     return [
         *parts,
-        (_keep_snapshot(claim, snapshot), Retry("claimed", "its snapshot is being written")),
-        (_spend_a_write(claim.intent.at, writes_per_minute), Retry("account_budget", spent)),
-        (_not_frozen(), Retry("frozen", "changes were frozen just now")),
+        ClaimPart(_keep_snapshot(claim, snapshot), "claimed", "its snapshot is being written"),
+        ClaimPart(_spend_a_write(claim.intent.at, writes_per_minute), "account_budget", spent),
+        ClaimPart(_not_frozen(), "frozen", "changes were frozen just now"),
     ]
 
 

@@ -135,7 +135,7 @@ ACCESS_DENIED = Fixed(
     speaks=speaks,
     shows=("Policy",),
     look_for="Look for what these queues have in common: a role, a policy, an organization's.",
-    examples=(
+    examples=lambda: (
         Caught(
             "a deployment overwrote the policy that a person has pinned",
             _NOT_GRANTED,

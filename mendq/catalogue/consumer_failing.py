@@ -62,7 +62,7 @@ CONSUMER_FAILING = Paged(
         # What fails leaves messages behind, waiting or in flight.
         lambda facts: facts.visible + facts.in_flight > 0,
     ),
-    examples=(
+    examples=lambda: (
         Detected("every message takes three tries", _queue(), "consumer_failing"),
         Detected(
             "a Lambda function that fails, on a quiet queue",

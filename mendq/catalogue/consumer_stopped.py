@@ -71,7 +71,7 @@ CONSUMER_STOPPED = Paged(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
-    examples=(
+    examples=lambda: (
         Detected("its only mapping is disabled", _STOPPED, "consumer_stopped"),
         Detected(
             "nobody sends any more either",

@@ -87,7 +87,7 @@ CONSUMER_THROTTLED = Paged(
     "takes it, reserve what others need, or ask AWS for more.",
     look_first=partial(aws_command, "lambda get-account-settings"),
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
-    examples=(
+    examples=lambda: (
         Detected("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),
         Detected("every invocation is", _queue(1.0), "consumer_throttled"),
         NotFound("a burst now and then", _queue(0.099)),

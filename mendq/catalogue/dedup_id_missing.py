@@ -45,7 +45,7 @@ DEDUP_ID_MISSING = Fixed(
     steps=(DeduplicateByContent,),
     plan=plan,
     autonomy=Mode.PROPOSE,
-    examples=(
+    examples=lambda: (
         Caught(
             "a queue without content-based deduplication",
             failed_call("SendMessage", "InvalidParameterValue", NO_DEDUPLICATION_ID),

@@ -68,7 +68,7 @@ DLQ_MESSAGES_ARRIVING = Paged(
     gives_way_to=CAUSES,
     shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
     detection=Detection(detect, _NEEDS, suspects),
-    examples=(
+    examples=lambda: (
         Detected("one more than there were", _queue(), "no_known_cause"),
         Detected(
             "the first one after hours of silence",

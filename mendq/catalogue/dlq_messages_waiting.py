@@ -80,7 +80,7 @@ DLQ_MESSAGES_WAITING = Fixed(
     shows=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, _DETECTS_BY, suspects),
-    examples=(
+    examples=lambda: (
         Detected(
             "the visibility timeout that was too short is fixed and watched", messages(), (_BACK,)
         ),

@@ -123,7 +123,7 @@ DLQ_MISSING = Fixed(
     shows=(AttachDlq.attribute,),
     # It is the configuration that lacks something; a measurement only says that it matters now.
     detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected(
             "the queue that is named is gone",
             _naming(QueueFacts(DLQ_ARN, {})),

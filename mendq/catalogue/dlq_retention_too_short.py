@@ -72,7 +72,7 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     autonomy=Mode.HEAL,
     shows=("MessageRetentionPeriod",),
     detection=Detection(detect, _NEEDS, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected(
             "both keep for the four days that SQS starts with",
             _retained(345_600, 345_600),

@@ -90,7 +90,7 @@ DLQ_SOURCE_NOT_ALLOWED = Fixed(
     autonomy=Mode.PROPOSE,
     shows=(ATTRIBUTE,),
     detection=Detection(detect, _NEEDS, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected(
             "another source is named",
             _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS),

@@ -31,7 +31,7 @@ DLQ_TYPE_MISMATCH = Reported(
     plan_in_words="Report it; a queue's type cannot be changed.",
     aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
     detection=Detection(detect, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected("FIFO to standard", _queue(QUEUE_ARN, DLQ_ARN)),
         Detected("standard to FIFO", _queue(STANDARD_ARN, f"{DLQ_ARN}{FIFO}")),
         NotFound("both FIFO", _queue(QUEUE_ARN, f"{DLQ_ARN}{FIFO}")),

@@ -119,7 +119,7 @@ EMPTY_RECEIVES = Fixed(
     autonomy=Mode.PROPOSE,
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
-    examples=(
+    examples=lambda: (
         Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
         Caught(
             "a Lambda consumer beside other readers",

@@ -81,7 +81,7 @@ FIFO_GROUP_BLOCKED = Fixed(
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
-    examples=(
+    examples=lambda: (
         Detected("the first of its group fails each time", _BLOCKED, _ATTACH),
         Detected(
             "a message gets through now and then", but(_BLOCKED, sent=76, deleted=36), _ATTACH

@@ -72,7 +72,7 @@ FIFO_THROTTLED = Fixed(
     steps=HIGH_THROUGHPUT,
     plan=plan,
     autonomy=Mode.PROPOSE,
-    examples=(
+    examples=lambda: (
         Caught("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
         Caught(
             "what is there already is not written again",

@@ -48,7 +48,7 @@ IN_FLIGHT_LIMIT = Paged(
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
-    examples=(
+    examples=lambda: (
         Caught(
             "nothing is given out any more",
             failed_call("ReceiveMessage", "OverLimit"),

@@ -17,7 +17,7 @@ INVALID_REQUEST = Reported(
     aws_page="https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/"
     "CommonErrors.html",
     seen_as=seen_as_labelled("invalid_request"),
-    examples=(
+    examples=lambda: (
         Caught(
             "a parameter out of range",
             refused_value(

@@ -114,7 +114,7 @@ KMS_DENIED = Paged(
     plan=plan,
     shows=KEY_ATTRIBUTES,
     look_for="Look for the key that these queues share, and who changed its policy.",
-    examples=(
+    examples=lambda: (
         Caught(
             "a sender without a grant",
             failed_call("SendMessage", "KMS.AccessDeniedException"),

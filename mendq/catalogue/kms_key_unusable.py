@@ -42,7 +42,7 @@ KMS_KEY_UNUSABLE = Paged(
     plan=plan,
     shows=KEY_ATTRIBUTES,
     look_for="Look for the key that these queues share, and who disabled or deletes it.",
-    examples=(
+    examples=lambda: (
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
         Caught(

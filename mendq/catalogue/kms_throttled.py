@@ -76,7 +76,7 @@ KMS_THROTTLED = Fixed(
     look_for="All callers of a region share KMS's request quota, whichever key they use: look for "
     "who uses it up, and ask for more where it is too small.",
     look_first=request_quotas,
-    examples=(
+    examples=lambda: (
         Caught(
             "a shorter reuse than SQS's own goes back to it",
             _THROTTLED,

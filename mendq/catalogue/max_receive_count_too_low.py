@@ -36,7 +36,7 @@ MAX_RECEIVE_COUNT_TOO_LOW = Reported(
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
-    examples=(
+    examples=lambda: (
         Detected("one try", _queue(1)),
         Detected("two tries", _queue(2)),
         NotFound("three tries", _queue(3)),

@@ -86,7 +86,7 @@ MESSAGE_TOO_LONG = Fixed(
     plan=plan,
     autonomy=Mode.PROPOSE,
     shows=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
-    examples=(
+    examples=lambda: (
         Caught("a queue from the days of 256 KB", _REFUSED, _OF_256_KB, _RAISED),
         Caught(
             "what the event says is not how far it goes",

@@ -102,7 +102,7 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
-    examples=(
+    examples=lambda: (
         Detected("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
         Detected("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
         NotFound(

@@ -23,7 +23,7 @@ NOT_ENCRYPTED = Reported(
     plan_in_words="Report it; never change encryption.",
     aws_page=f"{SQS_GUIDE}/sqs-server-side-encryption.html",
     detection=Detection(detect, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected("neither of the two", queue(SqsManagedSseEnabled="false")),
         Detected(
             "a key that was taken off", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="")

@@ -52,7 +52,7 @@ QUEUE_MISSING = Paged(
     needs=frozenset(),
     plan=plan,
     look_for="Look for what deleted them all: a stack, a pipeline, a clean-up.",
-    examples=(
+    examples=lambda: (
         Caught(
             "sending to a queue that is gone",
             failed_call("SendMessage", "AWS.SimpleQueueService.NonExistentQueue"),

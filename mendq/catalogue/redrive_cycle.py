@@ -48,7 +48,7 @@ REDRIVE_CYCLE = Reported(
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
     ),
-    examples=(
+    examples=lambda: (
         Detected("its own DLQ", _queue(STANDARD_ARN)),
         Detected("each is the other's", _queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
         Detected("three in a circle", _queue(DLQ_ARN, _LAST, _LAST)),

@@ -95,7 +95,7 @@ SERVICE_CANNOT_USE_KEY = Paged(
     gives_way_to=SAID_BY,
     shows=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, _NEEDS, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected("a topic, by its principal", _queue(), "aws_managed_key"),
         Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
         NotFound("a customer managed key", _queue("alias/orders")),

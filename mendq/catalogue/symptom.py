@@ -154,7 +154,7 @@ class Symptom:
     seen_as: tuple[SeenAs, ...] = ()
     speaks: Callable[[FailedCall], bool] = anything
     detection: Detection | None = None
-    examples: tuple[Caught | Detected | NearMiss, ...] = ()
+    examples: Callable[[], tuple[Caught | Detected | NearMiss, ...]]
 
     evidence = EvidenceNeeded()
     # People are to know of it though nothing can be written.
@@ -172,16 +172,21 @@ class Symptom:
 
     @property
     def caught(self) -> tuple[Caught, ...]:
-        return tuple(each for each in self.examples if isinstance(each, Caught))
+        return tuple(each for each in self.examples() if isinstance(each, Caught))
 
     @property
     def detected(self) -> tuple[Detected, ...]:
-        return tuple(each for each in self.examples if isinstance(each, Detected))
+        return tuple(each for each in self.examples() if isinstance(each, Detected))
 
     @property
     def every_need(self) -> frozenset[Need]:
         """What it takes to find it without a failed call, and to plan."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What a case of it may claim."""
+        return tuple(step.attribute for step in self.steps)
 
     @property
     def is_of_configuration(self) -> bool:

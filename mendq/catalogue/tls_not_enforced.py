@@ -52,7 +52,7 @@ TLS_NOT_ENFORCED = Reported(
     plan_in_words="Report it; never write a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-security-best-practices.html",
     detection=Detection(detect, of_configuration=True),
-    examples=(
+    examples=lambda: (
         Detected("no policy at all", queue()),
         Detected("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
         Detected("it refuses one role alone", _queue(Principal={"AWS": ROLE})),

@@ -150,7 +150,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}),
         is_suspect,
     ),
-    examples=(
+    examples=lambda: (
         Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),
         Caught("half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)),
         Caught(

@@ -127,7 +127,7 @@ class Account:
 
     @property
     def consent(self) -> Consent:
-        return Consent(self.settings.mode, self.settings.tag_may_raise_to, self.settings.queues)
+        return self.settings.consent
 
     @cached_property
     def identity(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from mendq.cases.record import Notification, file, hold_back, notify_held_up, re
 from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, Outcome, call_owner, look_at
+from mendq.heal.context import Functions, Outcome, call_owner
 from mendq.heal.recover import settle_whosever, standing, symptom_known_as
 from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
@@ -40,7 +40,7 @@ from mendq.model.lifecycle import (
     quiet_since,
 )
 from mendq.model.limits import Limits, Mode
-from mendq.model.names import fixes_being_verified
+from mendq.model.names import OwnMetric, fixes_being_verified
 from mendq.model.queue import parts_of
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -69,12 +69,24 @@ class Followed:
     def by_state(self) -> Counter[str]:
         return Counter(each.state for each in self.open_cases)
 
-    def fixes_being_verified(self, now: datetime, limits: Limits) -> int:
+    def gauges(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
+        """How many are open that people and alarms wait for."""
         open_cases = ((each.state, each.opened_at) for each in self.open_cases)
-        return fixes_being_verified(open_cases, now, limits)
+        return {
+            OwnMetric.ESCALATED_CASES_OPEN: self.by_state[State.ESCALATED],
+            OwnMetric.PROPOSED_CASES_OPEN: self.by_state[State.PROPOSED],
+            OwnMetric.FIXES_BEING_VERIFIED: fixes_being_verified(open_cases, now, limits),
+        }
+
+    def counts(self) -> dict[OwnMetric, int]:
+        """What came back once it was fixed, and what could not be followed."""
+        back = [each for each in self.moved if each.state is State.INEFFECTIVE]
+        recurred = sum(each.came_from is State.WATCHING for each in back)
+        return {OwnMetric.RECURRENCES: recurred, OwnMetric.FOLLOW_UP_ERRORS: len(self.errors)}
 
     def oldest_age_seconds(self, now: datetime) -> float:
-        return max(((now - each.opened_at).total_seconds() for each in self.open_cases), default=0)
+        ages = ((now - each.opened_at).total_seconds() for each in self.open_cases)
+        return max([0, *ages])
 
 
 def follow_up(
@@ -125,7 +137,8 @@ def _follow(
     due: OpenCase, context: ManagingContext, functions: Functions, followed: Followed
 ) -> None:
     symptom = symptom_known_as(due.symptom)
-    view = look_at(due.queue_arn, due.symptom, symptom, context)
+    attributes = symptom.attributes if symptom else ()
+    view = context.case_store.look(due.queue_arn, due.symptom, attributes)
     sent = context.notifier.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)
     if view.held_by_another(context.owner, context.claims_now):
         return
@@ -136,7 +149,11 @@ def _follow(
             return
         view = settled
     if view.case is not None and view.case.is_final:
-        _end(view.case, view, context, sent=sent)
+        # Looked at no more, once people have had the notification.
+        if not sent:
+            hold_back(view.case, context)
+        elif view.page is None or not view.page.is_on_its_way(context.now):
+            context.open_cases.announced(view.case, context.claims_now)
         return
     if symptom is None:
         followed.unknown.append(due)
@@ -184,7 +201,7 @@ class _OpenCase:
         facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})
         changes = self.view.overridden(moved, moved.at) if overridden else {}
         notification = Notification(self.symptom, facts, severity, changes=changes)
-        return record_transition(moved, self.view, notification, self.context, self.context.owner)
+        return record_transition(moved, self.view, notification, self.context)
 
     def _postpone(self, until: datetime) -> None:
         later = self.context.now + TRY_AGAIN if until <= self.context.now else until
@@ -196,32 +213,34 @@ class _OpenCase:
             notification = Notification(self.symptom, self._facts(), Severity.INFO)
             notify_held_up(self.case, self.view, notification, self.context)
 
+    @property
+    def _is_proving(self) -> bool:
+        """Its owner looks at what goes on."""
+        return self.case.state in PROVING and not self.case.goes_on
+
     def _evidence_since(self) -> VerificationEvidence:
-        """The evidence that the case's state asks for; its owner looks at what goes on."""
+        """The evidence that the case's state asks for."""
         timing, needed = self.context.settings.timing, self.symptom.evidence
         evidence_since = VerificationEvidence(timing, needed, self.view.failures)
-        if self.case.state in WAITED_OUT or self.case.goes_on:
-            return replace(evidence_since, stands=self._taken_away())
-        if self.case.state not in PROVING:
+        if self.case.state in (*PROVING, *WAITED_OUT):
+            evidence_since = replace(evidence_since, stands=self._stands())
+        if not self._is_proving:
             return evidence_since
-        detection, no_call_failed = self.symptom.detection, not self.case.evidence["failed_calls"]
+        no_call_failed = not self.case.evidence["failed_calls"]
         return replace(
             evidence_since,
             deletes=self._deletes(quiet_since(self.case, evidence_since)),
-            stands=self._stands(),
-            of_configuration=bool(no_call_failed and detection and detection.of_configuration),
+            of_configuration=no_call_failed and self.symptom.is_of_configuration,
         )
 
     def _facts(self) -> Facts:
         """The facts for a notification; a queue that cannot be looked at is told of as gone."""
-        arn, event_names = self.case.queue_arn, self.view.failures.event_names()
+        arn, clients = self.case.queue_arn, self.context.clients
+        facts = Facts(arn, {}, {}, event_names=self.view.failures.event_names())
         with suppress(FactsUnavailable, QueueRefusesUs):
-            attributes = attributes_of(self.context.clients, arn)
-            return Facts(arn, attributes, self._tags() or {}, event_names=event_names)
-        return Facts(arn, {}, {}, event_names=event_names)
-
-    def _tags(self) -> Mapping[str, str] | None:
-        return tags_of(self.context.clients, self.case.queue_arn)
+            attributes = attributes_of(clients, arn)
+            return replace(facts, attributes=attributes, tags=tags_of(clients, arn) or {})
+        return facts
 
     def _deletes(self, since: datetime) -> int | None:
         """The deletes, None where CloudWatch does not say: that proves and ends nothing."""
@@ -231,38 +250,28 @@ class _OpenCase:
         return None
 
     def _stands(self) -> Stands | None:
-        """Whether what was written stands there; None where the queue cannot be looked at."""
+        """What became of the queue and what was written there; None where nobody can look.
+
+        Of what waits, it is enough whether anybody listens for it any more. That the queue is
+        missing may be what was notified.
+        """
+        case, clients = self.case, self.context.clients
         try:
-            attributes = standing(self.context.clients, self.case.queue_arn, self.case.steps)
-            tags = self._tags() or {}
+            tags = tags_of(clients, case.queue_arn)
+            shown = standing(clients, case.queue_arn, case.steps) if self._is_proving else {}
         except QueueGone:
             return Stands.GONE
         except (FactsUnavailable, QueueRefusesUs):
             return None
-        created_at = Facts(self.case.queue_arn, attributes, {}).created_at
-        if created_at is not None and created_at > self.case.at:
+        name = parts_of(case.queue_arn).name
+        if Facts(case.queue_arn, shown, {}).made_after(case.at):
             return Stands.GONE
-        if not self._is_managed(tags):
-            return Stands.UNMANAGED
-        after = {each["attribute"]: each["after"] for each in self.case.steps}
-        known = {step.attribute: step for step in self.symptom.steps if step.attribute in after}
-        ours = all(step.standing_in(attributes) == after[name] for name, step in known.items())
+        if self.context.settings.consent.mode_of(name, tags or {}) is None:
+            return Stands.GONE if tags is None else Stands.UNMANAGED
+        if not self._is_proving:
+            was_announced = case.state in (State.OVERRIDDEN, State.ESCALATED)
+            return Stands.GONE if tags is None and not was_announced else None
+        after = {each["attribute"]: each["after"] for each in case.steps}
+        known = [step for step in self.symptom.steps if step.attribute in after]
+        ours = all(step.standing_in(shown) == after[step.attribute] for step in known)
         return Stands.OURS if ours else Stands.OVERRULED
-
-    def _taken_away(self) -> Stands | None:
-        """Whether nobody listens for it any more; that it is missing may be what was notified.
-
-        None as well where the queue cannot be looked at.
-        """
-        try:
-            tags = self._tags()
-        except (FactsUnavailable, QueueRefusesUs):
-            return None
-        if not self._is_managed(tags or {}):
-            return Stands.UNMANAGED if tags is not None else Stands.GONE
-        was_announced = self.case.state in (State.OVERRIDDEN, State.ESCALATED)
-        return Stands.GONE if tags is None and not was_announced else None
-
-    def _is_managed(self, tags: Mapping[str, str]) -> bool:
-        name = parts_of(self.case.queue_arn).name
-        return self.context.settings.consent.mode_of(name, tags) is not None

@@ -25,7 +25,7 @@ from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue._attach_dlq import POLICIES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
-from mendq.heal.context import FixContext, Outcome, look_at
+from mendq.heal.context import FixContext, Outcome
 from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refused
 from mendq.heal.guardrails import Situation
 from mendq.model.case import Case, State
@@ -126,24 +126,19 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     )
     if refusal:
         return refusal
-    refusal = _too_late(context) or context.write(context.clients, facts, plan.steps)
+    if context.remaining_seconds() < guardrails.SECONDS_TO_RECORD:
+        # A run that slept on its claim must not wake up and write.
+        reason = "too little of the Lambda's time is left to record a write"
+        refusal = Retry("too_little_time", reason)
+    else:
+        refusal = context.write(context.clients, facts, plan.steps)
     if refusal:
         context.case_store.release(case, context.owner, seen)
         return refusal
     # Failed calls speak against a change from when it was made: that a run took long is its own.
     written = replace(case, at=context.just_now)
     changes = seen.records_after(written, facts.created_at)
-    return record_transition(
-        written, seen, Notification(symptom, facts, changes=changes), context, context.owner
-    )
-
-
-def _too_late(context: WritingContext) -> Refusal | None:
-    """A run that slept on its claim must not wake up and write."""
-    if context.remaining_seconds() >= guardrails.SECONDS_TO_RECORD:
-        return None
-    reason = "too little of the Lambda's time is left to record a write"
-    return Retry("too_little_time", reason)
+    return record_transition(written, seen, Notification(symptom, facts, changes=changes), context)
 
 
 def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcome:
@@ -155,8 +150,7 @@ def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcom
             return Outcome(case=done)
         return carry_out(decide_refused(situation, plan, done), situation, run)
     if isinstance(verdict, Record):
-        case, notification = verdict.case, verdict.notification
-        recorded = record_transition(case, situation.view, notification, run, run.owner)
+        recorded = record_transition(verdict.case, situation.view, verdict.notification, run)
         return Outcome(case=recorded, refusal=verdict.refusal)
     if isinstance(verdict, Wait):
         return _wait(verdict, situation, run)
@@ -214,7 +208,7 @@ def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
         due_at = run.now if case.state in WATCHED and now_known.suffices(needed) else None
         if run.open_cases.note_failures(case, known, now_known, due_at):
             return True
-        view = look_at(case.queue_arn, symptom.name, symptom, run)
+        view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
         if view.case is None or view.case.transition != case.transition:
             return False
     return False

@@ -24,7 +24,7 @@ from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, ask_owner
+from mendq.heal.context import Functions, Outcome, ask_owner
 from mendq.heal.recover import symptom_known_as
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
@@ -94,7 +94,7 @@ def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refus
         return Ignore("elsewhere", "the queue is in another account or region")
     symptom = symptom_known_as(newest.symptom)
     attributes = {step["attribute"] for case in history for step in case.steps}
-    attributes |= {step.attribute for step in (symptom.steps if symptom else ())}
+    attributes.update(symptom.attributes if symptom else ())
     view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))
     return AskedCase(history, view, symptom)
 
@@ -180,8 +180,10 @@ def _once(
             return refusal
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        case = record_transition(moved, view, notification, context, context.owner)
-    return _carried_out(case, context, functions) if word == "approve" else _of(case)
+        case = record_transition(moved, view, notification, context)
+    if word == "approve":
+        return _carried_out(case, context, functions)
+    return Outcome(case).document()
 
 
 def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:
@@ -223,14 +225,9 @@ def _carried_out(case: Case, context: CaseContext, functions: Functions) -> Docu
     except OwnerUnavailable as error:
         owner = owner_of_case(case.steps)
         reason = f"{error}; the case stays approved, and follow_up calls {owner} again by itself"
-        return {**_of(case), "reason": reason}
+        return Outcome(case).document() | {"reason": reason}
     if heard.get("state") is not None:
         return dict(heard)
     newest = context.open_cases.transitions(case.case_id)[-1]
-    return {**_of(newest), **{name: heard[name] for name in ("reason", "code") if name in heard}}
-
-
-def _of(case: Case) -> Document:
-    steps = [dict(step) for step in case.steps]
-    state = str(case.state)
-    return {"case_id": case.case_id, "state": state, "reason": case.reason, "steps": steps}
+    why = {name: heard[name] for name in ("reason", "code") if name in heard}
+    return Outcome(newest).document() | why

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,11 +12,11 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases.finding import Shared
 from mendq.cases.pins import with_pin
-from mendq.cases.view import CaseStoreView
+from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Group, Outcome, Run, declined, look_at
+from mendq.heal.context import FixContext, Group, Outcome, Run, declined
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
-from mendq.heal.guardrails import Situation, is_fresh
+from mendq.heal.guardrails import FEW_QUEUES, Situation, is_fresh
 from mendq.heal.recover import settle
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
@@ -36,25 +36,13 @@ def situation_of(
     situation = Situation(
         symptom, facts, mode, view, run.now, run.owner, run.whose, limits, timing, **more
     )
-    if view.frozen or not situation.writes:
+    if view.frozen or not run.settings.freeze_calendars or not situation.writes:
         return situation
     return replace(situation, view=replace(view, frozen=run.closed_calendars))
 
 
-def gather(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Needs) -> Facts:
-    """The facts that `needs` names, and no more.
-
-    Raises FactsUnavailable, CaseStoreUnavailable or CaseStoreUnreadable.
-    """
-    return _gather_more(run, _reader(run).queue(queue_arn, tags, needs), needs)
-
-
-def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    facts = _reader(run).with_more(facts, needs)
-    return with_pin(run, facts) if Need.PIN in needs else facts
-
-
-def _reader(run: FixContext) -> FactsReader:
+def reader_of(run: FixContext) -> FactsReader:
+    """The reader of an invocation, which asks the case store too."""
     return FactsReader(
         run.clients,
         run.now,
@@ -62,8 +50,21 @@ def _reader(run: FixContext) -> FactsReader:
         run.open_cases.open_about,
         noted_moves=lambda: run.moves_by_name.into(run.now),
         newest_about=run.open_cases.newest_about,
-        consent=run.consent,
+        consent=run.settings.consent,
     )
+
+
+def gather(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Needs) -> Facts:
+    """The facts that `needs` names, and no more.
+
+    Raises FactsUnavailable, CaseStoreUnavailable or CaseStoreUnreadable.
+    """
+    return _gather_more(run, reader_of(run).queue(queue_arn, tags, needs), needs)
+
+
+def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
+    facts = reader_of(run).with_more(facts, needs)
+    return with_pin(run, facts) if Need.PIN in needs else facts
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
@@ -73,11 +74,18 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
     return settle(view, view.intent, symptom, run)
 
 
+def reach_of(spread: frozenset[str], now_seen: Iterable[str], run: FixContext) -> Reach:
+    """How far a symptom has spread; `now_seen` are managed, whatever a listing says yet."""
+    if len(spread) <= FEW_QUEUES:
+        return Reach(spread)
+    return Reach.among(spread, run.managed_arns.union(now_seen))
+
+
 def decided(situation: Situation, run: FixContext, spread: Callable[[], frozenset[str]]) -> Verdict:
     """What is decided; how far the symptom has spread is asked where that matters."""
     verdict = decide(situation)
     if verdict is None:
-        reach = run.reach(spread(), [situation.facts.queue_arn])
+        reach = reach_of(spread(), [situation.facts.queue_arn], run)
         verdict = decide(replace(situation, reach=reach, remaining_seconds=run.remaining_seconds()))
     assert verdict is not None  # noqa: S101 - everything is known
     return verdict
@@ -102,14 +110,14 @@ def _assess(group: Group, run: Run) -> Situation | Outcome:
     tags = _tags_of(group, run)
     if tags is None and symptom.needs:
         return declined("queue_gone", "the queue is gone")
-    view = look_at(queue_arn, symptom.name, symptom, run)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     if view.page is not None:
         with suppress(NotificationNotSent):  # a queue must not go unfixed as nobody can be told
             run.notifier.send_left_unsent(queue_arn, symptom.name, view.page, view.case)
     recovered = recover(view, symptom, run)
     if isinstance(recovered, Outcome):
         return recovered
-    named = run.consent.names_exactly(parts_of(queue_arn).name)
+    named = run.settings.consent.names_exactly(parts_of(queue_arn).name)
     if tags is None and recovered.known is None and not named:
         return declined("never_seen", "no such queue was ever seen, and no setting names it alone")
     situation = managed_situation(group, run, tags or {}, recovered)
@@ -127,12 +135,16 @@ def managed_situation(
     group: Group, run: FixContext, tags: Mapping[str, str], view: CaseStoreView
 ) -> Situation | Outcome:
     """The situation in the lowest mode that holds, without evidence yet."""
-    symptom = group.symptom
-    mode = run.consent.mode_of(parts_of(group.queue_arn).name, tags)
+    mode = mode_of(group.queue_arn, run, tags)
     if mode is None:
         return declined("not_managed", "the queue is not managed by Mendq")
-    lowest = min(mode, autonomy_of(symptom, run, mode))
-    return situation_of(symptom, Facts(group.queue_arn, {}, tags), lowest, view, run)
+    lowest = min(mode, autonomy_of(group.symptom, run, mode))
+    return situation_of(group.symptom, Facts(group.queue_arn, {}, tags), lowest, view, run)
+
+
+def mode_of(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:
+    """How far settings and its tags let Mendq go on a queue; None: it is not managed."""
+    return run.settings.consent.mode_of(parts_of(queue_arn).name, tags)
 
 
 def autonomy_of(symptom: Symptom, run: FixContext, otherwise: Mode) -> Mode:
@@ -166,7 +178,7 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
     symptom, facts = situation.symptom, situation.facts
     try:
         if not situation.is_found:
-            facts = _reader(run).queue(facts.queue_arn, facts.tags, symptom.needs)
+            facts = reader_of(run).queue(facts.queue_arn, facts.tags, symptom.needs)
             looked_at = replace(situation, facts=facts)
             if not looked_at.is_borne:
                 return _with_changes(looked_at, run)
@@ -193,10 +205,9 @@ def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
     try:
         return tags_of(run.clients, group.queue_arn)
     except QueueRefusesUs:
-        named = run.consent.mode_of(parts_of(group.queue_arn).name, {}) is not None
-        if not (group.symptom.notifies_anyway and named):
-            raise
-        return {}
+        if group.symptom.notifies_anyway and mode_of(group.queue_arn, run, {}) is not None:
+            return {}
+        raise
 
 
 def _found(group: Group, situation: Situation, run: Run) -> Situation | Outcome:
@@ -235,8 +246,8 @@ def with_others(because: str, shared: Shared) -> str:
     """The sentence of a finding, with a few of the queues that it is said for as well."""
     if not shared.others:
         return because
-    names = [parts_of(each).name for each in shared.others]
-    number = counted(len(names) + shared.more, "other queue")
-    verb = "names" if len(names) + shared.more == 1 else "name"
+    names = ", ".join(parts_of(each).name for each in shared.others)
+    number = len(shared.others) + shared.more
+    verb = "names" if number == 1 else "name"
     rest = f" and {shared.more:,} more" if shared.more else ""
-    return f"{because}. {number} {verb} it too: {', '.join(names)}{rest}"
+    return f"{because}. {counted(number, 'other queue')} {verb} it too: {names}{rest}"

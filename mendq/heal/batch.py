@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from mendq.aws.errors import CaseStoreUnavailable, ComeAgain, EventUnreadable, QueueRefusesUs
+from mendq.aws.errors import (
+    CaseMoved,
+    CaseStoreUnavailable,
+    ComeAgain,
+    EventUnreadable,
+    QueueRefusesUs,
+)
 from mendq.cases.finding import named_in
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
-from mendq.heal import guardrails
 from mendq.heal.apply import carry_out
-from mendq.heal.assess import assess, decided, with_facts
+from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import Group, Outcome, Run, declined
 from mendq.heal.decide import decide_unlooked
-from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
+from mendq.heal.guardrails import SECONDS_TO_WRITE, Home, Situation, first_refusal_of_call
+from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
+from mendq.model.names import OwnMetric
 from mendq.model.plan import Refusal
 from mendq.model.queue import arn_of
 from mendq.notifications import notification
@@ -29,6 +36,9 @@ from mendq.probe.send import ProbeRecord
 Done = TypeVar("Done")
 # Records that are no failed call of SQS are not faults of the batch.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
+# To wait or to be unreadable is no fault; nor is it that another run was faster, as runs are that
+# read one burst.
+NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
 @dataclass
@@ -55,49 +65,76 @@ class Healed:
         """
         return {"batchItemFailures": [{"itemIdentifier": each} for each in self.errors]}
 
-    def fail(self, group: Group, error: Exception) -> None:
-        self.errors.update(dict.fromkeys(self.groups[group], error))
+    @property
+    def faults(self) -> list[Exception]:
+        """Each once, however many messages it failed."""
+        once = {id(each): each for each in self.errors.values()}.values()
+        return [each for each in once if not isinstance(each, NO_FAULTS)]
+
+    def by_symptom(self) -> dict[OwnMetric, Counter[str]]:
+        fixes, refusals = Counter[str](), Counter[str]()
+        for group, outcome in self.fixed.items():
+            if outcome.case is not None and outcome.case.state is State.APPLIED:
+                fixes[group.symptom.name] += 1
+            if outcome.refusal is not None:
+                refusals[group.symptom.name] += 1
+        return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
+
+    def counts(self) -> dict[OwnMetric, int]:
+        of_symptoms = {name: counted.total() for name, counted in self.by_symptom().items()}
+        return {
+            OwnMetric.FAILED_CALLS_SEEN: self.failed_calls,
+            OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
+            OwnMetric.UNREADABLE_EVENTS: len(self.unreadable),
+            OwnMetric.HEAL_ERRORS: len(self.faults),
+            OwnMetric.AUTO_FIXES: of_symptoms[OwnMetric.AUTO_FIXES],
+            OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.refusals),
+        }
+
+    def fail(self, groups: Iterable[Group], error: Exception) -> None:
+        for group in groups:
+            self.errors.update(dict.fromkeys(self.groups[group], error))
 
     def note(self, group: Group, outcome: Outcome) -> None:
         self.fixed[group] = outcome
         if outcome.refusal and outcome.refusal.again:
-            self.fail(group, ComeAgain(outcome.refusal.reason))
+            self.fail([group], ComeAgain(outcome.refusal.reason))
 
 
-def read_batch(bodies: Mapping[str, str], run: Run) -> Healed:
+def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
     """`bodies` by message id. An event delivered twice counts once; nothing is raised."""
-    read_so_far, home, probe_source = Healed(), run.home, run.probe_source
+    healed = Healed()
     seen: dict[tuple[str, Symptom], dict[str, FailedCall]] = defaultdict(dict)
     messages: dict[tuple[str, Symptom], list[str]] = defaultdict(list)
     for message_id, body in bodies.items():
         call = read(body)
         if isinstance(call, Unreadable):
             if call.reason not in NOT_OURS:
-                read_so_far.unreadable[message_id] = call
-                read_so_far.errors[message_id] = EventUnreadable(call.reason)
+                healed.unreadable[message_id] = call
+                healed.errors[message_id] = EventUnreadable(call.reason)
             continue
-        if probe_source.made(call):
-            read_so_far.probes[message_id] = call
+        if home.made_as_probe(call):
+            healed.probes[message_id] = call
             continue
-        read_so_far.failed_calls += 1
-        symptom = _symptom_of(call, home, read_so_far)
+        healed.failed_calls += 1
+        symptom = _symptom_of(call, home, healed)
         if symptom is not None and call.queue_arn is not None:
             key = (call.queue_arn, symptom)
             seen[key].setdefault(call.event_id, call)
             messages[key].append(message_id)
-    read_so_far.groups = {
+    healed.groups = {
         Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
     }
-    return read_so_far
+    return healed
 
 
-def _symptom_of(call: FailedCall, home: guardrails.Home, healed: Healed) -> Symptom | None:
+def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
     symptom = match(call)
     if symptom is None or symptom.plan is None:
         return None
-    refusal = guardrails.first_refusal_of_call(call, home)
+    refusal = first_refusal_of_call(call, home)
     if refusal:
         healed.refusals.append(refusal)
         return None
@@ -109,7 +146,7 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
 
     Of our own probe it is noted that it was seen, and nothing else is done about it.
     """
-    healed = read_batch(bodies, run)
+    healed = read_batch(bodies, Home.of(run.settings, run.clients.region))
     record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
     for message_id, call in healed.probes.items():
         try:
@@ -154,7 +191,10 @@ class _Batch:
             elif looked is not None:
                 self.healed.note(group, looked)
         for (symptom, word), situations in alike.items():
-            self._decide(symptom, word, situations)
+            try:
+                self._decide(symptom, word, situations)
+            except Exception as error:  # noqa: BLE001 - the events come again, for the one page too
+                self.healed.fail(situations, error)
         return self.healed
 
     def _look(self, group: Group) -> Situation | Outcome:
@@ -171,24 +211,13 @@ class _Batch:
         """
         queue_arns, spread = [each.queue_arn for each in alike], frozenset[str]()
         if not (symptom.is_of_configuration and all(each.is_found for each in alike)):
-            try:
-                spread = self.run.case_store.spread_to(queue_arns, word, self.run.now)
-            except CaseStoreUnavailable as error:
-                return self._fail_all(alike, error)
+            spread = self.run.case_store.spread_to(queue_arns, word, self.run.now)
         for group, situation in alike.items():
             outcome = self._try(group, partial(self._fix, situation, spread))
             if outcome is not None:
                 self.healed.note(group, outcome)
         if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
-            try:
-                _notify_mass_symptom(symptom, spread, queue_arns, self.run)
-            except Exception as error:  # noqa: BLE001 - the events come again for the one page
-                self._fail_all(alike, error)
-        return None
-
-    def _fail_all(self, alike: Alike, error: Exception) -> None:
-        for group in alike:
-            self.healed.fail(group, error)
+            _notify_mass_symptom(symptom, spread, queue_arns, self.run)
 
     def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
         """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
@@ -210,12 +239,12 @@ class _Batch:
     ) -> Done | None:
         """What the act answers; None where it failed, or no time is left for it."""
         if self.run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
-            self.healed.fail(group, ComeAgain("too little of the Lambda's time is left"))
+            self.healed.fail([group], ComeAgain("too little of the Lambda's time is left"))
             return None
         try:
             return act()
         except Exception as error:  # noqa: BLE001 - kept whole for the handler, which raises it
-            self.healed.fail(group, error)
+            self.healed.fail([group], error)
             return None
 
 
@@ -223,12 +252,12 @@ def _notify_mass_symptom(
     symptom: Symptom, spread: frozenset[str], queue_arns: Iterable[str], run: Run
 ) -> None:
     """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
-    reach = run.reach(spread, queue_arns)
+    reach = reach_of(spread, queue_arns, run)
     look_first = symptom.look_first(min(reach.queue_arns))
     of = notification.MassSymptom(
         symptom.name, symptom.sentence, symptom.runbook, symptom.look_for, look_first
     )
-    where = notification.place(run.home.account, run.home.region)
+    where = notification.place(run.settings.account, run.clients.region)
     text = notification.of_mass_symptom(of, reach.queue_arns, reach.managed_queues, run.now, where)
     names = " ".join(sorted(reach.queue_arns))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,19 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from mendq.aws.clients import Clients, closed_calendars
 from mendq.aws.errors import OwnerUnavailable
 from mendq.aws.queue import managed_queues
-from mendq.cases.context import StoreContext, WritingContext
+from mendq.cases.context import WritingContext
 from mendq.cases.finding import Shared
-from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.guardrails import FEW_QUEUES, Home
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall
-from mendq.model.limits import Consent
 from mendq.model.plan import Ignore, Refusal, owner_of_case
-from mendq.model.queue import partition_of
 from mendq.model.settings import HealSettings, OwnerSettings
 from mendq.model.steps import Owner
-from mendq.probe.probe import ProbeSource
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -52,26 +47,16 @@ class FixContext(WritingContext):
     settings: OwnerSettings
     whose: Owner
 
-    @property
-    def consent(self) -> Consent:
-        return self.settings.consent
-
     @cached_property
     def closed_calendars(self) -> str | None:
         """Why a change calendar freezes changes, or None; asked once an invocation."""
         return closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
-    def _managed_arns(self) -> frozenset[str]:
+    def managed_arns(self) -> frozenset[str]:
         """Asked once an invocation, and only when many show a symptom."""
-        found = managed_queues(self.clients, self.settings.account, self.consent)
+        found = managed_queues(self.clients, self.settings.account, self.settings.consent)
         return frozenset(each.queue_arn for each in found)
-
-    def reach(self, spread: frozenset[str], now_seen: Iterable[str]) -> Reach:
-        """How far a symptom has spread; `now_seen` are managed, whatever a listing says yet."""
-        if len(spread) <= FEW_QUEUES:
-            return Reach(spread)
-        return Reach.among(spread, self._managed_arns.union(now_seen))
 
 
 @dataclass(frozen=True)
@@ -79,16 +64,6 @@ class Run(FixContext):
     """One invocation of heal."""
 
     settings: HealSettings
-
-    @property
-    def home(self) -> Home:
-        account, region = self.settings.account, self.clients.region
-        roles = f"arn:{partition_of(region)}:iam::{account}:role"
-        return Home(account, region, tuple(f"{roles}/{each}" for each in self.settings.own_roles))
-
-    @property
-    def probe_source(self) -> ProbeSource:
-        return ProbeSource.at(self.settings.account, self.clients.region, self.settings.probe_role)
 
 
 @dataclass(frozen=True)
@@ -115,14 +90,6 @@ def declined(code: str, reason: str) -> Outcome:
     return Outcome(refusal=Ignore(code, reason))
 
 
-def look_at(
-    queue_arn: str, name: str, symptom: Symptom | None, context: StoreContext
-) -> CaseStoreView:
-    """With every attribute that may be claimed for such a case, as far as that is known."""
-    attributes = tuple(step.attribute for step in symptom.steps) if symptom else ()
-    return context.case_store.look(queue_arn, name, attributes)
-
-
 Functions = Mapping[Owner, str]
 
 
@@ -133,7 +100,7 @@ def request_about(case: Case) -> dict[str, str]:
 
 def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
     """Asynchronous: what becomes of it stands in the case. Raises OwnerUnavailable."""
-    _invoke(clients.functions, "Event", functions, request_about(case), case)
+    _invoke(clients.functions, "Event", functions, case)
 
 
 def ask_owner(
@@ -143,8 +110,8 @@ def ask_owner(
 
     `more` is what is asked beside taking it up.
     """
-    asked = {**request_about(case), **more}
-    answer = _invoke(clients.functions_that_answer, "RequestResponse", functions, asked, case)
+    client = clients.functions_that_answer
+    answer = _invoke(client, "RequestResponse", functions, case, **more)
     if not isinstance(answer, dict):
         raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
     return answer
@@ -154,17 +121,15 @@ def _invoke(
     client: LambdaClient,
     kind: Literal["Event", "RequestResponse"],
     functions: Functions,
-    asked: Mapping[str, Any],
     case: Case,
+    **more: bool,
 ) -> object:
-    owner = owner_of_case(case.steps)
+    owner, payload = owner_of_case(case.steps), json.dumps({**request_about(case), **more})
     if owner not in functions:
         raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
-    payload = json.dumps(asked).encode()
+    name = functions[owner]
     try:
-        response = client.invoke(
-            FunctionName=functions[owner], InvocationType=kind, Payload=payload
-        )
+        response = client.invoke(FunctionName=name, InvocationType=kind, Payload=payload.encode())
         answer = json.loads(response["Payload"].read()) if kind == "RequestResponse" else None
     except (ClientError, BotoCoreError, ValueError) as error:
         raise OwnerUnavailable(f"{owner} could not be called: {error}") from error

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mendq.cases.record import Notification
+from mendq.catalogue.symptom import Steps
 from mendq.heal import guardrails
 from mendq.heal.guardrails import A_DAY, Situation
 from mendq.model.case import SILENT_DAYS, Case, State, longest_in, opened, severity_of
 from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import WATCHED
-from mendq.model.limits import Mode, Timing, deployed_by
-from mendq.model.plan import Ignore, Plan, Refusal, Refuse, owner_of_plan
+from mendq.model.limits import Mode, deployed_by
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
 
@@ -68,16 +69,15 @@ Verdict = Healthy | Write | No
 
 def decide_unlooked(situation: Situation) -> Verdict | None:
     """What is decided before the queue is looked at; None where it is to be looked at."""
-    nothing = Facts(situation.facts.queue_arn, {}, situation.facts.tags)
     if situation.waits is not None:
         if situation.mode is Mode.HEAL:
             return None
-        unseen = replace(situation, facts=replace(nothing, tags={}))
+        unseen = replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
         return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
     refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
     if refusal is None or situation.has_strangers:
         return None
-    return _decline(replace(situation, facts=nothing), refusal)
+    return _decline(situation, refusal)
 
 
 def decide(situation: Situation) -> Verdict | None:
@@ -137,7 +137,7 @@ def _refuse(situation: Situation, refusal: Refusal) -> No | None:
 def _decline(
     situation: Situation,
     refusal: Refusal,
-    steps: tuple[AttributeStep, ...] = (),
+    steps: Steps = (),
     *,
     of_the_plan: bool = False,
     quiet: bool = False,
@@ -153,9 +153,9 @@ def _decline(
     if refusal.becomes is State.OVERRIDDEN:
         steps = situation.records.last_written(steps)
     case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
-    if _is_repeat(situation, case):
+    if is_repeat(situation, case):
         return SayNo(refusal)
-    notification = _notified(situation, case, situation.mode, refusal, of_the_plan=of_the_plan)
+    notification = _notified(situation, case, refusal, of_the_plan=of_the_plan)
     if quiet:
         notification = replace(notification, severity=None)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
@@ -164,19 +164,14 @@ def _decline(
 
 
 def _notified(
-    situation: Situation,
-    case: Case,
-    mode: Mode,
-    refusal: Refusal | None = None,
-    *,
-    of_the_plan: bool = True,
+    situation: Situation, case: Case, refusal: Refusal | None = None, *, of_the_plan: bool = True
 ) -> Notification:
     """What there is to say of the case beyond itself; a person's value is left alone from now."""
     now, overridden = situation.now, case.state is State.OVERRIDDEN
     return Notification(
         situation.symptom,
         situation.facts,
-        severity_of(case, mode, of_the_plan=of_the_plan),
+        severity_of(case, situation.mode, of_the_plan=of_the_plan),
         refusal.next_command if refusal else "",
         changes=situation.records.overridden(case, now) if overridden else {},
     )
@@ -193,7 +188,7 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         code=refusal.code,
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
-    notification = _notified(situation, case, situation.mode, refusal)
+    notification = _notified(situation, case, refusal)
     return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
 
 
@@ -204,7 +199,7 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
     if refusal is not None:
         overridden = refusal.code == "overridden"
         return _decline(situation, refusal, plan.steps, of_the_plan=overridden)
-    mode, owner = min(situation.mode, plan.at_most), owner_of_plan(plan.steps)
+    mode, owner = min(situation.mode, plan.at_most), plan.steps[0].owner
     if mode is Mode.HEAL and owner is situation.whose:
         return Write(plan, _opened(situation, State.APPLIED, plan.reason, plan.steps))
     state, reason = _OPENS[mode], plan.reason
@@ -214,29 +209,14 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
     elif longest is not None:
         reason = f"{reason}; it can be approved until {moment(situation.now + longest)}"
     case = _opened(situation, state, reason, plan.steps)
-    if _is_repeat(situation, case):
+    if is_repeat(situation, case):
         return SayNo(Ignore("said_already", case.reason))
-    notification = _notified(situation, case, mode)
+    notification = _notified(situation, case)
     beyond = tuple(map(str, plan.proposal))
     return Record(case, replace(notification, first=plan.first, beyond=beyond))
 
 
-def _is_repeat(situation: Situation, case: Case) -> bool:
-    """True where it only repeats what was said a little while ago."""
-    last, now = situation.view.case, situation.now
-    if not situation.is_found:
-        return is_repeat(case, last, now, situation.timing)
-    of_configuration = situation.symptom.is_of_configuration
-    return is_repeat_of_a_scan(case, last, now, of_configuration=of_configuration)
-
-
-def _opened(
-    situation: Situation,
-    state: State,
-    reason: str,
-    steps: tuple[AttributeStep, ...],
-    code: str = "",
-) -> Case:
+def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:
     case = opened(
         state,
         queue_arn=situation.facts.queue_arn,
@@ -276,9 +256,9 @@ def is_approved_by_person(case: Case) -> bool:
 
 
 def _plan_again(situation: Situation, case: Case) -> Plan | Refusal:
-    """Approved: the plan that was shown, or none."""
+    """Approved: the plan that was shown, or none; nothing of a queue that was made since."""
     plan = _plan(situation)
-    if _is_another_queue(case, situation.facts):
+    if situation.facts.made_after(case.opened_at):
         plan = Refuse("another_queue", "there is another queue of that name by now")
     elif isinstance(plan, Plan) and not plan.steps:
         plan = Refuse("healthy", "the queue has what it needs by now")
@@ -289,15 +269,9 @@ def _plan_again(situation: Situation, case: Case) -> Plan | Refusal:
         return Refuse("plan_changed", f"the queue has changed: the plan would be {now} now")
     if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
         return Refuse("not_by_itself", "a person has to see this step first")
-    if owner_of_plan(plan.steps) is not situation.whose:
-        return Refuse("another_owner", f"{owner_of_plan(plan.steps)} would take the next step")
+    if (owner := plan.steps[0].owner) is not situation.whose:
+        return Refuse("another_owner", f"{owner} would take the next step")
     return plan
-
-
-def _is_another_queue(case: Case, facts: Facts) -> bool:
-    """Nobody has agreed to anything about a queue that was made since."""
-    opened_at, created_at = case.opened_at, facts.created_at
-    return opened_at is not None and created_at is not None and created_at > opened_at
 
 
 def _documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
@@ -326,7 +300,7 @@ def _move(situation: Situation, state: State, refusal: Refusal) -> No:
     case = situation.waits.moved(
         state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
     )
-    return Record(case, _notified(situation, case, Mode.HEAL, refusal), refusal)
+    return Record(case, _notified(situation, case, refusal), refusal)
 
 
 # A scan comes round in an hour: a little less than a day, so that it is no day and an hour.
@@ -335,26 +309,24 @@ NOTED_EVERY = timedelta(hours=23)
 REMEMBERED = timedelta(days=30)
 
 
-def is_repeat(case: Case, last: Case | None, now: datetime, timing: Timing) -> bool:
-    """True where `case` opens on failed calls as `last` did, less than a cooldown ago."""
-    cooldown = timedelta(minutes=timing.cooldown_minutes)
-    return last is not None and last.says_the_same(case) and now - last.at < cooldown
+def is_repeat(situation: Situation, case: Case) -> bool:
+    """True where `case` only repeats what was said a little while ago.
 
-
-def is_repeat_of_a_scan(
-    case: Case, last: Case | None, now: datetime, *, of_configuration: bool = False
-) -> bool:
-    """The same of what a scan found: it finds it each hour, so it is told once a day.
-
-    What a person declined is left alone for a week; what nobody answered, or a person closed
+    Of failed calls that is a cooldown. A scan finds the same each hour, so it is told once a day;
+    what a person declined is left alone for a week; what nobody answered, or a person closed
     unfixed, for a day, and of a fault in configuration, which nobody is in a hurry about, for
     REMEMBERED.
     """
+    last = situation.view.case
     if last is None:
         return False
-    if last.says_the_same(case):
-        return now - last.at < A_DAY
-    return last.steps == case.steps and now - last.at < _silence_after(last, of_configuration)
+    is_old, age = last.says_the_same(case), situation.now - last.at
+    if not situation.is_found:
+        return is_old and age < timedelta(minutes=situation.timing.cooldown_minutes)
+    if is_old:
+        return age < A_DAY
+    quiet = _silence_after(last, situation.symptom.is_of_configuration)
+    return last.steps == case.steps and age < quiet
 
 
 def needs_no_look(

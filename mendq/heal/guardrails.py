@@ -15,9 +15,11 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
-from mendq.model.queue import partition_of, parts_of
+from mendq.model.queue import arn_of_name, partition_of, parts_of
+from mendq.model.settings import HealSettings
 from mendq.model.steps import AttributeStep, Owner
 from mendq.notifications.configuration import in_short
+from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
 STRANGERS_EVERY = timedelta(hours=1)
 
@@ -134,11 +136,24 @@ MOST_DRILLS = 20
 
 @dataclass(frozen=True)
 class Home:
-    """Where this Mendq runs, and the role ARNs it runs under."""
+    """Where this Mendq runs, the role ARNs it runs under, and the one that makes its probe."""
 
     account: str
     region: str
     own_roles: tuple[str, ...]
+    probe_role: str = ""
+
+    @classmethod
+    def of(cls, settings: HealSettings, region: str) -> Home:
+        roles = f"arn:{partition_of(region)}:iam::{settings.account}:role"
+        own_roles = tuple(f"{roles}/{each}" for each in settings.own_roles)
+        return cls(settings.account, region, own_roles, settings.probe_role)
+
+    def made_as_probe(self, call: FailedCall) -> bool:
+        """Another principal's call on that queue is no probe, nor is another call of the role."""
+        queue_arn = arn_of_name(QUEUE_NAME, self.region, self.account)
+        probe = (queue_arn, self.probe_role, EVENT_NAME)
+        return (call.queue_arn, call.principal_arn, call.event_name) == probe
 
 
 def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
@@ -243,15 +258,11 @@ def too_often(situation: Situation, plan: Plan) -> Refusal | None:
     if attribute and written >= most:
         reason = f"{attribute} was written {most} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
-    return _more_than_its_own_bound(situation, plan)
-
-
-def _more_than_its_own_bound(situation: Situation, plan: Plan) -> Refusal | None:
-    """It is no fault that a person would have to find: tomorrow it may be done again."""
     for step in plan.steps:
-        most = step.most_a_day
-        if most is not None and situation.written_since(step.attribute, A_DAY) >= most:
-            times = "once" if most == 1 else f"{most} times"
+        own = step.most_a_day
+        if own is not None and situation.written_since(step.attribute, A_DAY) >= own:
+            # No fault that a person would have to find: tomorrow it may be done again.
+            times = "once" if own == 1 else f"{own} times"
             reason = f"{step.attribute} may be written {times} in 24 hours, and was"
             return Refuse("too_often", reason)
     return None
@@ -289,19 +300,13 @@ def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | N
     reach = situation.reach or Reach(frozenset())
     queues, managed = len(reach.queue_arns), reach.managed_queues
     if DRILL_TAG in situation.facts.tags:
-        return _too_many_drills(queues)
-    if not are_many(queues, managed, situation.limits):
-        return None
-    spread = f"{queues} of {managed} managed queues show it within the hour"
-    reason = f"{spread}: the cause is not this queue's"
-    return Refuse("mass_symptom", reason, silent_in_observe=True)
-
-
-def _too_many_drills(queues: int) -> Refusal | None:
-    if queues <= MOST_DRILLS:
-        return None
-    reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are fixed"
-    return Refuse("mass_symptom", reason, silent_in_observe=True)
+        is_mass = queues > MOST_DRILLS
+        reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are fixed"
+    else:
+        is_mass = are_many(queues, managed, situation.limits)
+        spread = f"{queues} of {managed} managed queues show it within the hour"
+        reason = f"{spread}: the cause is not this queue's"
+    return Refuse("mass_symptom", reason, silent_in_observe=True) if is_mass else None
 
 
 def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:

@@ -16,7 +16,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome, look_at
+from mendq.heal.context import Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
@@ -53,7 +53,10 @@ def settle(
     """
     if not intent.steps:
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
-    facts = Facts(intent.queue_arn, _attributes(intent, context), {})
+    facts = Facts(intent.queue_arn, {}, {})
+    with suppress(QueueGone):  # no write can stand there any more
+        attributes = standing(context.clients, intent.queue_arn, intent.steps)
+        facts = replace(facts, attributes=attributes)
     found = Found(view, intent, facts)
     owner = found.record.claim_owner or context.owner
     if not facts.exists or found.cannot_have_landed():
@@ -68,7 +71,7 @@ def settle(
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, changes=changes)
-    return Outcome(case=record_transition(case, view, notification, context, owner))
+    return Outcome(record_transition(case, view, notification, context, owner))
 
 
 def settle_whosever(
@@ -83,7 +86,7 @@ def settle_whosever(
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
     if claimed_for is symptom:
         return settle(view, intent, claimed_for, context)
-    theirs = look_at(intent.queue_arn, intent.symptom, claimed_for, context)
+    theirs = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
     settled = settle(theirs, intent, claimed_for, context)
     return settled if isinstance(settled, Outcome) else Outcome()
 
@@ -91,13 +94,6 @@ def settle_whosever(
 def symptom_known_as(name: str) -> Symptom | None:
     """The symptom, None where this Mendq knows none of that name."""
     return next((each for each in CATALOGUE if each.name == name), None)
-
-
-def _attributes(intent: Case, context: CaseContext) -> Mapping[str, str]:
-    """The queue's attributes; empty where it is gone, as no write can stand there any more."""
-    with suppress(QueueGone):
-        return standing(context.clients, intent.queue_arn, intent.steps)
-    return {}
 
 
 @dataclass(frozen=True)
@@ -130,11 +126,9 @@ class Found:
 
     def cannot_have_landed(self) -> bool:
         """It is another queue by now, or nobody has changed it since it was claimed."""
-        created_at = self.facts.created_at
-        if created_at is not None and created_at > self.intent.at:
-            return True
         untouched = self.facts.modified_at == self.record.intent_modified_at
-        return self._stands("before") and (self.only_made_a_queue or untouched)
+        as_before = self._stands("before") and (self.only_made_a_queue or untouched)
+        return as_before or self.facts.made_after(self.intent.at)
 
     def landed(self) -> bool:
         """All of it stands there, since a time when the claim held."""

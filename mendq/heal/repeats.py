@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Self
@@ -63,52 +63,38 @@ def _note_of(text: str) -> tuple[date, str] | None:
         return None
 
 
-def one_for_each(
+def spoken_for(
     findings: Iterable[Finding],
-    open_topics: Container[str],
-    mode_of: Callable[[str], Mode | None],
+    managed: Iterable[ManagedQueue],
+    open_cases: Iterable[OpenCase],
+    consent: Consent,
 ) -> list[Finding]:
     """The findings without those about a missing queue that another speaks for already.
 
     That is the one whose case is open, then the one whose queue's mode goes furthest, then the
     first by name. Its `sources` are all who name that queue: what is wrong with any of them goes
-    first, because making the queue would dump the backlogs of all.
+    first, because making the queue would dump the backlogs of all. `open_at` are those who may have
+    asked for it before.
     """
-    alike: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for each in sorted(findings):
-        alike[each.symptom, each.about or each.queue_arn].append(each)
-    retained = list[Finding]()
-    for same in alike.values():
-        first = min(
-            same,
-            key=lambda e: (e.topic not in open_topics, -(mode_of(e.queue_arn) or Mode.OBSERVE)),
-        )
-        others = tuple(each.queue_arn for each in same if each != first)
-        retained.append(replace(first, sources=(*first.sources, *others), others=others))
-    return retained
-
-
-def spoken_for(
-    findings: Iterable[Finding],
-    managed: Iterable[ManagedQueue],
-    open_cases: Sequence[OpenCase],
-    consent: Consent,
-) -> list[Finding]:
-    """One finding for each missing queue, with those who may have asked for it before."""
     tags = {each.queue_arn: each.tags for each in managed}
-    topics = {f"{each.queue_arn} {each.symptom}" for each in open_cases}
-    retained = one_for_each(
-        findings, topics, lambda arn: consent.mode_of(parts_of(arn).name, tags.get(arn, {}))
-    )
-    open_at: dict[str, list[str]] = defaultdict(list)
+    open_at, alike = defaultdict[str, list[str]](list), defaultdict[object, list[Finding]](list)
     for case in open_cases:
         open_at[case.symptom].append(case.queue_arn)
-    return [
-        replace(each, open_at=tuple(arn for arn in open_at[each.symptom] if arn != each.queue_arn))
-        if each.about
-        else each
-        for each in retained
-    ]
+    for each in sorted(findings):
+        alike[each.symptom, each.about or each.queue_arn].append(each)
+
+    def turn(of: Finding) -> tuple[bool, int]:
+        mode = consent.mode_of(parts_of(of.queue_arn).name, tags.get(of.queue_arn, {}))
+        return of.queue_arn not in open_at[of.symptom], -(mode or Mode.OBSERVE)
+
+    retained = list[Finding]()
+    for same in alike.values():
+        first = min(same, key=turn)
+        others = tuple(each.queue_arn for each in same if each != first)
+        asked = [arn for arn in open_at[first.symptom] if first.about and arn != first.queue_arn]
+        sources = (*first.sources, *others)
+        retained.append(replace(first, sources=sources, others=others, open_at=tuple(asked)))
+    return retained
 
 
 def silent_for(

@@ -42,27 +42,20 @@ def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | 
         try:
             answer = check()
         except (ClientError, BotoCoreError) as error:
-            return _unanswered(name, error)
+            reason = f"Access Analyzer's {name} of the pinned policy did not answer: {error}"
+            if is_passing(error):
+                return Retry("access_not_checked", reason)
+            return Escalate("access_not_checked", reason)
         if answer.get("result") != PASSED:
-            return _failed(name, answer)
+            reason = f"the pinned policy does not pass Access Analyzer's {name}: {_said(answer)}"
+            return Escalate("access_check_failed", reason)
     return None
 
 
-def _unanswered(check: str, error: ClientError | BotoCoreError) -> Refusal:
-    reason = f"Access Analyzer's {check} of the pinned policy did not answer: {error}"
-    if is_passing(error):
-        return Retry("access_not_checked", reason)
-    return Escalate("access_not_checked", reason)
-
-
-def _failed(check: str, answer: Mapping[str, Any]) -> Refusal:
-    listed = answer.get("reasons")
-    given = listed[:_MOST_REASONS] if isinstance(listed, list) else []
-    reasons = [str(each.get("description", "")) for each in given if isinstance(each, dict)]
-    sentences = [str(answer.get("message", "")), *reasons]
-    said = "; ".join(each.rstrip(". ") for each in sentences)
-    reason = f"the pinned policy does not pass Access Analyzer's {check}: {said}"
-    return Escalate("access_check_failed", reason)
+def _said(answer: Mapping[str, Any]) -> str:
+    reasons = [str(each.get("description", "")) for each in answer.get("reasons", [])]
+    sentences = [str(answer.get("message", "")), *reasons[:_MOST_REASONS]]
+    return "; ".join(each.rstrip(". ") for each in sentences)
 
 
 @dataclass(frozen=True)

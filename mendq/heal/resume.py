@@ -15,8 +15,8 @@ from mendq.aws.queue import tags_of
 from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
-from mendq.heal.assess import autonomy_of, decided, gather, recover, situation_of
-from mendq.heal.context import FixContext, Outcome, declined, look_at
+from mendq.heal.assess import autonomy_of, decided, gather, mode_of, recover, situation_of
+from mendq.heal.context import FixContext, Outcome, declined
 from mendq.heal.decide import decide_unlooked, is_approved_by_person
 from mendq.heal.recover import symptom_known_as
 from mendq.model.case import Case, State
@@ -24,7 +24,7 @@ from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Mode, counted_as
 from mendq.model.plan import owner_of_case
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import arn_of
 
 
 def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
@@ -37,7 +37,8 @@ def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
         raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
     if not run.is_here(queue_arn):
         return declined("elsewhere", "the queue is in another account or region")
-    view = recover(look_at(queue_arn, symptom.name, symptom, run), symptom, run)
+    looked = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+    view = recover(looked, symptom, run)
     if isinstance(view, Outcome):
         return view
     case = view.case
@@ -65,7 +66,7 @@ def _resume(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) 
 
 def _mode_of(case: Case, symptom: Symptom, tags: Mapping[str, str] | None, run: FixContext) -> Mode:
     """A person's word lets a proposal be written; nothing lets an unmanaged queue be."""
-    mode = run.consent.mode_of(parts_of(case.queue_arn).name, tags or {})
+    mode = mode_of(case.queue_arn, run, tags or {})
     if tags is None or mode is None or mode is Mode.OBSERVE:
         return Mode.OBSERVE
     if is_approved_by_person(case):

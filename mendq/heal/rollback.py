@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -42,21 +42,16 @@ def rollback(
     call, by follow_up or by the owner of the write.
     """
 
-    return until_unmoved(lambda: _once(request, context, functions, dry_run=dry_run))
+    def once() -> Document | Refusal:
+        found = look_up(request, context)
+        if isinstance(found, Refusal):
+            return found
+        if found.symptom is None:
+            return found.unknown
+        by = (request.actor, context, functions, dry_run)
+        return _Asked(found.history, found.view, found.symptom, *by).answer()
 
-
-def _once(
-    request: OperatorRequest, context: WritingContext, functions: Functions, *, dry_run: bool
-) -> Document | Refusal:
-    found = look_up(request, context)
-    if isinstance(found, Refusal):
-        return found
-    if found.symptom is None:
-        return found.unknown
-    asked = _Asked(found.history, found.view, found.symptom, request.actor, context, functions)
-    if asked.newest.undoes:
-        return asked.answer(dry_run=dry_run)
-    return asked.refusal() or asked.settled(dry_run=dry_run)
+    return until_unmoved(once)
 
 
 @dataclass(frozen=True)
@@ -67,38 +62,13 @@ class _Asked(AskedCase):
     actor: str
     context: WritingContext
     functions: Functions
+    dry_run: bool
 
-    def refusal(self) -> Refusal | None:
-        """Whose hands the queue is in now."""
-        other = self.view.case
-        if self.view.held_by_another(self.context.owner, self.context.now):
-            return Retry(
-                "claimed", "another run is at work on this queue; ask again in two minutes"
-            )
-        if other is None or other.transition == self.newest.transition:
-            return None
-        if other.case_id == self.newest.case_id:
-            return Retry("claimed", "another run has just moved the case")
-        if not other.is_open(self.context.now, self.context.settings.timing):
-            return None
-        reason = (
-            f"case {other.case_id} of the same queue and symptom is {other.state}; "
-            "roll back, decline or close that one first"
-        )
-        return Ignore("wrong_state", reason)
-
-    def settled(self, *, dry_run: bool) -> Document | Refusal:
-        """First what a run that died has left, then the answer."""
-        if self.view.intent is None:
-            return self.answer(dry_run=dry_run)
-        if dry_run:
-            reason = "what a run that died had left is not settled yet; ask again in two minutes"
-            return Ignore("claimed", reason)
-        settle(self.view, self.view.intent, self.symptom, self.context)
-        return Retry("claimed", "what a run that died had left was settled just now")
-
-    def answer(self, *, dry_run: bool) -> Document | Refusal:
+    def answer(self) -> Document | Refusal:
         """Compare, and where it is to be, set."""
+        refusal = None if self.newest.undoes else self._in_other_hands()
+        if refusal is not None:
+            return refusal
         written = written_by(self.history)
         if not written:
             reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
@@ -108,9 +78,37 @@ class _Asked(AskedCase):
         if self.newest.undoes:
             return _document(self.newest, (self._announced_again(each, facts) for each in found))
         stopped = stopped_by(found)
-        if dry_run or not (stopped or steps_of(found)):
+        if self.dry_run or not (stopped or steps_of(found)):
             return _document(self.newest, found)
         return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
+
+    def _in_other_hands(self) -> Refusal | None:
+        """Whose hands the queue is in now; what a run that died has left is settled first."""
+        other, context = self.view.case, self.context
+        if self.view.held_by_another(context.owner, context.now):
+            reason = "another run is at work on this queue; ask again in two minutes"
+            return Retry("claimed", reason)
+        if other is not None and other.transition != self.newest.transition:
+            if other.case_id == self.newest.case_id:
+                return Retry("claimed", "another run has just moved the case")
+            if other.is_open(context.now, context.settings.timing):
+                reason = (
+                    f"case {other.case_id} of the same queue and symptom is {other.state}; "
+                    "roll back, decline or close that one first"
+                )
+                return Ignore("wrong_state", reason)
+        if self.view.intent is None:
+            return None
+        if self.dry_run:
+            reason = "what a run that died had left is not settled yet; ask again in two minutes"
+            return Ignore("claimed", reason)
+        settle(self.view, self.view.intent, self.symptom, context)
+        return Retry("claimed", "what a run that died had left was settled just now")
+
+    def _rolled_back(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
+        reason = f"{reason}; Mendq stays away for {SILENT_DAYS} days"
+        now, steps = self.context.now, tuple(steps)
+        return self.newest.moved(State.ROLLED_BACK, reason, now, steps=steps, actor=self.actor)
 
     def _stop(
         self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
@@ -122,38 +120,24 @@ class _Asked(AskedCase):
             return Ignore("unavailable", f"{error}; ask again: it goes on meanwhile")
         if heard.get("code"):
             return Retry("claimed", f"it was not stopped: {heard.get('reason')}")
-        reason = (
-            "stopped: what went back by then stays there, the rest is held; "
-            f"Mendq stays away for {SILENT_DAYS} days"
-        )
-        case = self.newest.moved(
-            State.ROLLED_BACK, reason, self.context.now, steps=stopped, actor=self.actor
-        )
+        reason = "stopped: what went back by then stays there, the rest is held"
+        case = self._rolled_back(reason, stopped)
         changes = self.view.records_after(case, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
-        recorded = record_transition(
-            case, self.view, notification, self.context, self.context.owner
-        )
+        recorded = record_transition(case, self.view, notification, self.context)
         return _document(recorded, (each.done() if each.stops else each for each in found))
 
     def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
         steps = steps_of(found)
-        stands = ", ".join(map(str, steps))
-        plan = Plan(steps, f"taken back: {stands}; Mendq stays away for {SILENT_DAYS} days")
-        case = self.newest.moved(
-            State.ROLLED_BACK,
-            plan.reason,
-            self.context.now,
-            steps=tuple(step.document() for step in steps),
-            actor=self.actor,
-        )
+        reason = f"taken back: {', '.join(map(str, steps))}"
+        case = self._rolled_back(reason, (step.document() for step in steps))
+        plan = Plan(steps, case.reason)
         done = apply(case, plan, facts, self.view, self.symptom, self.context)
         if not isinstance(done, Refusal):
             return _document(done, (each.done() if each.step else each for each in found))
         if done.code != AWS_REFUSED:
             return done
-        queue_arn = self.newest.queue_arn
-        left = (each.by_person(queue_arn) if each.step else each for each in found)
+        left = (each.by_person(facts.queue_arn) if each.step else each for each in found)
         return _document(self.newest, left) | said(done)
 
     def _facts(self) -> Facts:
@@ -161,10 +145,10 @@ class _Asked(AskedCase):
         steps = [step for case in self.history for step in case.steps]
         return Facts(queue_arn, standing(self.context.clients, queue_arn, steps), {})
 
-    def _snapshots(self, written: Iterable[Written]) -> dict[int, dict[str, str]]:
+    def _snapshots(self, written: Iterable[Written]) -> dict[int, Mapping[str, str]]:
         firsts = {each.first.n: each.first for each in written}
         retained = {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
-        return {n: dict(each) for n, each in retained.items() if each is not None}
+        return {n: each for n, each in retained.items() if each is not None}
 
     def _announced_again(self, found: Undo, facts: Facts) -> Undo:
         """Answer for a case rolled back before: what stands as it was put back, and what not.
@@ -172,16 +156,13 @@ class _Asked(AskedCase):
         Another queue of the same name has it from whoever made it.
         """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        made_anew = facts.created_at is not None and facts.created_at > self.newest.at
-        if was_undone and found.outcome is Outcome.NOTHING and not made_anew:
+        is_same = not facts.made_after(self.newest.at)
+        if was_undone and found.outcome is Outcome.NOTHING and is_same:
             return replace(found, outcome=Outcome.UNDONE)
         is_theirs = was_undone or found.outcome is Outcome.UNDONE
         return replace(found, outcome=Outcome.THEIRS, step=None, command="") if is_theirs else found
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:
-    return {
-        "case_id": case.case_id,
-        "state": str(case.state),
-        "attributes": [each.document() for each in found],
-    }
+    attributes = [each.document() for each in found]
+    return {"case_id": case.case_id, "state": str(case.state), "attributes": attributes}

@@ -9,7 +9,7 @@ from enum import StrEnum
 from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
-from mendq.model.steps import STEPS, AttributeStep, leaves_a_value
+from mendq.model.steps import AttributeStep, kind_of, leaves_a_value
 from mendq.notifications.commands import delete_queue_command, set_command
 
 # Lowered, a retention deletes messages; put back, a policy may undo a revocation.
@@ -106,7 +106,6 @@ def undos(
     snapshots: Mapping[int, Mapping[str, str]],
     facts: Facts,
     view: CaseStoreView,
-    kinds: Sequence[type[AttributeStep]] = STEPS,
 ) -> tuple[Undo, ...]:
     """What undoing would do to the queue as it is now.
 
@@ -114,12 +113,8 @@ def undos(
     absent goes back to what its absence means. `view` tells whether a later write of ours was
     overruled: then the value is a person's, even where it is the one that the case wrote.
     """
-    known = {kind.attribute: kind for kind in kinds}
     now_known = view.of_queue(facts.created_at)
-    found = (
-        _undo(each, snapshots.get(each.first.n), facts, known.get(each.attribute))
-        for each in written
-    )
+    found = (_undo(each, snapshots.get(each.first.n), facts) for each in written)
     return tuple(_unless_overruled(each, now_known) for each in found)
 
 
@@ -137,14 +132,9 @@ def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
     )
 
 
-def _undo(
-    written: Written,
-    snapshot: Mapping[str, str] | None,
-    facts: Facts,
-    kind: type[AttributeStep] | None,
-) -> Undo:
+def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
     name, before = written.attribute, written.before
-    now = facts.attributes.get(name)
+    now, kind = facts.attributes.get(name), kind_of(name)
     if kind is not None:
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
@@ -156,7 +146,7 @@ def _undo(
     if kind is not None and kind.stays:
         command = delete_queue_command(written.after)
         return replace(found, outcome=Outcome.PRINTED, command=command)
-    made_anew = facts.created_at is not None and facts.created_at > written.last.at
+    made_anew = facts.made_after(written.last.at)
     if now != written.after or made_anew or written.was_overridden:
         return found
     if kind is None or name in NEVER_PUT_BACK:

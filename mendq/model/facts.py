@@ -201,6 +201,10 @@ class QueueFacts:
     def created_at(self) -> datetime | None:
         return moment_of(self.attributes.get("CreatedTimestamp"))
 
+    def made_after(self, moment: datetime | None) -> bool:
+        """Whether it is another queue than the one of its name at that moment."""
+        return bool(self.created_at and moment and self.created_at > moment)
+
     def settled_at(self, propagation: timedelta, *, after_the_timeout: bool) -> datetime | None:
         """From when on a failed call speaks about the queue as it is now.
 

@@ -77,8 +77,8 @@ def counted_as(symptom: str, tags: Mapping[str, str]) -> str:
 class Consent:
     """What the account's settings allow; empty `queues` manage nothing."""
 
-    mode: Mode
-    tag_may_raise_to: Mode
+    mode: Mode = Mode.OBSERVE
+    tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:

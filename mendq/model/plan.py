@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -96,11 +96,6 @@ class Override(Refusal):
     silent_in_observe: bool = True
 
     becomes = State.OVERRIDDEN
-
-
-def owner_of_plan(steps: Sequence[AttributeStep]) -> Owner:
-    """The owner of its first step: the catalogue's plans have one each."""
-    return steps[0].owner if steps else Owner.HEAL
 
 
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:

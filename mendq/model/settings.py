@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from math import inf
 from types import NoneType
 from typing import Any, Self, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, field
+from msgspec.structs import fields
 
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.steps import Owner
@@ -17,10 +20,16 @@ def written(value: object) -> str:
     """Text as it is, all else as JSON."""
     if isinstance(value, str):
         return value
+    return json.dumps(_plain(value), separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    """A mode is its name, wherever it stands."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Mapping):
-        value = {key: str(each) for key, each in value.items()}
-    plain = str(value) if isinstance(value, Mode) else value
-    return json.dumps(plain, default=asdict, separators=(",", ":"))
+        return {key: _plain(each) for key, each in value.items()}
+    return str(value) if isinstance(value, Mode) else value
 
 
 def read(text: str, kind: Any) -> Any:
@@ -38,7 +47,8 @@ def _as(kind: Any, value: Any) -> Any:
     if origin is Mapping and isinstance(value, dict):
         return {_as(parts[0], name): _as(parts[1], each) for name, each in value.items()}
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        return kind(**{name: _as(float, each) for name, each in value.items()})
+        types = get_type_hints(kind)
+        return kind(**{name: _as(types[name], each) for name, each in value.items()})
     words = {str(each): each for each in kind} if kind in (Mode, Owner) else {}
     if isinstance(value, str) and value in words:
         return words[value]
@@ -56,11 +66,15 @@ class SettingsUnreadable(Exception):
     """The environment does not hold what the Lambda needs; names every variable and its fault."""
 
 
-@dataclass(frozen=True)
-class LambdaSettings:
+class LambdaSettings(Struct, frozen=True):
     """What every Lambda of Mendq knows about where it runs."""
 
     account: str
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> Self:
+        """What this Lambda needs of all that is known."""
+        return cls(**{name: known[name] for name in cls.__struct_fields__ if name in known})
 
     def to_environment(self) -> dict[str, str]:
         """The variables that `from_environment` reads back; text as it is, all else as JSON.
@@ -75,16 +89,15 @@ class LambdaSettings:
         """Raise SettingsUnreadable with every missing or unreadable variable at once."""
         values: dict[str, Any] = {}
         faults: list[str] = []
-        types = get_type_hints(cls)
         for each in fields(cls):
             variable = variable_of(each.name)
             text = environment.get(variable)
             if text is None:
-                if each.default is MISSING and each.default_factory is MISSING:
+                if each.required:
                     faults.append(f"{variable} is missing")
                 continue
             try:
-                values[each.name] = read(text, types[each.name])
+                values[each.name] = read(text, each.type)
             except (ValueError, TypeError, KeyError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
@@ -92,104 +105,49 @@ class LambdaSettings:
         return cls(**values)
 
 
-# What a user sets and Lambdas read is declared once, here; `infra.settings` takes these classes in,
-# and what stands below a field is told to whoever sets it, in docs/settings.md.
-@dataclass(frozen=True, kw_only=True)
-class ManagedQueues:
-    """Which queues are managed, and how far."""
-
-    mode: Mode = Mode.OBSERVE
-    """How far Mendq may go on the queues that `queues` names."""
-    tag_may_raise_to: Mode = Mode.OBSERVE
-    """How far a queue's tag `mendq` may raise it above `mode`."""
-    queues: tuple[str, ...] = ()
-    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
-    `*-quarantine`, whatever prefix fits it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteChoices:
-    """What may be written, and when not."""
-
-    autonomy: Mapping[str, Mode] = field(default_factory=dict)
-    """The highest mode a symptom may act in, where it shall not be the one that ships."""
-    freeze_calendars: tuple[str, ...] = ()
-    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
-    region; one of another account has to be shared with the stack's first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseChoices:
-    """How much, and how long."""
-
-    limits: Limits = field(default_factory=Limits)
-    timing: Timing = field(default_factory=Timing)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MailChoices:
-    """Whom the weekly report is mailed to."""
-
-    sender: str | None = None
-    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
-    in the stack's region. Without a sender nothing goes by mail."""
-    recipients: tuple[str, ...] = ()
-    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
-    well."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CaseStoreSettings(CaseChoices, LambdaSettings):
+class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
     """What every Lambda needs that asks the case store about cases."""
 
     case_table: str
     case_bucket: str
+    limits: Limits = Limits()
+    timing: Timing = Timing()
 
 
-@dataclass(frozen=True, kw_only=True)
-class CaseSettings(CaseStoreSettings):
+class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """What every Lambda needs that moves a case."""
 
     urgent_topic_arn: str
     info_topic_arn: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConsentSettings(ManagedQueues, LambdaSettings):
-    """What every Lambda needs that has to know which queues are managed, and how far."""
-
-    @property
-    def consent(self) -> Consent:
-        return Consent(self.mode, self.tag_may_raise_to, self.queues)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManagingSettings(CaseSettings, ConsentSettings):
+class ManagingSettings(CaseSettings, frozen=True, kw_only=True):
     """What every Lambda needs that moves cases of managed queues by itself."""
 
+    consent: Consent = Consent()
 
-@dataclass(frozen=True, kw_only=True)
-class OwnerSettings(WriteChoices, ManagingSettings):
+
+class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
     """What every Lambda needs beside it that owns a write."""
 
+    autonomy: Mapping[str, Mode] = field(default_factory=dict)
+    freeze_calendars: tuple[str, ...] = ()
 
-@dataclass(frozen=True, kw_only=True)
-class HealSettings(OwnerSettings):
+
+class HealSettings(OwnerSettings, frozen=True, kw_only=True):
     """What the heal Lambda needs beside it; our own roles by name, which is shorter than an ARN."""
 
     own_roles: tuple[str, ...]
     probe_role: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class RedriveSettings(OwnerSettings):
+class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
     """What redrive needs beside it."""
 
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: Bounds = Bounds()
 
 
-@dataclass(frozen=True, kw_only=True)
-class FollowUpSettings(ManagingSettings):
+class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
     """What follow_up needs beside it: the Lambdas that own the writes, by name.
 
     How far its clock may be put forward, to see what becomes of a case, the local account alone
@@ -200,22 +158,20 @@ class FollowUpSettings(ManagingSettings):
     most_days_ahead: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperatorSettings(CaseSettings):
+class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
     """What approve and rollback need beside it: the Lambdas that they call or stop, by name."""
 
     owners: Mapping[Owner, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanSettings(CaseStoreSettings, ConsentSettings):
+class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """What the scan needs beside it: it moves no case."""
 
+    consent: Consent = Consent()
     heal_function: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProbeSettings(LambdaSettings):
+class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
     """What the probe needs: it moves no case."""
 
     case_table: str
@@ -223,8 +179,7 @@ class ProbeSettings(LambdaSettings):
     probe_queue_url: str
 
 
-@dataclass(frozen=True)
-class StartNightlySettings(LambdaSettings):
+class StartNightlySettings(LambdaSettings, frozen=True):
     """What start_nightly needs; the roots, the job's code and its packages are s3 URIs."""
 
     application_id: str
@@ -239,20 +194,20 @@ class StartNightlySettings(LambdaSettings):
     maximum_executors: int
 
 
-@dataclass(frozen=True)
-class WatchNightlySettings(LambdaSettings):
+class WatchNightlySettings(LambdaSettings, frozen=True):
     """What watch_nightly needs."""
 
     application_id: str
     report_bucket: str
 
 
-@dataclass(frozen=True)
-class DeliverReportSettings(MailChoices, LambdaSettings):
+class DeliverReportSettings(LambdaSettings, frozen=True):
     """What deliver_report needs; without a sender nothing goes by mail."""
 
     report_bucket: str
     topic_arn: str
+    sender: str | None = None
+    recipients: tuple[str, ...] = ()
 
 
 def variable_of(field_name: str) -> str:
@@ -260,8 +215,7 @@ def variable_of(field_name: str) -> str:
     return PREFIX + field_name.upper()
 
 
-@dataclass(frozen=True)
-class Worker:
+class Worker(Struct, frozen=True):
     """One size for driver and executors; the disk is what comes without a charge."""
 
     vcpu: int = 2

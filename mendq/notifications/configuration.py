@@ -66,17 +66,6 @@ class Configuration:
         """Whether the queue is configured so; counters and times are no configuration."""
         return configured(self.attributes) == configured(attributes)
 
-    @classmethod
-    def after(
-        cls, last: Configuration | None, attributes: Mapping[str, str], now: datetime
-    ) -> Configuration:
-        """What is to be remembered from now on."""
-        if last is None:
-            return cls(now, attributes, now)
-        if last.stands_as(attributes):
-            return cls(now, attributes, last.since, last.earlier)
-        return cls(now, attributes, now, Known(last.at, last.attributes))
-
 
 def configured(attributes: Mapping[str, str]) -> dict[str, str]:
     """What somebody chose: without counters, timestamps and what is empty; in order."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from mendq.model.failed_call import FailedCall
-from mendq.model.queue import partition_of
 from mendq.notifications.sent import MOST_BYTES, NotificationText
 from mendq.notifications.text import Section, body, moment, plain, value
 
@@ -21,24 +19,6 @@ SEEN_WITHIN = timedelta(minutes=20)
 LOST_IN_A_ROW = 2
 # CloudTrail gives whole seconds, and SQS's clock is not Lambda's.
 SKEW = timedelta(seconds=5)
-
-
-@dataclass(frozen=True)
-class ProbeSource:
-    """Whose call on which queue is a probe."""
-
-    queue_arn: str
-    role_arn: str
-
-    @classmethod
-    def at(cls, account: str, region: str, role_arn: str) -> ProbeSource:
-        queue_arn = f"arn:{partition_of(region)}:sqs:{region}:{account}:{QUEUE_NAME}"
-        return cls(queue_arn, role_arn)
-
-    def made(self, call: FailedCall) -> bool:
-        """Another principal's call on that queue is no probe, nor is another call of the role."""
-        probe = (self.queue_arn, self.role_arn, EVENT_NAME)
-        return (call.queue_arn, call.principal_arn, call.event_name) == probe
 
 
 @dataclass(frozen=True)

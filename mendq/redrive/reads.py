@@ -134,7 +134,7 @@ def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRu
         if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     arns = source_arns_of(run.clients, dlq.queue_arn) if dlq.exists else ()
-    return why_not_between(dlq, source, arns, run.consent) or ""
+    return why_not_between(dlq, source, arns, run.settings.consent) or ""
 
 
 def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:

@@ -160,8 +160,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     goes on from what is written down.
     """
     symptom, queue_arn, case_id = _named(request, run)
-    attributes = tuple(step.attribute for step in symptom.steps)
-    view = run.case_store.look(queue_arn, symptom.name, attributes)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case, is_cancelled = view.case, request.get(CANCEL) is True
     if case is None or case.case_id != case_id or not case.goes_on:
         if not is_cancelled:
@@ -254,4 +253,4 @@ class _RedriveCase:
         look = f"mendq quarantine peek {source.name} --region {source.region}"
         next_command = look if progress.quarantined else ""
         notification = Notification(self.symptom, dlq, severity, next_command=next_command)
-        return record_transition(moved, self.view, notification, run, run.owner)
+        return record_transition(moved, self.view, notification, run)

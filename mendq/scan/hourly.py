@@ -33,7 +33,6 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import are_many
 from mendq.heal.repeats import spoken_for
 from mendq.model.lifecycle import WATCHED
-from mendq.model.limits import Consent
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
@@ -53,10 +52,6 @@ class ScanContext(StoreContext):
     paces: Paces
 
     @property
-    def consent(self) -> Consent:
-        return self.settings.consent
-
-    @property
     def scan_store(self) -> ScanStore:
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
@@ -66,7 +61,7 @@ class ScanContext(StoreContext):
 
     @property
     def reader(self) -> ScanReader:
-        return reader_in(self, self.consent, self.paces)
+        return reader_in(self, self.settings.consent, self.paces)
 
     @property
     def allowance(self) -> Allowance:
@@ -99,7 +94,7 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
 
 
 def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
-    listing = listed_queues(context.clients, context.settings.account, context.consent)
+    listing = listed_queues(context.clients, context.settings.account, context.settings.consent)
     managed = listing.queues
     queues = [each for each in managed if each.name > stretch.after]
     reader = context.reader
@@ -126,7 +121,7 @@ def _deliver(
     """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
     by_name = {each.name: each for each in symptoms if each.plan}
     open_cases = context.open_cases.by_due()
-    spoken = spoken_for(scanned.findings, managed, open_cases, context.consent)
+    spoken = spoken_for(scanned.findings, managed, open_cases, context.settings.consent)
     waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
     slow = {name for name, each in by_name.items() if each.is_of_configuration}

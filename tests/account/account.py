@@ -23,7 +23,7 @@ from mendq.cases import view
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch
 from mendq.heal.context import Run
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Consent, Limits, Mode
 from mendq.model.settings import HealSettings
 from mendq.model.steps import Owner
 from tests.account.retained_clients import RetainedSession, remember
@@ -89,10 +89,12 @@ class Account:
         )
         return {str(name): value for name, value in answer["Attributes"].items()}
 
+    def set(self, queue_arn: str, **attributes: str) -> None:
+        url, given = self.url(queue_arn), cast("Any", attributes)
+        self.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
+
     def set_visibility(self, queue_arn: str, seconds: int) -> None:
-        self.clients.sqs.set_queue_attributes(
-            QueueUrl=self.url(queue_arn), Attributes={"VisibilityTimeout": str(seconds)}
-        )
+        self.set(queue_arn, VisibilityTimeout=str(seconds))
 
     def record(self, queue_arn: str, event_id: str, **over: Any) -> dict[str, Any]:
         """A CloudTrail record of a late delete."""
@@ -126,16 +128,8 @@ class Account:
     def run(self, *, remaining_seconds: float = 60) -> Run:
         """An invocation of its own."""
         self.deliveries += 1
-        owner = f"invocation-{self.deliveries}"
-        return Run(
-            self.clients,
-            self.settings,
-            owner,
-            self.now,
-            lambda: remaining_seconds,
-            write,
-            Owner.HEAL,
-        )
+        known = (self.clients, self.settings, f"invocation-{self.deliveries}", self.now)
+        return Run(*known, lambda: remaining_seconds, write, Owner.HEAL)
 
     def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
         """One delivery of a batch."""
@@ -188,9 +182,10 @@ def settings(**over: Any) -> HealSettings:
         "info_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:info",
         "own_roles": (f"mendq-heal-{REGION}",),
         "probe_role": PROBE_ROLE,
-        "tag_may_raise_to": Mode.HEAL,
         "limits": Limits(),
     }
+    consent = {name: over.pop(name) for name in Consent.__dataclass_fields__.keys() & over.keys()}
+    fields["consent"] = Consent(**{"tag_may_raise_to": Mode.HEAL, **consent})
     return HealSettings(**{**fields, **over})
 
 
@@ -199,33 +194,28 @@ def _lookup_events_of(made: Account) -> Callable[[object], str]:
     return lambda _: json.dumps({"Events": made.history}, default=datetime.timestamp)
 
 
+def _keys(partition: str, sort: str) -> list[Any]:
+    kinds = ((partition, "HASH"), (sort, "RANGE"))
+    return [{"AttributeName": name, "KeyType": kind} for name, kind in kinds]
+
+
 def furnished(clients: Clients) -> Account:
     """An account with what the stack deploys: case store, case bucket, topics."""
+    types = {"pk": "S", "sk": "S", view.PARTITION: "S", view.SORT: "N"}
+    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(view.INCLUDED)}
+    index = {
+        "IndexName": view.OPEN_CASES,
+        "KeySchema": _keys(view.PARTITION, view.SORT),
+        "Projection": projection,
+    }
     clients.dynamodb.create_table(
         TableName="case_store",
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
+        KeySchema=_keys("pk", "sk"),
         AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-            {"AttributeName": view.PARTITION, "AttributeType": "S"},
-            {"AttributeName": view.SORT, "AttributeType": "N"},
+            {"AttributeName": name, "AttributeType": kind}  # type: ignore[typeddict-item]
+            for name, kind in types.items()
         ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": view.OPEN_CASES,
-                "KeySchema": [
-                    {"AttributeName": view.PARTITION, "KeyType": "HASH"},
-                    {"AttributeName": view.SORT, "KeyType": "RANGE"},
-                ],
-                "Projection": {
-                    "ProjectionType": "INCLUDE",
-                    "NonKeyAttributes": list(view.INCLUDED),
-                },
-            }
-        ],
+        GlobalSecondaryIndexes=[index],  # type: ignore[list-item]
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")

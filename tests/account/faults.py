@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
@@ -76,3 +76,24 @@ class Fault(AtCall):
         if self.kind == "answer_lost":
             raise ReadTimeoutError(endpoint_url="moto")
         raise Killed
+
+
+def come_between(account: Account, at: str, act: Callable[[], object], nth: int = 1) -> None:
+    """Do something once, at the n-th call from now on of a name such as `sqs.ListQueues`."""
+    came: list[int] = []
+
+    def come(**_: Any) -> None:
+        came.append(1)
+        if len(came) == nth:
+            act()
+
+    events = getattr(account.clients, at.partition(".")[0]).meta.events
+    events.register(f"before-call.{at}", come)
+
+
+def calls_of(account: Account) -> list[str]:
+    """The operations that are asked for from now on."""
+    made: list[str] = []
+    for each in every_client(account.clients):
+        each.meta.events.register_first("before-call", lambda model, **_: made.append(model.name))
+    return made

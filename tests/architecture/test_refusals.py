@@ -19,7 +19,7 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 # Where the code stands among the arguments of what makes a refusal.
 KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
-MAKERS = {**KINDS, "declined": 0}
+MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
+from mendq.cases.table import CaseStore
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.heal.context import look_at
 from mendq.heal.resume import take_up
 from mendq.model.case import Case
 from tests.account.faults import Killed
@@ -173,7 +173,7 @@ def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
 ) -> None:
     """follow_up has looked, heal claims, follow_up records that the approval has run out."""
     looked: list[bool] = []
-    real = look_at
+    real = CaseStore.look
 
     def slow(*asked: Any) -> Any:
         view = real(*asked)
@@ -183,7 +183,7 @@ def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
                 _take_up(account, approved)
         return view
 
-    with patch("mendq.follow_up.follow_up.look_at", slow):
+    with patch.object(CaseStore, "look", slow):
         followed = _forward(account, days=1.5)
     assert looked
     assert (followed.moved, followed.errors) == ([], {})

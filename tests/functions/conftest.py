@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from functions.entry import Entry
+from functions.entry import Call, Entry
 from mendq.aws.clients import Clients
+from mendq.model.limits import Limits
 from tests.heal.conftest import Account, account
 
 __all__ = ["account"]
@@ -33,15 +37,19 @@ class Context:
 CONTEXT: Any = Context()
 
 
+def call_with(metrics: Any) -> Call[Any]:
+    """An invocation of which only what it counts is looked at."""
+    nothing: Any = SimpleNamespace(limits=Limits())
+    return Call(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
+
+
 @pytest.fixture
 def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     """Give a handler its environment, from the account's settings and `over`, and begin cold."""
     deployed: list[Entry[Any]] = []
 
     def at(handler: Entry[Any], account: Account, /, **over: Any) -> None:
-        known = {**vars(account.settings), **over}
-        named = {each.name for each in fields(handler.settings)} & known.keys()
-        settings = handler.settings(**{name: known[name] for name in named})
+        settings = handler.settings.of({**structs.asdict(account.settings), **over})
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
         monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)

@@ -20,7 +20,7 @@ from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.conftest import Context, Deploy
 from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.mails import SENDER, recipients, sent, verify
-from tests.report.weeks import busy_week, week
+from tests.report.weeks import busy_week
 
 KEY = "summary/week=2026-W46/summary.json"
 EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
@@ -32,12 +32,6 @@ CALLS = (
     *(2 * ("PutObject", "SendEmail", "PutObject")),
 )
 SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
-
-
-def another_week() -> dict[str, Any]:
-    """Whole, and of the week before."""
-    whole = week(week="2026-W45", to="2026-11-08", per_day=[], not_seen={"nightly_runs": []})
-    return whole | {"from": "2026-11-02"}
 
 
 @dataclass
@@ -100,18 +94,8 @@ def made(
     return made
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        pytest.param(b"{}", id="no summary"),
-        pytest.param(
-            json.dumps(busy_week()).encode() + b" " * MOST_BYTES, id="more than is read of it"
-        ),
-        pytest.param(json.dumps(another_week()).encode(), id="the week of another key"),
-    ],
-)
-def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda, document: bytes) -> None:
-    made.put(document)
+def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
+    made.put(json.dumps(busy_week()).encode() + b" " * MOST_BYTES)
     with pytest.raises(SummaryUnreadable):
         made.run()
     listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
@@ -186,10 +170,6 @@ def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> C
     return refuse
 
 
-def _allow(made: Lambda, refuse: Callable[..., None]) -> None:
-    made.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
-
-
 def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     refuse = _refusing(made, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
@@ -204,7 +184,7 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     with pytest.raises(ReportNotDelivered):
         made.run()
     assert (len(made.verdicts), len(sent(made.account))) == (2, 1)
-    _allow(made, refuse)
+    made.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
     made.run("by hand")
     assert recipients(made.account) == [READERS[1], READERS[0]]
     assert len(made.verdicts) == 2
@@ -241,24 +221,6 @@ def _held(made: Lambda) -> bool:
         for each in listed.get("Contents", [])
     )
     return any(json.loads(each)["state"] == "taken" for each in bodies)
-
-
-def test_two_at_once_send_once(made: Lambda) -> None:
-    """The second event comes while the first run's verdict is on its way."""
-    answers: list[bool] = []
-
-    def second(**_: Any) -> None:
-        if not answers:
-            answers.append(False)
-            answers[0] = made.invoke("request-2")
-
-    events: Any = made.clients.sns_once.meta.events
-    events.register("before-call.sns.Publish", second)
-    assert made.invoke("request-1")
-    events.unregister("before-call.sns.Publish", second)
-    assert answers == [False], "its event comes again, in case the first run dies"
-    assert made.invoke("request-2")
-    assert (len(made.verdicts), recipients(made.account)) == (1, list(READERS))
 
 
 def _forget(made: Lambda) -> None:

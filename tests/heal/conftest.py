@@ -14,16 +14,5 @@ from tests.account.account import (
     settings,
 )
 
-__all__ = [
-    "ACCOUNT",
-    "EXPIRED",
-    "PROBE_ROLE",
-    "REGION",
-    "WORKER",
-    "Account",
-    "account",
-    "every_client",
-    "furnished",
-    "moto_account",
-    "settings",
-]
+__all__ = ["ACCOUNT", "EXPIRED", "PROBE_ROLE", "REGION", "WORKER", "Account", "account"]
+__all__ += ["every_client", "furnished", "moto_account", "settings"]

@@ -68,15 +68,9 @@ def context_of(account: Account) -> ManagingContext:
 
 
 def writing_context_of(account: Account, remaining_seconds: float = 60) -> WritingContext:
-    context = context_of(account)
-    return WritingContext(
-        context.clients,
-        context.settings,
-        context.owner,
-        context.now,
-        lambda: remaining_seconds,
-        write,
-    )
+    of = context_of(account)
+    known = (of.clients, of.settings, of.owner, of.now)
+    return WritingContext(*known, lambda: remaining_seconds, write)
 
 
 def run_of(symptom: str, account: Account) -> Run:
@@ -86,7 +80,7 @@ def run_of(symptom: str, account: Account) -> Run:
     ways: dict[Owner, Write] = {
         Owner.ATTACH_DLQ: attach,
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
-        Owner.REDRIVE: RedriveStart(run.consent).write,
+        Owner.REDRIVE: RedriveStart(run.settings.consent).write,
     }
     steps = next(each for each in CATALOGUE if each.name == symptom).steps
     owner = steps[0].owner if steps else Owner.HEAL
@@ -142,9 +136,7 @@ def move(account: Account, case: Case, to: str) -> None:
     view = context.case_store.look(case.queue_arn, case.symptom, ())
     symptom = next(each for each in CATALOGUE if each.name == case.symptom)
     moved = case.moved(State(to), "it came to that", account.now)
-    record_transition(
-        moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context, context.owner
-    )
+    record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 
 
 def unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:

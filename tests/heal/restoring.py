@@ -115,9 +115,7 @@ def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
 
 def set_policy(account: Account, queue: str, policy: str, **record: Any) -> None:
     """By Alice, unless the record says otherwise."""
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"Policy": policy}
-    )
+    account.set(queue, Policy=policy)
     account.history.insert(0, event(account, queue, **record))
 
 

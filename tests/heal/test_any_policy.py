@@ -12,7 +12,6 @@ from botocore.exceptions import ReadTimeoutError
 from hypothesis import given, settings, strategies
 
 from mendq.aws.errors import StepFailed
-from mendq.catalogue import CATALOGUE
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import take_up
 from mendq.model.limits import Mode
@@ -52,7 +51,6 @@ MACHINES: tuple[dict[str, Any], ...] = (
     by_cloudformation(),
     {"userIdentity": identity_of(DEPLOYS)},
 )
-ENTRIES = tuple(each for each in CATALOGUE if each.caught)
 
 
 @dataclass
@@ -65,14 +63,12 @@ class Known:
 
 
 class Account:
-    """One queue; every symptom may heal, and CloudTrail tells everything at once."""
+    """One queue whose policy Mendq may put back by itself; CloudTrail tells everything at once."""
 
     def __init__(self) -> None:
         self.stack = ExitStack()
         self.account = self.stack.enter_context(conftest.moto_account())
-        self.account.settings = conftest.settings(
-            autonomy={entry.name: Mode.HEAL for entry in ENTRIES if entry.steps}
-        )
+        self.account.settings = conftest.settings(autonomy={"access_denied": Mode.HEAL})
         self.analyzer = Analyzer(self.account)
         self.known, self.events = Known(), 0
         self.account.later(days=-20)
@@ -137,18 +133,6 @@ class Account:
         self.events += 1
         deny(self.account, self.queue, f"refused-{self.events}")
 
-    def calls_fail(self, entry: Any) -> None:
-        call = entry.caught[0].call
-        self.events += 1
-        bodies = self.account.late_deletes(
-            self.queue,
-            *(f"failed-{self.events}-{n}" for n in range(3)),
-            eventName=call.event_name,
-            errorCode=call.raw_error_code,
-            errorMessage=call.error_message,
-        )
-        self.account.heal(bodies)
-
     def somebody_says(self, word: str) -> None:
         if self.account.transitions():
             say(self.account, word, case_of(self.account).case_id)
@@ -185,7 +169,6 @@ DISTURBANCES = strategies.one_of(
     strategies.tuples(_just("a_person_sets_the_policy"), _one_of(POLICIES), _one_of(PERSONS)),
     strategies.tuples(_just("a_deployment_sets_the_policy"), _one_of(POLICIES), _one_of(MACHINES)),
     strategies.tuples(_just("access_analyzer_says_no"), _one_of(CHECKS)),
-    strategies.tuples(_just("calls_fail"), _one_of(ENTRIES)),
     strategies.tuples(_just("time_passes"), _one_of((31, 25 * 60, 31 * 24 * 60))),
     _one_of(WAY),
     _one_of((("somebody_pins", True), ("somebody_says", "decline"))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 
@@ -56,17 +55,14 @@ class Account(RuleBasedStateMachine):
     def fail(self, name: str, entry: object, example: int, calls: int) -> None:
         symptom = next(each for each in FIX if each is entry)
         call = symptom.caught[example % len(symptom.caught)].call
-        bodies = {}
-        for _ in range(calls):
-            self.events += 1
-            record = self.account.record(
-                self.queues[name],
-                str(self.events),
-                eventName=call.event_name,
-                errorCode=call.raw_error_code,
-                errorMessage=call.error_message,
-            )
-            bodies[str(self.events)] = json.dumps({"detail": record})
+        self.events += calls
+        bodies = self.account.late_deletes(
+            self.queues[name],
+            *(str(self.events - n) for n in range(calls)),
+            eventName=call.event_name,
+            errorCode=call.raw_error_code,
+            errorMessage=call.error_message,
+        )
         before = self._now(name)
         healed = self.account.heal(bodies)
         assert all(type(each).__name__ == "ComeAgain" for each in healed.errors.values())
@@ -88,11 +84,7 @@ class Account(RuleBasedStateMachine):
     )
     def a_person_sets(self, name: str, attribute: str, which: int) -> None:
         values = PERSONS[attribute]
-        value = values[which % len(values)]
-        self.account.clients.sqs.set_queue_attributes(
-            QueueUrl=self.account.url(self.queues[name]),
-            Attributes={attribute: value},  # type: ignore[dict-item]
-        )
+        self.account.set(self.queues[name], **{attribute: values[which % len(values)]})
         self.chosen[name] = self._now(name)
 
     @rule(minutes=strategies.sampled_from((1, 7, 31, 25 * 60, 8 * 24 * 60)))

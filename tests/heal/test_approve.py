@@ -12,6 +12,7 @@ from mendq.heal.approve import NOBODY, OperatorRequest
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
+from tests.account.faults import come_between
 from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
@@ -50,16 +51,8 @@ def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) 
     assert answered["error"] == "bad_request"
 
 
-@pytest.mark.parametrize(
-    ("actor", "retained"),
-    [
-        (None, NOBODY),
-        ("\n\t", NOBODY),
-        ("a\nb\u202e", "a b\\u202e"),
-        ("x" * 999, "x" * 157 + "..."),
-    ],
-)
-def test_the_actor_is_cleaned_and_cut(actor: object, retained: str) -> None:
+@pytest.mark.parametrize(("actor", "retained"), [("\n\t", NOBODY), ("a\nb\u202e", "a b\\u202e")])
+def test_the_actor_is_cleaned(actor: str, retained: str) -> None:
     request = OperatorRequest.of({"case_id": "c", "actor": actor})
     assert isinstance(request, OperatorRequest)
     assert request.actor == retained
@@ -145,16 +138,10 @@ def test_of_two_words_at_once_one_counts(
     account: Account, proposed: Case, second: str, at: str
 ) -> None:
     """Alice's comes before Bob's run looks at the case store, or before it writes there."""
-    came: list[int] = []
     answers: list[dict[str, Any]] = []
-
-    def come_in(**_: Any) -> None:
-        if not came:
-            came.append(1)
-            answers.append(say(account, "approve", proposed.case_id, ALICE))
-
-    events: Any = getattr(account.clients, at.partition(".")[0]).meta.events
-    events.register(f"before-call.{at}", come_in)
+    come_between(
+        account, at, lambda: answers.append(say(account, "approve", proposed.case_id, ALICE))
+    )
     answered = say(account, second, proposed.case_id, BOB)
     assert answers[0]["state"] == "applied"
     assert answered["error"] == "wrong_state"
@@ -189,9 +176,7 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
     gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
     context = context_of(account)
     view = context.case_store.look(gone.queue_arn, gone.symptom, ())
-    record_transition(
-        gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context, context.owner
-    )
+    record_transition(gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context)
     return gone
 
 

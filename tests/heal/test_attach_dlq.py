@@ -53,11 +53,9 @@ def sqs_answers(account: Account, operation: str, code: str, status: int = 400) 
     """SQS refuses every such call."""
 
     def refuse(**_: Any) -> tuple[Any, dict[str, Any]]:
-        answer = {"Error": {"Code": code, "Message": code}}
-        return SimpleNamespace(status_code=status), {
-            **answer,
-            "ResponseMetadata": {"HTTPStatusCode": status},
-        }
+        error, metadata = {"Code": code, "Message": code}, {"HTTPStatusCode": status}
+        answer = {"Error": error, "ResponseMetadata": metadata}
+        return SimpleNamespace(status_code=status), answer
 
     events: Any = account.clients.sqs_for_writing.meta.events
     events.register(f"before-call.sqs.{operation}", refuse)
@@ -97,9 +95,7 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
     queue, theirs = account.queue("orders"), account.queue("theirs")
     looked_at = seen(account, queue)
     policy = Redrive(theirs, 9).text
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": policy}
-    )
+    account.set(queue, RedrivePolicy=policy)
     assert code_of(attach(account.clients, looked_at, plan_for(queue))) == "changed_meanwhile"
     assert AttachDlq.standing_in(account.attributes(queue)) == policy
     assert names(account) == {"orders", "theirs"}
@@ -128,13 +124,9 @@ def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> No
     queue = account.queue("orders")
     assert taken(account, queue, plan_for(queue)[:1]) is not None, "nothing names it yet"
     assert taken(account, queue, plan_for(queue)) is None
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": ""}
-    )
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(arn_of_dlq(queue)),
-        Attributes={"Policy": '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'},
-    )
+    account.set(queue, RedrivePolicy="")
+    anybody = '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'
+    account.set(arn_of_dlq(queue), Policy=anybody)
     assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
     assert not account.attributes(queue).get("RedrivePolicy")
 
@@ -152,9 +144,7 @@ def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, s
     """A queue, and its DLQ that somebody deleted."""
     ending = ".fifo" if name.endswith(".fifo") else ""
     queue, named = account.queue(name), account.queue(f"any-name{ending}")
-    account.clients.sqs.set_queue_attributes(
-        QueueUrl=account.url(queue), Attributes={"RedrivePolicy": Redrive(named, 3).text}
-    )
+    account.set(queue, RedrivePolicy=Redrive(named, 3).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(named))
     return queue, named
 
@@ -187,25 +177,17 @@ def test_what_does_not_fit_is_refused_however_it_was_planned(account: Account, t
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-@pytest.mark.parametrize("redrive_count", [1, 3])
-def test_messages_that_would_come_round_are_refused(account: Account, redrive_count: int) -> None:
+@pytest.mark.parametrize(("redrive_count", "comes_round"), [(1, True), (3, True), (6, False)])
+def test_messages_that_would_come_round_or_go_on_without_an_end_are_refused(
+    account: Account, redrive_count: int, comes_round: bool
+) -> None:
     queue = account.queue("orders")
-    behind = queue
+    behind = queue if comes_round else account.queue("end")
     for hop in range(redrive_count):
-        policy = {"RedrivePolicy": Redrive(behind, 5).text}
-        behind = account.queue(f"redrive-{hop}", **policy)
-    step = AttachDlq("", Redrive(behind, 5).text)
-    assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
-    assert "RedrivePolicy" not in account.attributes(queue)
-
-
-def test_a_row_of_dlqs_without_an_end_is_refused(account: Account) -> None:
-    queue = account.queue("orders")
-    behind = account.queue("end")
-    for hop in range(6):
         behind = account.queue(f"redrive-{hop}", RedrivePolicy=Redrive(behind, 5).text)
     step = AttachDlq("", Redrive(behind, 5).text)
     assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
+    assert "RedrivePolicy" not in account.attributes(queue)
 
 
 def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:

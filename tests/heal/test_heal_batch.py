@@ -83,12 +83,9 @@ def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_q
 
 def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    item = {
-        "pk": {"S": queue},
-        "sk": {"S": "attribute#VisibilityTimeout"},
-        "claim_owner": {"S": "nobody"},
-    }
-    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    key = {"pk": {"S": queue}, "sk": {"S": "attribute#VisibilityTimeout"}}
+    claimed = {**key, "claim_owner": {"S": "nobody"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=claimed)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 45
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
-from mendq.catalogue import CATALOGUE
-from mendq.heal.apply import carry_out
-from mendq.heal.assess import assess, decided, with_facts
-from mendq.heal.context import Group, Outcome, Run
-from mendq.heal.guardrails import Situation
 from mendq.model.case import Case
-from mendq.model.failed_call import FailedCall, read
-from tests.account.faults import Fault, Killed
+from tests.account.faults import Fault, Killed, come_between
 from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
@@ -46,21 +38,11 @@ def _redeliver(account: Account, queue: str) -> None:
     account.heal(bodies)
 
 
-def _before_the_write(account: Account, act: Callable[[], None]) -> None:
-    """Do something between the claim and the second look at the queue."""
-    reader: list[int] = []
-
-    def hook(**_: Any) -> None:
-        reader.append(1)
-        if len(reader) == 2:
-            act()
-
-    account.clients.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", hook)
-
-
 def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
     queue = _settled_queue(account)
-    _before_the_write(account, lambda: account.set_visibility(queue, 20))
+    come_between(
+        account, "sqs.GetQueueAttributes", lambda: account.set_visibility(queue, 20), nth=2
+    )
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
     assert codes(healed) == ["changed_meanwhile"]
@@ -146,8 +128,7 @@ def test_a_write_that_landed_is_reported_even_if_another_attribute_was_changed_l
     queue = _settled_queue(account)
     _die(account, queue, "killed_after", WRITE)
     account.later(minutes=5)
-    url = account.url(queue)
-    account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"DelaySeconds": "1"})
+    account.set(queue, DelaySeconds="1")
     _redeliver(account, queue)
     assert account.visibility(queue) == 45
     assert account.transitions()[-1]["to"] == "overridden"
@@ -179,50 +160,25 @@ def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     assert account.case_store_items() == before
 
 
-def _look(account: Account, queue: str) -> Callable[[], Outcome]:
-    """A run that has looked at three failed calls, and decides when it is called."""
-    calls = [read(account.record(queue, each)) for each in "123"]
-    group = Group(queue, CATALOGUE[0], tuple(c for c in calls if isinstance(c, FailedCall)))
-    run = account.run()
-    looked = assess(group, run)
-    assert isinstance(looked, Situation)
-    return partial(_fix, looked, run)
-
-
-def _fix(looked: Situation, run: Run) -> Outcome:
-    situation = with_facts(looked, run)
-    return carry_out(decided(situation, run, frozenset), situation, run)
-
-
 def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
     queue = _settled_queue(account)
-    slow, quick = (_look(account, queue) for _ in range(2))
-    quicker: list[Outcome] = []
-
-    def overtake(**_: Any) -> None:
-        if not quicker:
-            quicker.append(Outcome())
-            quicker[0] = quick()
-
-    events = account.clients.dynamodb.meta.events
-    events.register("before-call.dynamodb.TransactWriteItems", overtake)
-    slower = slow()
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    come_between(account, "dynamodb.TransactWriteItems", lambda: account.heal(bodies))
+    assert codes(account.heal(bodies)) == ["claimed"]
     assert account.visibility(queue) == 45
-    assert quicker[0].case
-    assert slower.case is None
-    assert slower.refusal
-    assert slower.refusal.code == "claimed"
     assert len(account.transitions()) == 1
 
 
 def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
     """The other run looked before the claim was taken, so only the case store can stop it."""
     queue = _settled_queue(account)
-    late = _look(account, queue)
-    _die(account, queue, "killed_after", CLAIM)
-    outcome = late()
-    assert outcome.refusal
-    assert outcome.refusal.code == "claimed"
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    come_between(
+        account,
+        "sqs.GetQueueAttributes",
+        lambda: _die(account, queue, "killed_after", CLAIM),
+    )
+    assert codes(account.heal(bodies)) == ["claimed"]
     assert account.visibility(queue) == 30
     assert account.transitions() == []
 
@@ -231,15 +187,7 @@ def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> 
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1"))
     other = account.late_deletes(queue, "2")
-    struck: list[int] = []
-
-    def another_run(**_: Any) -> None:
-        if not struck:
-            struck.append(1)
-            account.heal(other)
-
-    events = account.clients.dynamodb.meta.events
-    events.register("before-call.dynamodb.UpdateItem", another_run)
+    come_between(account, "dynamodb.UpdateItem", lambda: account.heal(other))
     last = account.late_deletes(queue, "3")
     assert [*account.heal(last).errors] == [*last], "it comes again, and finds the others' too"
     account.heal(last)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from mendq.cases.record import Notification
-from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
+from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import NotMatched, Symptom
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import Record, decide
 from mendq.model.case import Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Refusal
-from mendq.model.steps import SetVisibilityTimeout
 from tests.heal.conftest import Account
 from tests.heal.test_assess import all_fail, codes, touched
 from tests.heal.test_guardrails import NOW, situation
@@ -40,7 +38,7 @@ REMEDY_OF_NO_USE = {
 
 def _facts_of(entry: Symptom) -> Iterator[Facts]:
     """Of all its examples, those that must not be touched among them, as calls and scans do."""
-    for example in entry.examples:
+    for example in entry.examples():
         if not isinstance(example, NotMatched) and example.facts is not None:
             yield example.facts
             found = entry.detection and entry.detection.detect(example.facts)
@@ -48,34 +46,22 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
                 yield replace(example.facts, found=found.because)
 
 
-def _announced(
-    facts: Facts,
-    view: CaseStoreView,
-    mode: Mode = Mode.OBSERVE,
-    entry: Symptom = VISIBILITY_TIMEOUT_TOO_SHORT,
-) -> tuple[Case, Notification] | None:
-    """What is decided to be written down, and told."""
-    found = Sighting(NOW, "round", "", "", measured=True)
-    verdict = decide(
-        situation(
-            symptom=entry,
-            facts=facts,
-            view=view,
-            mode=mode,
-            evidence=Evidence((found,)),
-            fresh=(found,),
-            reach=Reach(frozenset()),
-        )
-    )
+def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
+    """What is decided to be written down, and told, while Mendq only watches."""
+    found = (Sighting.of_measurement(NOW),)
+    shown: dict[str, Any] = {
+        "symptom": entry,
+        "facts": facts,
+        "evidence": Evidence(found),
+        "fresh": found,
+    }
+    verdict = decide(situation(mode=Mode.OBSERVE, reach=Reach(frozenset()), **shown))
     return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
 
 
 def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> None:
     every = (
-        _announced(facts, CaseStoreView(), entry=entry)
-        for entry in CATALOGUE
-        if entry.plan
-        for facts in _facts_of(entry)
+        _announced(facts, entry) for entry in CATALOGUE if entry.plan for facts in _facts_of(entry)
     )
     announced = [each for each in every if each]
     assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
@@ -100,34 +86,6 @@ def test_what_only_pages_is_reported_in_every_mode() -> None:
         refusals = [each for each in answers if isinstance(each, Refusal)]
         assert any(each.becomes is State.ESCALATED for each in refusals), entry.name
         assert not any(each.silent_in_observe for each in refusals), entry.name
-
-
-def _visibility() -> Facts:
-    return next(each.facts for each in VISIBILITY_TIMEOUT_TOO_SHORT.caught if each.facts)
-
-
-def _written(now: datetime, *hours_ago: int, after: str) -> CaseStoreView:
-    writes = tuple(Write(now - timedelta(hours=each), "1", after) for each in hours_ago)
-    return CaseStoreView(
-        attributes={SetVisibilityTimeout.attribute: AttributeRecord(writes=writes)}
-    )
-
-
-@pytest.mark.parametrize("code", ["too_often", "overridden"])
-def test_what_became_of_its_writes_is_no_news_once_it_only_watches(
-    code: str,
-) -> None:
-    facts = _visibility()
-    standing = facts.attributes[SetVisibilityTimeout.attribute]
-    after = standing if code == "too_often" else f"{standing}9"
-    view = _written(NOW, 5, 4, 3, after=after)
-    announced = [_announced(facts, view, mode) for mode in (Mode.OBSERVE, Mode.HEAL)]
-    (quiet, untold), (loud, notification) = filter(None, announced)
-    assert (quiet.code, quiet.state, untold.severity) == (code, State.REFUSED, None)
-    assert not untold.changes, "the case store's silence of a week does not begin unheard"
-    assert loud.code == code
-    assert loud.state in (State.ESCALATED, State.OVERRIDDEN)
-    assert notification.severity is not None
 
 
 def test_a_queue_that_is_touched_again_and_again_wakes_nobody(account: Account) -> None:

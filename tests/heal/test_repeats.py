@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mendq.heal.decide import is_repeat, is_repeat_of_a_scan
+from mendq.cases.view import CaseStoreView
+from mendq.heal.decide import is_repeat
 from mendq.model.case import Case, State
-from mendq.model.limits import Timing
-from tests.heal.test_guardrails import NOW, case
+from mendq.model.evidence import Sighting
+from tests.heal.test_guardrails import NOW, case, situation
 
 A_DAY = timedelta(days=1)
 PROPOSED, CLOSED = case(State.PROPOSED), case(State.CLOSED)
 
 
+def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:
+    return is_repeat(situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens)
+
+
+def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:
+    return repeats(opens, last, after, fresh=(Sighting.of_measurement(NOW),))
+
+
 def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> None:
     observed = case(State.OBSERVED)
-    assert not is_repeat(observed, None, NOW, Timing())
+    assert not repeats(observed, None, timedelta())
     for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
-        now = NOW + timedelta(minutes=minutes)
-        assert is_repeat(observed, observed, now, Timing()) is calls
-        assert is_repeat_of_a_scan(observed, observed, now) is scan
+        after = timedelta(minutes=minutes)
+        assert repeats(observed, observed, after) is calls
+        assert found_again(observed, after, observed) is scan
 
 
 @pytest.mark.parametrize(
@@ -39,5 +49,5 @@ def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> N
 def test_what_a_person_left_as_it_is_is_left_alone_for_a_while(
     ended: Case, quiet: timedelta
 ) -> None:
-    assert is_repeat_of_a_scan(PROPOSED, ended, NOW + quiet * 0.99) is bool(quiet)
-    assert not is_repeat_of_a_scan(PROPOSED, ended, NOW + quiet)
+    assert found_again(ended, quiet * 0.99) is bool(quiet)
+    assert not found_again(ended, quiet)

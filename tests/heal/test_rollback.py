@@ -177,8 +177,6 @@ def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: st
     ((subject, body),) = account.pages("info")
     assert subject == "Mendq refused: visibility timeout too short on orders.fifo"
     assert "it shows again since VisibilityTimeout was rolled back" in body
-    assert "Mendq's, CloudFormation: VisibilityTimeout: 45" in body
-    assert "theirs, Terraform: visibility_timeout_seconds = 30" in body
     transitions, pages = account.transitions(), account.pages("info")
     account.later(hours=-1)
     for day in range(6):

@@ -12,6 +12,7 @@ from typing import Any
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.context import ask_owner, call_owner
 from mendq.model.case import Case, State
+from mendq.model.limits import Consent
 from mendq.model.settings import ProbeSettings
 from mendq.model.steps import STEPS
 from mendq.notifications.sent import NotificationRecord, NotificationText
@@ -26,7 +27,10 @@ from tests.redrive.world import redriving
 
 # An account, and the same as the Lambda has it whose calls are noted.
 Act = Callable[[Account, Account], None]
-MANAGED: Mapping[str, Any] = {"queues": ("bulk-*",), "freeze_calendars": (CALENDAR,)}
+MANAGED: Mapping[str, Any] = {
+    "consent": Consent(queues=("bulk-*",)),
+    "freeze_calendars": (CALENDAR,),
+}
 CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"
 _MAPPING = {
     "State": "Enabled",

@@ -12,12 +12,14 @@ from unittest.mock import patch
 from mendq.aws.queue import tags_of
 from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import apply, attach
+from mendq.heal.assess import reach_of
 from mendq.heal.batch import heal_findings
 from mendq.heal.context import Outcome, request_about
 from mendq.heal.recover import symptom_known_as
 from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
+from mendq.model.limits import Consent
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
@@ -82,7 +84,7 @@ def scanning() -> Recorded:
     at = datetime.now(UTC) + timedelta(hours=23)
     metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
     answers = {**ANSWERS, "GetMetricData": metrics}
-    return recorded(answers, _scanned, pages=False, queues=("scanned*",))
+    return recorded(answers, _scanned, pages=False, consent=Consent(queues=("scanned*",)))
 
 
 def _scanned(account: Account, watched: Account) -> None:
@@ -282,4 +284,4 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
 def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
     """What many queues show at once is counted against all that are managed."""
     many = _many_show(world.account, SYMPTOM)
-    assert run.reach(frozenset(many), many).managed_queues >= len(many)
+    assert reach_of(frozenset(many), many, run).managed_queues >= len(many)

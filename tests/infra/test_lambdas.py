@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, deliver
 from infra.lambdas.rows import ROWS
 from infra.settings.reading import SettingsRefused
+from mendq.model.limits import Consent
 from mendq.model.settings import OwnerSettings, variable_of
 from tests.infra.synthesized import SETTINGS, template_of, template_with
 
@@ -39,9 +40,13 @@ def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
             assert _function(caller)["Timeout"] >= _function(owner)["Timeout"] + 15
 
 
-def _settings(**chosen: Any) -> OwnerSettings:
+def _settings(queues: tuple[str, ...], **chosen: Any) -> OwnerSettings:
     topics = {"urgent_topic_arn": "u", "info_topic_arn": "i"}
-    return OwnerSettings("a", **{"case_table": "t", "case_bucket": "b", **topics, **chosen})
+    return OwnerSettings(
+        "a",
+        **{"case_table": "t", "case_bucket": "b", **topics, **chosen},
+        consent=Consent(queues=queues),
+    )
 
 
 def _delivered(settings: OwnerSettings) -> None:

@@ -33,7 +33,7 @@ X86_64 = 62
 RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LIMIT_MEGABYTES = 250
-SHARED = {"__init__.py", "entry.py", "telemetry.py"}
+SHARED = {"__init__.py", "entry.py"}
 HANDLERS = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
 ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.name[0] != "_"}
 PREPARE = """
@@ -134,7 +134,7 @@ def test_alone_with_boto3_the_report_is_drawn(
             LAMBDAS,
             HANDLERS - {"deliver_report.py"},
             {"cli", "lint", "report"},
-            {"aws_lambda_powertools", "jmespath", "typing_extensions.py"},
+            {"aws_lambda_powertools", "jmespath", "msgspec", "typing_extensions.py"},
             range(10),
         ),
         (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import Consent, Limits, Mode, Timing
 from mendq.model.settings import (
     WORKER,
     DeliverReportSettings,
@@ -34,9 +34,7 @@ LEAST = HealSettings(
 )
 FULL = replace(
     LEAST,
-    mode=Mode.PROPOSE,
-    tag_may_raise_to=Mode.HEAL,
-    queues=("orders", "bills-*"),
+    consent=Consent(Mode.PROPOSE, Mode.HEAL, ("orders", "bills-*")),
     autonomy={"visibility_timeout_too_short": Mode.OBSERVE},
     limits=Limits(writes_per_minute=3, mass_symptom_share=0.1),
     timing=Timing(cooldown_minutes=5),
@@ -66,7 +64,7 @@ def test_what_is_not_set_has_no_variable_and_observes() -> None:
         )
     }
     read = HealSettings.from_environment(least)
-    assert (read.mode, read.tag_may_raise_to, read.queues) == (Mode.OBSERVE, Mode.OBSERVE, ())
+    assert read.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
     with pytest.raises(SettingsUnreadable) as refused:
         HealSettings.from_environment({})
     assert all(f"{name} is missing" in str(refused.value) for name in least)
@@ -75,9 +73,9 @@ def test_what_is_not_set_has_no_variable_and_observes() -> None:
 @pytest.mark.parametrize(
     ("variable", "texts"),
     [
-        ("MODE", ("heal", '"HEAL"')),
+        ("CONSENT", ('{"mode": "HEAL"}', '{"mode": 2}', '{"modes": "heal"}', '"heal"')),
         ("AUTONOMY", ('{"visibility_timeout_too_short": 1}', "[]")),
-        ("QUEUES", ("3", '"orders*"', "[1, null]")),
+        ("CONSENT", ('{"queues": 3}', '{"queues": "orders*"}', '{"queues": [1, null]}')),
         ("LIMITS", ('{"writesPerMinute": 1}', '{"writes_per_minute": "x"}', "3")),
         ("LIMITS", ('{"writes_per_minute": NaN}', '{"writes_per_minute": -1}')),
         ("OWN_ROLES", ('"arn"',)),

@@ -9,18 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import failed_call
+from mendq.heal.guardrails import Home
 from mendq.notifications.sent import MOST_SUBJECT
-from mendq.probe.probe import SEEN_WITHIN, SKEW, Probe, ProbeSource, notification_of_lost
+from mendq.probe.probe import QUEUE_NAME, SEEN_WITHIN, SKEW, Probe, notification_of_lost
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
-SOURCE = ProbeSource.at("123456789012", "us-east-1", ROLE)
+HOME = Home("123456789012", "us-east-1", (), ROLE)
+QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{QUEUE_NAME}"
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 SENT = Probe(scheduled_at=AT, sent_at=AT + timedelta(seconds=3))
 
 
 CALL = replace(
-    failed_call("SendMessage", "InvalidParameterValueException", "", SOURCE.queue_arn),
+    failed_call("SendMessage", "InvalidParameterValueException", "", QUEUE),
     principal_arn=ROLE,
 )
 
@@ -42,8 +44,8 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
     ],
 )
 def test_the_roles_own_call_on_its_queue_is_a_probe_and_no_other(over: dict[str, Any]) -> None:
-    assert not SOURCE.made(replace(CALL, **over))
-    assert SOURCE.made(replace(CALL, error_code="Whatever")), "however the error is spelled"
+    assert not HOME.made_as_probe(replace(CALL, **over))
+    assert HOME.made_as_probe(replace(CALL, error_code="Whatever")), "however the error is spelled"
 
 
 @pytest.mark.parametrize(

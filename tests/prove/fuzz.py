@@ -134,7 +134,7 @@ def _dressed(code: str, name: str, message: str) -> dict[str, Any]:
 
 def _known_calls() -> list[tuple[str, str, str]]:
     """Code, name and message of the calls in the catalogue's own examples."""
-    examples = (each for symptom in CATALOGUE for each in symptom.examples)
+    examples = (each for symptom in CATALOGUE for each in symptom.examples())
     calls = [each.call for each in examples if isinstance(each, Caught | NotMatched)]
     return sorted({(each.error_code, each.event_name, each.error_message) for each in calls})
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import FEW_OTHERS, Finding, Shared
 from mendq.heal.assess import with_others
 from mendq.heal.batch import heal_findings
-from mendq.heal.repeats import one_for_each, silent_for
-from mendq.model.limits import Mode
+from mendq.heal.repeats import silent_for, spoken_for
+from mendq.model.limits import Consent, Mode
 from mendq.model.queue import Redrive
 from tests.scan.scanning import Scanning, an_hour_on
 
@@ -82,9 +84,17 @@ def _arns(names: str) -> tuple[str, ...]:
     return tuple(PREFIX + name for name in names)
 
 
+def _spoken_for(
+    findings: list[Finding], healed: str = "abcdef", open_at: str = ""
+) -> list[Finding]:
+    managed = [ManagedQueue(arn, {"mendq": "heal"}) for arn in _arns(healed)]
+    open_cases: Any = [SimpleNamespace(queue_arn=arn, symptom="lost") for arn in _arns(open_at)]
+    return spoken_for(findings, managed, open_cases, Consent(Mode.OBSERVE, Mode.HEAL))
+
+
 @given(_FINDINGS)
 def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[Finding]) -> None:
-    retained = one_for_each(findings, (), lambda _: Mode.HEAL)
+    retained = _spoken_for(findings)
     announced = [(each.symptom, each.about) for each in retained if each.about]
     assert len(announced) == len(set(announced))
     silent = silent_for(findings, retained)
@@ -98,12 +108,11 @@ def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[F
 
 def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
     findings = [Finding(arn, "lost", "gone", about=f"{PREFIX}x") for arn in _arns("cba")]
-    modes = dict.fromkeys(_arns("bc"), Mode.HEAL)
-    (first,) = one_for_each(findings, (), lambda _: Mode.HEAL)
+    (first,) = _spoken_for(findings)
     assert (first.queue_arn, first.others) == (f"{PREFIX}a", _arns("bc"))
-    (first,) = one_for_each(findings, (), modes.get)
+    (first,) = _spoken_for(findings, "bc")
     assert first.queue_arn == f"{PREFIX}b"
-    (first,) = one_for_each(findings, {f"{PREFIX}a lost"}, modes.get)
+    (first,) = _spoken_for(findings, "bc", open_at="a")
     assert first.queue_arn == f"{PREFIX}a"
 
 

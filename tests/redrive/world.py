@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import count
 from time import monotonic
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ClientError
+from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
@@ -242,11 +243,9 @@ def run_of(
 ) -> RedriveRun:
     """An invocation of the redrive Lambda."""
     context, settings = context_of(account), account.settings
-    ours = {each.name for each in fields(RedriveSettings)} & vars(settings).keys()
-    values = {name: getattr(settings, name) for name in ours}
     return RedriveRun(
         clients=clients or context.clients,
-        settings=RedriveSettings(**{**values, "bounds": bounds}),
+        settings=RedriveSettings.of({**structs.asdict(settings), "bounds": bounds}),
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,
@@ -278,7 +277,7 @@ def recorded(
         else:
             case = case.moved(state, "it came to that", account.now)
         notification = Notification(None, Facts(queue_arn, {}, {}))
-        case = record_transition(case, view, notification, context, context.owner)
+        case = record_transition(case, view, notification, context)
     assert case is not None
     return case
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from botocore.exceptions import ClientError, EndpointConnectionError
+from msgspec import structs
 
 from mendq.cases.finding import Scanned
 from mendq.catalogue import CATALOGUE
@@ -37,9 +38,7 @@ class Scanning:
     remaining_seconds: Callable[[], float] = lambda: 900.0
 
     def settings(self) -> ScanSettings:
-        shared = vars(self.account.settings)
-        names = ScanSettings.__dataclass_fields__.keys() & shared.keys()
-        return ScanSettings(**{name: shared[name] for name in names}, heal_function="heal")
+        return ScanSettings.of({**structs.asdict(self.account.settings), "heal_function": "heal"})
 
     def context(self) -> ScanContext:
         account = self.account

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import cast
 
 import pytest
+from msgspec import structs
 
-from functions.telemetry import emit_scan
+from functions.scan import faults
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import managed_queues
-from mendq.cases.finding import Scanned
-from tests.functions.conftest import metrics
+from mendq.model.limits import Consent
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 from tests.scan.test_scan import dlq, slow
 
@@ -24,42 +23,32 @@ def counts(scanned: Scanning) -> tuple[int, int, int]:
     return document["queues_scanned"], document["unseen"], document["failed"]
 
 
-@pytest.fixture
-def errors_sent(capsys: pytest.CaptureFixture[str]) -> Callable[[Scanned], float]:
-    def sent(scanned: Scanned) -> float:
-        capsys.readouterr()
-        emit_scan(scanned)
-        return metrics(capsys.readouterr().out).get("ScanErrors", 0.0)
-
-    return sent
-
-
 def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alarm(
-    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+    scanned: Scanning,
 ) -> None:
     """Whoever may write a policy would have it ring for ever."""
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     let_in = denied(scanned, bad, words="a resource-based policy")
     done = scanned.done(SYMPTOMS)
-    assert (set(done.failed), done.is_blind, errors_sent(done)) == ({bad}, False, 0)
+    assert (set(done.failed), done.is_blind, faults(done)) == ({bad}, False, 0)
     assert [each.queue_arn for each in done.findings] == [good]
     assert counts(scanned) == (2, 1, 1), "doctor knows"
     assert scanned.scan(SYMPTOMS) is None
     let_in()
     denied(scanned, bad)
     an_hour_on(scanned.account)
-    assert errors_sent(scanned.done(SYMPTOMS)) == 1
+    assert faults(scanned.done(SYMPTOMS)) == 1
 
 
 def test_of_none_the_round_is_begun_again_until_one_is_seen(
-    scanned: Scanning, errors_sent: Callable[[Scanned], float]
+    scanned: Scanning,
 ) -> None:
     queues = {scanned.account.queue("one"), scanned.account.queue("other")}
     an_hour_on(scanned.account)
     let_in = denied(scanned)
     for _ in range(2):
         done = scanned.done(SYMPTOMS)
-        assert (set(done.failed), done.is_blind, errors_sent(done)) == (queues, True, 2)
+        assert (set(done.failed), done.is_blind, faults(done)) == (queues, True, 2)
         assert counts(scanned) == (2, 2, 2), "each try is the round's first"
         assert scanned.announced == []
         scanned.account.later(minutes=10)
@@ -89,7 +78,9 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
 @pytest.fixture
 def named(scanned: Scanning) -> Scanning:
     """One whose queues settings name."""
-    scanned.account.settings = replace(scanned.account.settings, queues=("orders*",))
+    scanned.account.settings = structs.replace(
+        scanned.account.settings, consent=Consent(queues=("orders*",))
+    )
     an_hour_on(scanned.account)
     return scanned
 

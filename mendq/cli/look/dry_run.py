@@ -32,7 +32,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
 from mendq.heal.assess import as_found, decided, managed_situation, with_facts
-from mendq.heal.context import FixContext, Group, Outcome, look_at
+from mendq.heal.context import FixContext, Group, Outcome
 from mendq.heal.decide import Healthy, Record, Verdict, Write, decide_unlooked
 from mendq.heal.repeats import NEW_FAULTS_A_DAY, silent_for, spoken_for
 from mendq.model.case import State
@@ -165,7 +165,7 @@ class DryRun:
 
     @cached_property
     def _reader(self) -> ScanReader:
-        return reader_in(self._run, self._run.consent)
+        return reader_in(self._run, self._run.settings.consent)
 
     def stretches(self) -> Iterator[Scanned]:
         """How far it has come, again and again; the last is all of it."""
@@ -199,7 +199,7 @@ class DryRun:
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Why heal does not hear of some yet; and those that it hears of, with whom for."""
         run = self._run
-        spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.consent)
+        spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.settings.consent)
         first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
         silent = silent_for(findings, spoken).items()
         why = {e: f"said_of_another: {_name(by)} speaks for it" for e, by in silent}
@@ -229,7 +229,7 @@ class DryRun:
         if facts is None:
             return WouldDo("cannot say", why=_TOO_DEAR)
         group = Group(queue_arn, symptom, is_found=True, shared=finding.shared)
-        view = look_at(queue_arn, symptom.name, symptom, run)
+        view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.held_by_another(run.owner, run.now):
             return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
         situation = managed_situation(group, run, facts.tags, view)

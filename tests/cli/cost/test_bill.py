@@ -6,23 +6,24 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
-from functions import telemetry
+from functions import deliver_report, follow_up
+from functions.entry import Call
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, NotPriced, times_a_month
 from mendq.follow_up.follow_up import Followed
 from mendq.heal.batch import Healed
 from mendq.model import prices
-from mendq.model.limits import Limits
 from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from tests.functions.conftest import call_with
 from tests.infra.synthesized import SETTINGS, template_of
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Metrics
+    pass
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"
@@ -75,18 +76,18 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
         _ = Deployed(template).types
 
 
-def _names_sent(emit: Callable[[Metrics], None]) -> frozenset[str]:
+def _names_sent(emit: Callable[[Call[Any]], None]) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=NAMESPACE)
-    emit(cast("Metrics", metrics))
+    emit(call_with(metrics))
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
     return frozenset(each["Name"] for each in sent["Metrics"])
 
 
 def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), Followed([])
-    by_follow_up = _names_sent(lambda to: telemetry.emit_follow_up(to, followed, now, Limits()))
-    by_probe = _names_sent(lambda to: telemetry.emit_heal(to, Healed())) | {OwnMetric.PROBES_LOST}
-    by_others = {telemetry.DELIVERED, telemetry.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
+    by_follow_up = _names_sent(lambda call: follow_up.emit(call, followed, now))
+    by_probe = _names_sent(lambda call: call.count(Healed().counts())) | {OwnMetric.PROBES_LOST}
+    by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
     assert by_follow_up | by_probe | by_others == {*OwnMetric} - WHEN_SOMETHING_HAPPENS
     (metrics,) = (each for each in bill.lines(stack()) if each.what == "custom metrics")
     assert metrics.quantity == f"{len(by_follow_up | by_probe)} all month, 10 some hours of it"

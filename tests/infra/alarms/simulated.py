@@ -15,16 +15,16 @@ from itertools import chain
 
 from aws_lambda_powertools import Metrics
 
-from functions.telemetry import emit_follow_up
+from functions.follow_up import emit
 from mendq.cases import items
 from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import Followed
 from mendq.model.case import FINAL, State
-from mendq.model.limits import Limits
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import Run, watched
 from mendq.nightly.verdict import NATIVE, NightlyRead
 from mendq.probe.probe import Probe
+from tests.functions.conftest import call_with
 from tests.infra.alarms.evaluator import Data, Evaluator, Series
 from tests.infra.synthesized import Template, template_of
 
@@ -209,7 +209,7 @@ _METRICS = Metrics(namespace=NAMESPACE)
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:
     """What the follow-up sends of these cases; nothing stays for who sends next in this process."""
     _METRICS.clear_metrics()
-    emit_follow_up(_METRICS, Followed(list(listed)), at(minute), Limits())
+    emit(call_with(_METRICS), Followed(list(listed)), at(minute))
     sent = [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
     _METRICS.clear_metrics()
     return sent

@@ -56,7 +56,7 @@ POLICIES = (
         Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,
             "refusal_to_write", 'answer.get("result") «!= PASSED»is None»'),
         Mutant("a policy is written that Access Analyzer did not answer about", _ANALYZER,
-            "refusal_to_write", "return «»None if error else »_unanswered(name, error)"),
+            "refusal_to_write", 'return «Retry("access_not_checked", reason)»None»'),
         Mutant("a policy that lets more in than the approved one is written", _ANALYZER,
             "refusal_to_write", "for name, check in «checks.items()»[*checks.items()][:1]»:"),
         Mutant("within the hour of a change nobody is asked", _RESTORING, "restoration",
@@ -78,8 +78,7 @@ POLICIES = (
         f"{_ATTACHED}::test_a_queue_of_that_name_with_a_policy_is_somebodys",
         f"{_ATTACHED}::test_what_the_source_does_not_name_is_not_made",
         f"{_ATTACHED}::test_what_does_not_fit_is_refused_however_it_was_planned",
-        f"{_ATTACHED}::test_messages_that_would_come_round_are_refused",
-        f"{_ATTACHED}::test_a_row_of_dlqs_without_an_end_is_refused",
+        f"{_ATTACHED}::test_messages_that_would_come_round_or_go_on_without_an_end_are_refused",
         f"{_ATTACHED}::test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in",
         f"{_ATTACHED}::test_steps_of_others_are_not_taken",
     ), (
