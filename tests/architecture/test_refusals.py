@@ -36,7 +36,7 @@ def _codes(source: str) -> Iterator[str]:
 @cache
 def _emitted() -> set[str]:
     sources = (each.read_text() for each in (ROOT / "mendq").rglob("*.py"))
-    answered = (each for entry in CATALOGUE for each in entry.examples)
+    answered = (each for entry in CATALOGUE for each in entry.examples())
     answers = (each.answer for each in answered if isinstance(each, Caught | Detected))
     examples = {each for each in answers if isinstance(each, str)}
     found = {code for source in sources for code in _codes(source)}
