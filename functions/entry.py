@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import blame
@@ -35,8 +36,7 @@ to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", "
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 
 
-@dataclass(frozen=True)
-class Call(Generic[Settings]):
+class Call(Struct, Generic[Settings], frozen=True):
     """One invocation: what every Lambda knows of it."""
 
     settings: Settings

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Any
 
+from msgspec import structs
+
 from local_account.demo.consumers import careful
 from local_account.demo.consumers.careful import Careful
 from local_account.demo.consumers.careless import Careless
@@ -254,7 +256,7 @@ class RedriveStage(Stage):
         """Lower the redrive's bounds in the deployed Lambda's own environment, and say so."""
         client, name = self.account.client("lambda"), self.account.outputs["RedriveFunction"]
         given = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        settings = replace(RedriveSettings.from_environment(given), bounds=LOWERED)
+        settings = structs.replace(RedriveSettings.from_environment(given), bounds=LOWERED)
         variables = {**given, **settings.to_environment()}
         client.update_function_configuration(
             FunctionName=name, Environment={"Variables": variables}

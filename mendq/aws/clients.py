@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import boto3
@@ -42,8 +42,7 @@ _ONCE = {"mode": "standard", "total_max_attempts": 1}
 _PATIENT_ONCE = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
 
 
-@dataclass(frozen=True)
-class LambdaSession:
+class LambdaSession(Struct, frozen=True):
     """What boto3's session does for us, without what boto3 imports for S3: starts are shorter."""
 
     session: Session
@@ -65,8 +64,7 @@ def _usual_but(**over: Any) -> Config:
     return _CONFIG.merge(Config(**over))
 
 
-@dataclass(frozen=True)
-class Clients:
+class Clients(Struct, frozen=True, dict=True):
     """Each is made when first used: it takes some milliseconds of a cold start."""
 
     session: boto3.Session | LambdaSession

@@ -7,9 +7,12 @@ https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import query
@@ -78,8 +81,7 @@ def consuming(mappings: Iterable[Mapping_]) -> list[str]:
     return [each["FunctionArn"] for each in mappings if each.get("State") in _CONSUMING]
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """One function's last hour; None where it never ran."""
 
     duration_p99_seconds: float | None = None
@@ -87,7 +89,7 @@ class Figures:
     throttled_share: float | None = None
 
     def of(self, consumer: LambdaConsumer) -> LambdaConsumer:
-        return replace(consumer, **vars(self))
+        return replace(consumer, **asdict(self))
 
 
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:

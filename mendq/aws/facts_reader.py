@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import measure, messages_deleted
@@ -38,8 +40,7 @@ if TYPE_CHECKING:
 AN_HOUR = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class FactsReader:
+class FactsReader(Struct, frozen=True):
     """Where facts come from; `open_about` says what cases are open about some queues.
 
     `noted_moves` says into which queues a scan has seen messages being moved by name;

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import (
@@ -59,8 +60,7 @@ class ManagedQueue:
         return parts_of(self.queue_arn).name
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The managed queues in order of their names, as far as they could be listed.
 
     `failed` says by name or prefix of the settings why not all of its queues are known.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.cases import items
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
-@dataclass(frozen=True)
-class CaseBucket:
+class CaseBucket(Struct, frozen=True):
     """Transitions, and the findings of each round, one object each: writing twice leaves one.
 
     All methods raise botocore's errors as they come.
@@ -44,8 +44,7 @@ class CaseBucket:
         self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
 
-@dataclass(frozen=True)
-class StoreContext:
+class StoreContext(Struct, frozen=True):
     """One invocation at the case store; `owner` is its own token: whose claim a claim is."""
 
     clients: Clients
@@ -66,12 +65,11 @@ class StoreContext:
         return MovesByName(self.clients.dynamodb, self.settings.case_table)
 
 
-@dataclass(frozen=True)
-class CaseContext(StoreContext):
+class CaseContext(StoreContext, frozen=True, kw_only=True):
     """By `now` cases are judged; where that clock was put forward, `real_now` is the time."""
 
     settings: CaseSettings
-    real_now: datetime | None = field(default=None, kw_only=True)
+    real_now: datetime | None = None
 
     @property
     def claims_now(self) -> datetime:
@@ -97,15 +95,13 @@ class CaseContext(StoreContext):
         return Notifier(self.clients.dynamodb, table, self.clients, topics, self.now)
 
 
-@dataclass(frozen=True)
-class ManagingContext(CaseContext):
+class ManagingContext(CaseContext, frozen=True):
     """Of who moves cases by itself, and so asks whether their queues are still to be managed."""
 
     settings: ManagingSettings
 
 
-@dataclass(frozen=True)
-class WritingContext(CaseContext):
+class WritingContext(CaseContext, frozen=True, kw_only=True):
     """With a way to write, and the time that is left: what is written is to be written down too.
 
     `clock` goes on while `now` stands: what is written late in a long run stands since then.
@@ -113,7 +109,7 @@ class WritingContext(CaseContext):
 
     remaining_seconds: Callable[[], float]
     write: Write
-    clock: Callable[[], datetime] | None = field(default=None, kw_only=True)
+    clock: Callable[[], datetime] | None = None
 
     @property
     def just_now(self) -> datetime:
@@ -125,8 +121,7 @@ A_ROUND = timedelta(hours=1)
 RETAINED = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class MovesByName(Table):
+class MovesByName(Table, frozen=True):
     """The queues that rounds saw messages being moved into; methods raise CaseStoreUnavailable."""
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:

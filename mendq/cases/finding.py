@@ -10,6 +10,8 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from msgspec import Struct
+
 from mendq.model.evidence import to_text
 from mendq.model.queue import arn_of
 
@@ -20,8 +22,7 @@ FEW_OTHERS = 3
 HOURS_A_DAY = 24
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """The queues that a finding speaks for as well, `more` beyond those named here.
 
     `open_at` are the queues whose open case may ask for the same.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields as fields_of
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -107,7 +106,7 @@ def _plain(value: Any) -> Any:
         return to_text(value)
     if isinstance(value, Mapping):
         return dict(value)
-    return [getattr(value, each.name) for each in fields_of(value)]
+    return [getattr(value, name) for name in value.__match_args__]
 
 
 def moment_of(number: Mapping[str, str]) -> datetime:
@@ -141,10 +140,9 @@ _READ_AS: Mapping[str, Callable[[Any], Any]] = {
 
 def record_in(kind: type[Record], item: Item, **given: Any) -> Record:
     """A record whose fields the attributes are named after; those `given` were read otherwise."""
-    for each in fields_of(kind):  # type: ignore[arg-type]
-        if each.name in item and each.name not in given:
-            read_as = _READ_AS[str(each.type).removesuffix(" | None")]
-            given[each.name] = read_as(item[each.name])
+    for name, declared in kind.__annotations__.items():
+        if name in item and name not in given:
+            given[name] = _READ_AS[str(declared).removesuffix(" | None")](item[name])
     return kind(**given)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
@@ -21,8 +21,7 @@ from mendq.notifications.sent import NotificationRecord, NotificationText
 AGAIN_AFTER = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class Notifier(Table):
+class Notifier(Table, frozen=True):
     """A page is in the case store before it is sent, so that one lost on the way is sent again.
 
     All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from mendq.cases.context import CaseContext
 
 
-@dataclass(frozen=True)
-class UnreadablePin:
+class UnreadablePin(Struct, frozen=True):
     """What stands where a queue's pin would, and is none of ours; nothing is put back by it."""
 
     queue_arn: str
@@ -29,8 +30,7 @@ class UnreadablePin:
     why: str
 
 
-@dataclass(frozen=True)
-class Pins(Table):
+class Pins(Table, frozen=True):
     """All methods raise CaseStoreUnavailable."""
 
     def of(self, queue_arn: str) -> Pin | None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items, view
@@ -29,8 +30,7 @@ from mendq.model.plan import Refusal, Retry
 RETAINED = timedelta(hours=2)
 
 
-@dataclass(frozen=True)
-class CaseStore(Table):
+class CaseStore(Table, frozen=True):
     """All methods raise CaseStoreUnavailable: without the case store nothing is changed."""
 
     def look(self, queue_arn: str, symptom: str, attributes: Sequence[str]) -> CaseStoreView:
@@ -129,8 +129,7 @@ def cases_in(found: Iterable[Item]) -> Iterator[Case]:
             yield case
 
 
-@dataclass(frozen=True)
-class OpenCase:
+class OpenCase(Struct, frozen=True):
     """What the index says of an open case, whose item has this `key`; it may lag by a moment."""
 
     key: items.Key
@@ -142,8 +141,7 @@ class OpenCase:
     due_at: datetime
 
 
-@dataclass(frozen=True)
-class OpenCases(Table):
+class OpenCases(Table, frozen=True):
     """All methods raise CaseStoreUnavailable."""
 
     def transitions(self, case_id: str) -> tuple[Case, ...]:

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import CaseStoreUnavailable, code_of
 from mendq.cases import items, view
@@ -56,8 +57,7 @@ def asked(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     return {name: given for name, given in parameters.items() if given}
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """The case store's table. All methods raise CaseStoreUnavailable.
 
     Values are named as the expressions of a request call them behind `:`.
@@ -257,8 +257,7 @@ def _unmoved_from(
 CLAIM_SECONDS = 120
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """An exclusive hold on the attributes that the steps of one case change."""
 
     intent: Case

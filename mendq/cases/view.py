@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct, field, structs
 
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
@@ -24,8 +26,7 @@ SLOT = timedelta(minutes=10)
 MOST_QUEUES = 2_000
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Notes of (when, queue ARN), `when` to the ten minutes, so that repeats are one note."""
 
     notes: frozenset[tuple[datetime, str]] = frozenset()
@@ -73,8 +74,7 @@ def _slot_of(moment: datetime) -> datetime:
     return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """The queues that show a symptom now, of how many managed ones; 0: they were not counted."""
 
     queue_arns: frozenset[str]
@@ -94,8 +94,7 @@ REMEMBERED = timedelta(hours=48)
 HELD_UP = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(Struct, frozen=True):
     """One write of ours."""
 
     at: datetime
@@ -103,8 +102,7 @@ class Write:
     after: str
 
 
-@dataclass(frozen=True)
-class AttributeRecord:
+class AttributeRecord(Struct, frozen=True):
     """What we did to one attribute of one queue.
 
     `person_value` is what stood there before the first of our `writes`; a person's later change
@@ -158,7 +156,7 @@ class AttributeRecord:
         """The record of the queue that was created then: nothing, if that is another one."""
         if self.queue_created_at not in (None, created_at):
             return AttributeRecord(queue_created_at=created_at)
-        return replace(self, queue_created_at=created_at)
+        return structs.replace(self, queue_created_at=created_at)
 
     def held_by_another(self, owner: str, now: datetime) -> bool:
         """Whether somebody else's claim still runs."""
@@ -167,8 +165,7 @@ class AttributeRecord:
         return now < self.claim_until
 
 
-@dataclass(frozen=True)
-class HoldUp:
+class HoldUp(Struct, frozen=True):
     """Why the owner of its write has not taken a case up: what it said last, since when it waits.
 
     It is the case's own until its next transition.
@@ -193,8 +190,7 @@ def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
     )
 
 
-@dataclass(frozen=True)
-class CaseStoreView:
+class CaseStoreView(Struct, frozen=True):
     """Absent things are None or empty: an empty case store is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
@@ -217,7 +213,7 @@ class CaseStoreView:
     def of_queue(self, created_at: datetime | None) -> CaseStoreView:
         """What is known of the queue that was created then, not of another of the same name."""
         records = {name: each.of_queue(created_at) for name, each in self.attributes.items()}
-        return replace(self, attributes=records)
+        return structs.replace(self, attributes=records)
 
     def with_what_calls_said(self, facts: Facts, evidence: Evidence) -> Facts:
         """The facts with what failed calls say of themselves, and the visibility timeout a person
@@ -256,11 +252,11 @@ class CaseStoreView:
     def freed(self, intent: Case) -> CaseStoreView:
         """Without the claim that was taken for this case."""
         free = self._records(intent, claim_owner=None, claim_until=None, intent=None)
-        return replace(self, attributes={**self.attributes, **free})
+        return structs.replace(self, attributes={**self.attributes, **free})
 
     def _records(self, case: Case, **over: Any) -> dict[str, AttributeRecord]:
         names = [step["attribute"] for step in case.steps]
-        return {name: replace(self.record_of(name), **over) for name in names}
+        return {name: structs.replace(self.record_of(name), **over) for name in names}
 
     def records_after(self, case: Case, created_at: datetime | None) -> dict[str, AttributeRecord]:
         """The records once the steps of a fix, or of a rollback, stand in that queue.
@@ -275,7 +271,7 @@ class CaseStoreView:
             record = known.record_of(step["attribute"])
             if case.undoes:
                 until = case.at + timedelta(days=SILENT_DAYS)
-                record = replace(
+                record = structs.replace(
                     record.after_going_back_to(step["after"]),
                     overridden_until=until,
                     owes_a_notification=True,

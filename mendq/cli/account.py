@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, ProfileNotFound
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
@@ -48,8 +48,7 @@ class OperatorSession(boto3.Session):
 _PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True, dict=True):
     """Everything is asked for when it is first needed, so that offline commands ask nothing."""
 
     session: boto3.Session

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import typer
+from msgspec import Struct, field
 
 Rights = Mapping[str, frozenset[str]]
 Command = Callable[..., None] | typer.Typer
@@ -42,8 +42,7 @@ CLAIM = "dynamodb:UpdateItem"
 PANELS = ("look", "decide", "undo", "redrive", "deploy")
 
 
-@dataclass(frozen=True)
-class Commands:
+class Commands(Struct, frozen=True):
     """The commands of one file by name, each with what it asks of AWS.
 
     `place` is the file's among those of its panel. `looking` changes nothing, `steering` what is

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from msgspec import Struct
 
 from mendq.aws.errors import (
     CaseStoreUnavailable,
@@ -33,8 +33,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Invocation:
+class Invocation(Struct, frozen=True, dict=True):
     """One call of the command: for whom, about which account, in which form."""
 
     profile: str | None = None

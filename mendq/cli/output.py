@@ -13,13 +13,13 @@ import sys
 import termios
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -34,8 +34,7 @@ _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
 Line = tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True, dict=True):
     """Where one command writes."""
 
     as_json: bool

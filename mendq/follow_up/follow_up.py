@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct, field
 
 from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
 from mendq.aws.cloudwatch import messages_deleted
@@ -51,8 +52,7 @@ UNKNOWN_AGAIN = timedelta(hours=1)
 SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 
 
-@dataclass
-class Followed:
+class Followed(Struct):
     """What became of the cases that were due, and how many are open.
 
     The `unknown` are of symptoms that another version of Mendq knows: they wait for it, or for a
@@ -172,8 +172,7 @@ def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -
         context.open_cases.announced(case, context.claims_now)
 
 
-@dataclass(frozen=True)
-class _OpenCase:
+class _OpenCase(Struct, frozen=True):
     """One open case, what the case store says of it, and a way to look at its queue."""
 
     symptom: Symptom

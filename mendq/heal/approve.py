@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import (
     CaseMoved,
@@ -44,8 +44,7 @@ DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class OperatorRequest:
+class OperatorRequest(Struct, frozen=True):
     """`actor` is what the operator's side says of itself, cleaned; IAM alone says who may call."""
 
     case_id: str
@@ -61,8 +60,7 @@ class OperatorRequest:
         return cls(case_id, named or NOBODY)
 
 
-@dataclass(frozen=True)
-class AskedCase:
+class AskedCase(Struct, frozen=True):
     """A case that somebody asks about, as the case store knows it.
 
     `symptom` is None where its case is from a Mendq that knew more symptoms.

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefusesUs
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
@@ -38,7 +40,7 @@ def situation_of(
     )
     if view.frozen or not run.settings.freeze_calendars or not situation.writes:
         return situation
-    return replace(situation, view=replace(view, frozen=run.closed_calendars))
+    return structs.replace(situation, view=structs.replace(view, frozen=run.closed_calendars))
 
 
 def reader_of(run: FixContext) -> FactsReader:
@@ -86,7 +88,9 @@ def decided(situation: Situation, run: FixContext, spread: Callable[[], frozense
     verdict = decide(situation)
     if verdict is None:
         reach = reach_of(spread(), [situation.facts.queue_arn], run)
-        verdict = decide(replace(situation, reach=reach, remaining_seconds=run.remaining_seconds()))
+        verdict = decide(
+            structs.replace(situation, reach=reach, remaining_seconds=run.remaining_seconds())
+        )
     assert verdict is not None  # noqa: S101 - everything is known
     return verdict
 
@@ -128,7 +132,7 @@ def _assess(group: Group, run: Run) -> Situation | Outcome:
     calls = (each for each in group.calls if is_fresh(each, run.now) and symptom.speaks(each))
     fresh = tuple(map(Sighting.of, calls))
     evidence = Evidence.of([*recovered.evidence.sightings, *fresh]).fresh(run.now)
-    return replace(situation, evidence=evidence, fresh=fresh)
+    return structs.replace(situation, evidence=evidence, fresh=fresh)
 
 
 def managed_situation(
@@ -166,7 +170,7 @@ def as_found(
         return Outcome(refusal=said)
     fresh = (Sighting.of_measurement(run.now),)
     facts = replace(facts, found=with_others(found.because, group.shared))
-    return replace(situation, facts=facts, evidence=Evidence(fresh), fresh=fresh)
+    return structs.replace(situation, facts=facts, evidence=Evidence(fresh), fresh=fresh)
 
 
 def with_facts(situation: Situation, run: FixContext) -> Situation:
@@ -179,7 +183,7 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
     try:
         if not situation.is_found:
             facts = reader_of(run).queue(facts.queue_arn, facts.tags, symptom.needs)
-            looked_at = replace(situation, facts=facts)
+            looked_at = structs.replace(situation, facts=facts)
             if not looked_at.is_borne:
                 return _with_changes(looked_at, run)
             facts = _gather_more(run, facts, symptom.needs)
@@ -188,7 +192,7 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
             raise
         facts = situation.facts
     facts = situation.view.with_what_calls_said(facts, situation.in_question)
-    situation = replace(situation, facts=facts)
+    situation = structs.replace(situation, facts=facts)
     return situation if situation.is_borne else _with_changes(situation, run)
 
 
@@ -197,7 +201,7 @@ def _with_changes(situation: Situation, run: FixContext) -> Situation:
     if facts.modified_at is None or situation.open_case is not None:
         return situation
     changes = run.case_store.note_change(facts.queue_arn, symptom, facts.modified_at, run.now)
-    return replace(situation, changes=tuple(changes))
+    return structs.replace(situation, changes=tuple(changes))
 
 
 def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:

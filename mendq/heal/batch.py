@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from mendq.aws.errors import (
     CaseMoved,
@@ -41,8 +42,7 @@ NOT_OURS = frozenset({"not_failed", "not_sqs"})
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
-@dataclass
-class Healed:
+class Healed(Struct):
     """A batch: groups with the messages behind each, and what became of them.
 
     `errors` holds the error behind each message that failed; `probes` are our own failed calls,
@@ -174,8 +174,7 @@ def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
 Alike = dict[Group, Situation]
 
 
-@dataclass(frozen=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     run: Run
     healed: Healed
 

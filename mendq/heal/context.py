@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients, closed_calendars
 from mendq.aws.errors import OwnerUnavailable
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
+class Group(Struct, frozen=True, eq=False):
     """The failed calls of one batch that point to one symptom of one queue.
 
     Without any where it is a scan that points there: `is_found`, for those it is `shared` with.
@@ -37,11 +38,10 @@ class Group:
     symptom: Symptom
     calls: tuple[FailedCall, ...] = ()
     is_found: bool = False
-    shared: Shared = field(default_factory=Shared)
+    shared: Shared = msgspec.field(default_factory=Shared)
 
 
-@dataclass(frozen=True)
-class FixContext(WritingContext):
+class FixContext(WritingContext, frozen=True, dict=True):
     """One invocation of a Lambda that owns a write: whose steps it takes, and how."""
 
     settings: OwnerSettings
@@ -59,8 +59,7 @@ class FixContext(WritingContext):
         return frozenset(each.queue_arn for each in found)
 
 
-@dataclass(frozen=True)
-class Run(FixContext):
+class Run(FixContext, frozen=True):
     """One invocation of heal."""
 
     settings: HealSettings

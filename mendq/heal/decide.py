@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct, field, structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue.symptom import Steps
@@ -26,21 +28,18 @@ _OPENS = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL:
 PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
 
-@dataclass(frozen=True)
-class Healthy:
+class Healthy(Struct, frozen=True):
     """The queue stands as it should."""
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(Struct, frozen=True):
     """Write the plan, and `case`, the transition to applied, when it is written."""
 
     plan: Plan
     case: Case
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Struct, frozen=True):
     """Write a transition down and tell of it; `refusal` is why nothing is changed."""
 
     case: Case
@@ -48,15 +47,13 @@ class Record:
     refusal: Refusal | None = None
 
 
-@dataclass(frozen=True)
-class SayNo:
+class SayNo(Struct, frozen=True):
     """Write nothing down."""
 
     refusal: Refusal
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Say no for now and keep what is known: `evidence`, or why a case waits."""
 
     refusal: Refusal
@@ -72,7 +69,7 @@ def decide_unlooked(situation: Situation) -> Verdict | None:
     if situation.waits is not None:
         if situation.mode is Mode.HEAL:
             return None
-        unseen = replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
+        unseen = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
         return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
     refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
     if refusal is None or situation.has_strangers:
@@ -84,7 +81,7 @@ def decide(situation: Situation) -> Verdict | None:
     """What is decided by the queue's facts; None until it is known how far the symptom reaches."""
     if situation.waits is not None:
         return _decide_waiting(situation, situation.waits)
-    heard = replace(situation, evidence=situation.since_last_change)
+    heard = structs.replace(situation, evidence=situation.since_last_change)
     if not situation.is_borne:
         refusal = guardrails.keeps_changing(situation.changes, situation.now)
         if refusal is not None:
@@ -101,7 +98,7 @@ def decide_refused(situation: Situation, plan: Plan, refusal: Refusal) -> No:
     """What is decided when the write was refused."""
     if situation.waits is not None:
         return _wait_or_end(situation, refusal)
-    heard = replace(situation, evidence=situation.since_last_change)
+    heard = structs.replace(situation, evidence=situation.since_last_change)
     if refusal.becomes is None:
         return Wait(refusal, heard.evidence)
     return _decline(heard, refusal, plan.steps)
@@ -131,7 +128,7 @@ def _refuse(situation: Situation, refusal: Refusal) -> No | None:
     heard = notifies_anyway or refusal.becomes is State.ESCALATED
     mass = replace(mass, silent_in_observe=not heard)
     said = _decline(situation, refusal if notifies_anyway else mass, quiet=True)
-    return replace(said, refusal=mass)
+    return structs.replace(said, refusal=mass)
 
 
 def _decline(

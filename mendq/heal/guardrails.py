@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
+
+from msgspec import Struct, field
 
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
@@ -24,8 +25,7 @@ from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 STRANGERS_EVERY = timedelta(hours=1)
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """All that is known of one symptom of one queue, whoever is to decide: heal, or a dry run.
 
     `facts` are without attributes where the queue was not looked at, or is gone; `mode` is the
@@ -134,8 +134,7 @@ FEW_QUEUES = 3
 MOST_DRILLS = 20
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(Struct, frozen=True):
     """Where this Mendq runs, the role ARNs it runs under, and the one that makes its probe."""
 
     account: str

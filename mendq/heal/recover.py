@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from msgspec import structs
+
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
 from mendq.aws.queue import attributes_of, tags_of
@@ -67,7 +69,9 @@ def settle(
     if not found.landed():
         until = context.now + timedelta(days=SILENT_DAYS)
         case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=found.overridden())
-        changes = {name: replace(each, overridden_until=until) for name, each in changes.items()}
+        changes = {
+            name: structs.replace(each, overridden_until=until) for name, each in changes.items()
+        }
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, changes=changes)

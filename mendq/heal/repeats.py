@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from mendq.cases.finding import Finding
 from mendq.heal.decide import REMEMBERED
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
 NEW_FAULTS_A_DAY = 10
 
 
-@dataclass(frozen=True)
-class DailyPace:
+class DailyPace(Struct, frozen=True):
     """Notes of (day, topic): which faults of which queues were told of, and when first."""
 
     notes: frozenset[tuple[date, str]] = frozenset()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable, is_passing
@@ -58,8 +58,7 @@ def _said(answer: Mapping[str, Any]) -> str:
     return "; ".join(each.rstrip(". ") for each in sentences)
 
 
-@dataclass(frozen=True)
-class PolicyWriter:
+class PolicyWriter(Struct, frozen=True):
     """The one way in which a policy is ever written."""
 
     pins: Pins

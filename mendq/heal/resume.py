@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.view import CaseStoreView, with_what_refused
@@ -56,7 +58,9 @@ def _resume(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) 
     situation = situation_of(symptom, unlooked, mode, view, run, waits=case)
     verdict = decide_unlooked(situation)
     if verdict is None:
-        situation = replace(situation, facts=_facts_of(case, symptom, view, unlooked.tags, run))
+        situation = structs.replace(
+            situation, facts=_facts_of(case, symptom, view, unlooked.tags, run)
+        )
         word = counted_as(symptom.name, unlooked.tags)
         verdict = decided(
             situation, run, lambda: run.case_store.spread_to([case.queue_arn], word, run.now)

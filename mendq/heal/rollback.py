@@ -8,8 +8,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from mendq.aws.errors import OwnerUnavailable
 from mendq.cases.context import WritingContext
@@ -54,8 +55,7 @@ def rollback(
     return until_unmoved(once)
 
 
-@dataclass(frozen=True)
-class _Asked(AskedCase):
+class _Asked(AskedCase, frozen=True):
     """A case to be undone, by whom."""
 
     symptom: Symptom

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case, State
@@ -26,8 +28,7 @@ class Outcome(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """What a case wrote to one attribute: `before` its first write, `after` its last.
 
     A write on top of somebody else's value begins anew: `first` is the transition that did. What
@@ -51,8 +52,7 @@ class Written:
 _ANSWERED = ("attribute", "outcome", "before", "after", "now", "command")
 
 
-@dataclass(frozen=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """One attribute: what stood there before the case, what it wrote last, what stands there now.
 
     `step` is the write that undoes it, `command` what people run where Mendq does not write.

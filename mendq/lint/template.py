@@ -20,6 +20,7 @@ from cfnlint.decode.cfn_yaml import (
     NodeConstructor,
     multi_constructor,
 )
+from msgspec import Struct
 
 # CloudFormation takes a template of at most 1 MB, and 500 resources.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
@@ -41,8 +42,7 @@ class NotATemplate(Exception):
     """Input that cannot be judged at all; the message is one line."""
 
 
-@dataclass
-class Work:
+class Work(Struct):
     """Steps left for this template and for those that follow: counted, so machines agree."""
 
     left: int = MOST_STEPS
@@ -86,8 +86,7 @@ class Place(NamedTuple):
     line: int | None
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(Struct, frozen=True, dict=True):
     """One resource as it is written."""
 
     logical_id: str

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
 
 from mendq.lint.template import Resource, Template, listed, under
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
@@ -45,8 +46,7 @@ class NotKnown(Exception):
         super().__init__(self.because)
 
 
-@dataclass
-class Values:
+class Values(Struct):
     """Works values out from what is `known` by name (`Orders`, `Orders.Arn`, `AWS::Region`).
 
     `defaults` collects the parameters whose default was taken. Every question raises NotATemplate
@@ -169,8 +169,7 @@ class Values:
         return self.of(found)
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """Where a template would be deployed, as far as somebody said."""
 
     account: str = _ACCOUNT

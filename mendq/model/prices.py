@@ -6,14 +6,13 @@ Look at the page before relying on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 REGION = "us-east-1"
 NOTED_ON = "2026-11-22"
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Struct, frozen=True):
     """`dollars` for `per` units; AWS gives so many units a month, `given`, once to each payer.
 
     Accounts of an organization with one bill share it, and so do their regions; of DynamoDB's

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_passing
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from mendq.report.mail import Outgoing
 
 
-@dataclass(frozen=True)
-class ReportBucket:
+class ReportBucket(Struct, frozen=True):
     """Raises botocore's errors as they come."""
 
     client: S3Client
@@ -45,8 +44,7 @@ class ReportNotDelivered(Exception):
     """Some channel did not take the report; only those are tried when the event comes again."""
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(Struct, frozen=True):
     """One way to people: its mark's name, whom it reaches, and the call that sends."""
 
     name: str
@@ -54,8 +52,7 @@ class Channel:
     send: Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A channel that did not take the report; `is_passing` where asking again may help."""
 
     channel: Channel
@@ -63,8 +60,7 @@ class Failed:
     is_passing: bool
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """What became of a report: whom it reached now, and which channels failed."""
 
     reached: tuple[str, ...] = ()

@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import ComeAgain, code_of
 
@@ -38,8 +38,7 @@ class HeldByAnother(ComeAgain):
     """Another run is sending by this channel, or died at it; the event is to come again."""
 
 
-@dataclass(frozen=True)
-class DeliveryClaims:
+class DeliveryClaims(Struct, frozen=True):
     """The claims of one week, for the run called `owner`. Raises botocore's errors as they come."""
 
     client: S3Client

@@ -5,10 +5,11 @@ https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mendq.model.evidence import to_text
 from mendq.model.plan import Ignore, Refusal
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
 
 
-@dataclass(frozen=True)
-class Roots:
+class Roots(Struct, frozen=True):
     """Where the job reads and writes: s3 URIs, or folders on the local account."""
 
     trail: str
@@ -32,8 +32,7 @@ class Roots:
     out: str
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A run of analytics.job: `kind` is nightly or week, `of` the day or week it is for."""
 
     kind: str

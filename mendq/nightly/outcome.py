@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from mendq.model.names import OwnMetric
 from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, day_named, judged
@@ -37,8 +38,7 @@ class NightlyMetric(StrEnum):
     REPORT_MISSING = "ReportsMissing"
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """A job run as EMR Serverless describes it; `details` is its own word, for people."""
 
     id: str
@@ -69,8 +69,7 @@ class Run:
         return nightly.made_at >= self.created_at
 
 
-@dataclass(frozen=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """`nightly` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
 
     `report_missing`: no week was summed up for longer than REPORT_WITHIN.
@@ -149,8 +148,7 @@ def watched(
     return Watched(run, day, mine.get(day), unreadable, verdict, report_missing)
 
 
-@dataclass(frozen=True)
-class WeekEnded:
+class WeekEnded(Struct, frozen=True):
     """A run that was to sum up a week; `summed_up_at` is when that was last done, if ever."""
 
     run: Run

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
@@ -33,8 +33,7 @@ _BEGUN_WITHIN, _A_WEEK = 8, 7
 _MOST_BYTES = 10_000
 
 
-@dataclass(frozen=True)
-class NightlyBucket:
+class NightlyBucket(Struct, frozen=True):
     """Raises botocore's errors as they come."""
 
     client: S3Client

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 
+from msgspec import Struct
+
 from mendq.model.case import Case, State
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
@@ -44,8 +46,7 @@ _ASKS: dict[State, tuple[str, str]] = {
 NOTIFIED = frozenset(_ASKS)
 
 
-@dataclass(frozen=True)
-class CaseDetails:
+class CaseDetails(Struct, frozen=True):
     """What a case's page says beyond the case.
 
     `sentence` is the symptom's; `attributes` the queue's now, empty where it is gone;
@@ -190,8 +191,7 @@ RUNBOOK = "docs/runbooks/report_not_mailed.md"
 _MOST_ADDRESSES = 20
 
 
-@dataclass(frozen=True)
-class Again:
+class Again(Struct, frozen=True):
     """How to deliver once more: the function, the region, and the summary's key in its event."""
 
     function: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
+
+from msgspec import Struct
 
 from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case
 
@@ -15,8 +16,7 @@ MOST_BYTES = 8_000
 MOST_SUBJECT = 99
 
 
-@dataclass(frozen=True)
-class NotificationText:
+class NotificationText(Struct, frozen=True):
     """What SNS is given: printable ASCII, within its limits whatever went in."""
 
     subject: str
@@ -27,8 +27,7 @@ SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
 
 
-@dataclass(frozen=True)
-class NotificationRecord:
+class NotificationRecord(Struct, frozen=True):
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
     `at` is when a run last set out to send it, `since` when the first did; what it says is `news`,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,8 +20,7 @@ from mendq.probe.probe import Probe, notification_of_lost
 KEY = items.key(items.ACCOUNT, "probe")
 
 
-@dataclass(frozen=True)
-class ProbeRecord(Table):
+class ProbeRecord(Table, frozen=True):
     """All methods raise CaseStoreUnavailable."""
 
     def read(self) -> Probe | None:

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from mendq.model.dlq import name_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
@@ -487,8 +489,7 @@ class Effects(Protocol):
         """Move what waits."""
 
 
-@dataclass
-class Tick:
+class Tick(Struct):
     """A tick under way; `situation.progress` is always as it is written down."""
 
     situation: RedriveSituation

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partialmethod
@@ -19,6 +18,7 @@ from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
+from msgspec import Struct, field
 
 from mendq.model.evidence import to_text
 from mendq.redrive.messages import Message, MessageAttribute, quarantine_reason
@@ -47,8 +47,7 @@ class Judgement(NamedTuple):
     error: str = ""
 
 
-@dataclass(frozen=True)
-class MessageFilter:
+class MessageFilter(Struct, frozen=True):
     """A filter that was read; without a `tree` it takes every message."""
 
     tree: Node | None = None

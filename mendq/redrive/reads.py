@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
@@ -37,8 +38,7 @@ _NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
 _OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 
-@dataclass(frozen=True)
-class RedriveRun(FixContext):
+class RedriveRun(FixContext, frozen=True):
     """One invocation of the redrive Lambda."""
 
     settings: RedriveSettings
@@ -48,8 +48,7 @@ class RedriveRun(FixContext):
         return RedriveStore(self.clients.dynamodb, self.settings.case_table)
 
 
-@dataclass
-class ReadErrors:
+class ReadErrors(Struct):
     """Why reading failed: what a queue's own policy forbids, else the first that may pass."""
 
     blocked: Blocked = NOT_BLOCKED
@@ -168,8 +167,7 @@ def _deleted(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int
     return None
 
 
-@dataclass(frozen=True)
-class RedriveStart:
+class RedriveStart(Struct, frozen=True):
     """Take up a redrive: ask whether all fits, and move nothing; each tick asks again.
 
     What is written is at most the DLQ's retention, where messages would otherwise

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import consuming, mappings_of
@@ -43,8 +44,7 @@ SECONDS_TO_LET_GO = 15
 WHY = "it came back after it was sent back to its source"
 
 
-@dataclass
-class RedriveEffects:
+class RedriveEffects(Struct):
     """The `Effects` on SQS, by a mover that holds what it has sampled until it is left.
 
     Never raise for what SQS answers; `save` raises what the case store raises.
@@ -199,8 +199,7 @@ def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:
     return Ticked(refusal=(Retry if again else Ignore)(code, reason))
 
 
-@dataclass(frozen=True)
-class _RedriveCase:
+class _RedriveCase(Struct, frozen=True):
     """An applied case whose step sends DLQ messages back to their source."""
 
     case: Case

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import md5, sha256
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct, field
 
 from mendq.aws.errors import PASSING, code_of, is_passing
 from mendq.model.failed_call import canonical
@@ -38,8 +38,7 @@ _OF_ONE_MESSAGE = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """Where messages go, and as what.
 
     `most_bytes` is the queue's MaximumMessageSize. `mark` puts on what a message is known by there;
@@ -65,8 +64,7 @@ class Destination:
         return self.mark(message) if self.can_mark(message) else message
 
 
-@dataclass
-class Sent:
+class Sent(Struct):
     """What became of a batch; `copies` are the new message ids by the old ones."""
 
     copies: dict[str, str] = field(default_factory=dict)

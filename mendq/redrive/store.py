@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items
@@ -29,8 +31,7 @@ _IS_NEXT = (
 )
 
 
-@dataclass(frozen=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """A claim: nobody else works on it. `progress` is None where there is none that can be read.
 
     `damage` says why not, where there is one; what is written in its place is to have its `n`.
@@ -41,8 +42,7 @@ class Claimed:
     n: int = 0
 
 
-@dataclass(frozen=True)
-class RedriveStore:
+class RedriveStore(Struct, frozen=True):
     """All methods raise CaseStoreUnavailable; `newest` raises CaseStoreUnreadable as well."""
 
     client: DynamoDBClient

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import altair as alt
+from msgspec import Struct
 
 from mendq.report.drawing import FONT, Look
 from mendq.report.summary import FURTHER, Summary
@@ -18,8 +18,7 @@ MOST_SERIES = 5
 NOT_READ = "?"
 
 
-@dataclass(frozen=True)
-class Day:
+class Day(Struct, frozen=True):
     """`incidents` of each series, in the order of `PerDay.series`.
 
     `reached` counts the cases that paged somebody for the first time in this week.
@@ -45,8 +44,7 @@ class Day:
         return self.is_read or self.total > 0
 
 
-@dataclass(frozen=True)
-class PerDay:
+class PerDay(Struct, frozen=True):
     """The week's days and the names of the series: the commonest symptoms, then the others."""
 
     series: tuple[str, ...]
@@ -127,8 +125,7 @@ MOST_DIAMONDS = 3
 FEW_TICKS = 4
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(Struct, frozen=True):
     """The plot's size; `symptom` is a Vega expression for the name of a day.
 
     The page stretches the picture to its column, and the text in it with it.

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import altair as alt
 import vl_convert
+from msgspec import Struct
 
 # What vl-convert carries to measure with: Lambda has no font. The reader's own draws it.
 FONT = "Liberation Sans, Arial, sans-serif"
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(Struct, frozen=True):
     """Colours that keep apart on one background; `series` in the order of the page's legend."""
 
     ink: str
@@ -46,8 +45,7 @@ DARK = Look(
 )
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """An image's address, which holds the image, and its size in CSS pixels."""
 
     address: str

@@ -8,7 +8,6 @@ https://docs.aws.amazon.com/ses/latest/dg/send-email-raw.html
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -16,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from mendq.report.days import IN_A_MAIL, days_chart, per_day
 from mendq.report.drawing import LIGHT, as_png
@@ -40,8 +40,7 @@ def _in_a_mail(value: Any) -> Any:
 _MAIL = template("mail.html.j2", _in_a_mail)
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True, dict=True):
     """The report of a week whose page lies at `place`, in a bucket of `region`."""
 
     summary: Summary

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mendq.report.summary import EarlierWeek, Summary, Totals
 from mendq.report.words import duration, listed, number, share
@@ -17,8 +19,7 @@ Written = Callable[[float], str]
 Change = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A figure, what it is a part of, and its sentence.
 
     `direction` is rise, fall or level; `tone`, whether that is good, bad or plain.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mendq.report.summary import Recommendation, Summary
 from mendq.report.words import (
@@ -20,8 +20,7 @@ MOST_COMMAND = 1_000
 MOST_LINE = 400
 
 
-@dataclass(frozen=True)
-class ToDo:
+class ToDo(Struct, frozen=True):
     """`what`, `why` and `effect` are sentences with marked names; the rest is to be copied.
 
     A text that is empty has nothing to say.

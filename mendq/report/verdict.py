@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mendq.report.not_seen import not_seen_in_short
 from mendq.report.outcomes import OUTCOMES, why_in_words
@@ -112,8 +113,7 @@ def _notified(summary: Summary) -> str:
 FEWEST = 3
 
 
-@dataclass(frozen=True)
-class Standout:
+class Standout(Struct, frozen=True):
     """`queue` `says` and, in sentences of their own, `because`; both hold marked names."""
 
     queue: str

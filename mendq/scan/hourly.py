@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import reduce
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -43,8 +42,7 @@ SECONDS_TO_MEASURE = 300
 SECONDS_TO_DELIVER = 60
 
 
-@dataclass(frozen=True)
-class ScanContext(StoreContext):
+class ScanContext(StoreContext, frozen=True):
     """One invocation of the scan, and how far it may go."""
 
     settings: ScanSettings

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+from msgspec import Struct
+
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -23,12 +26,11 @@ from mendq.model.metrics import Measured, Window, metrics_of
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
-class AskedOnce:
+class AskedOnce(Struct, frozen=True):
     """Answers by what was asked; an error is an answer too."""
 
-    _answers: dict[Hashable, Future[Any]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _answers: dict[Hashable, Future[Any]] = msgspec.field(default_factory=dict)
+    _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
         """What `ask` answered the first time, or raised."""
@@ -88,25 +90,23 @@ FUNCTIONS_A_CALL = 100
 THREADS = 8
 
 
-@dataclass(frozen=True)
-class Paces:
+class Paces(Struct, frozen=True):
     """One for each service that is asked."""
 
-    sqs: Pace = field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
-    functions: Pace = field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
-    cloudwatch: Pace = field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
+    sqs: Pace = msgspec.field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
+    functions: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
+    cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
 
-@dataclass(frozen=True)
-class ScanReader(FactsReader):
+class ScanReader(FactsReader, frozen=True):
     """What was answered is kept for as long as the scan lasts.
 
     `known_dlqs` are the queues that were heard to take some.
     """
 
-    paces: Paces = field(default_factory=Paces)
-    retained: AskedOnce = field(default_factory=AskedOnce)
-    known_dlqs: set[str] = field(default_factory=set)
+    paces: Paces = msgspec.field(default_factory=Paces)
+    retained: AskedOnce = msgspec.field(default_factory=AskedOnce)
+    known_dlqs: set[str] = msgspec.field(default_factory=set)
 
     def _in_turn(self, asked: Hashable, pace: Pace, ask: Callable[[], Answer]) -> Answer:
         """What is kept, or asked for when it is this call's turn."""

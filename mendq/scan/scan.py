@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial, reduce
+
+from msgspec import Struct
 
 from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import QueueGone
@@ -30,16 +32,14 @@ OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
 
 
-@dataclass(frozen=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """True while there is time for more queues, and for so many metrics more."""
 
     may_look: Callable[[], bool] = lambda: True
     may_measure: Callable[[int], bool] = lambda _metrics: True
 
 
-@dataclass(frozen=True)
-class _Suspect:
+class _Suspect(Struct, frozen=True):
     """A queue that only measuring can tell about, and of what."""
 
     facts: Facts

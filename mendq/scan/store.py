@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from mendq.cases import items
 from mendq.cases.context import CaseBucket
@@ -24,8 +25,7 @@ CLAIM = timedelta(minutes=15)
 _SCAN = items.key(items.ACCOUNT, "scan")
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """What is left of an hour's round: the queues behind `after`.
 
     `is_first`: nothing of this round's findings has been put down yet.
@@ -36,8 +36,7 @@ class Stretch:
     is_first: bool = True
 
 
-@dataclass(frozen=True)
-class ScanStore(Table):
+class ScanStore(Table, frozen=True):
     """All methods raise CaseStoreUnavailable. `owner` is this invocation's own token."""
 
     owner: str

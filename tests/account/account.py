@@ -128,8 +128,15 @@ class Account:
     def run(self, *, remaining_seconds: float = 60) -> Run:
         """An invocation of its own."""
         self.deliveries += 1
-        known = (self.clients, self.settings, f"invocation-{self.deliveries}", self.now)
-        return Run(*known, lambda: remaining_seconds, write, Owner.HEAL)
+        return Run(
+            clients=self.clients,
+            settings=self.settings,
+            owner=f"invocation-{self.deliveries}",
+            now=self.now,
+            remaining_seconds=lambda: remaining_seconds,
+            write=write,
+            whose=Owner.HEAL,
+        )
 
     def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
         """One delivery of a batch."""

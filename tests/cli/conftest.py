@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -30,14 +31,13 @@ OUTPUTS = {
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class StandIn(cli_account.Account):
+class StandIn(cli_account.Account, frozen=True, dict=True):
     """The account with a stack that nobody deployed, and Lambdas that the test answers for."""
 
     known: HealSettings
     made_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    lambdas: dict[str, Answer] = field(default_factory=dict)
-    invoked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    lambdas: dict[str, Answer] = msgspec.field(default_factory=dict)
+    invoked: list[tuple[str, dict[str, Any]]] = msgspec.field(default_factory=list)
 
     @property
     def outputs(self) -> Mapping[str, str]:

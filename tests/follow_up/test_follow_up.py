@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.stub import Stubber
+from msgspec.structs import replace
 
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
 from mendq.cases.view import HoldUp

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from msgspec.structs import replace
 
 from mendq.cases.context import ManagingContext, Write, WritingContext
 from mendq.cases.pins import Pins
@@ -64,13 +64,21 @@ def context_of(account: Account) -> ManagingContext:
     """An invocation of its own."""
     account.deliveries += 1
     owner = f"invocation-{account.deliveries}"
-    return ManagingContext(account.clients, account.settings, owner, account.now)
+    return ManagingContext(
+        clients=account.clients, settings=account.settings, owner=owner, now=account.now
+    )
 
 
 def writing_context_of(account: Account, remaining_seconds: float = 60) -> WritingContext:
     of = context_of(account)
-    known = (of.clients, of.settings, of.owner, of.now)
-    return WritingContext(*known, lambda: remaining_seconds, write)
+    return WritingContext(
+        clients=of.clients,
+        settings=of.settings,
+        owner=of.owner,
+        now=of.now,
+        remaining_seconds=lambda: remaining_seconds,
+        write=write,
+    )
 
 
 def run_of(symptom: str, account: Account) -> Run:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE, examples
@@ -243,7 +244,7 @@ def test_queues_that_have_left_are_none_of_many() -> None:
 @pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
 def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
     given, plan = proposal()
-    given = replace(given, remaining_seconds=seconds)
+    given = structs.replace(given, remaining_seconds=seconds)
     assert code(guardrails.too_little_time(given, plan)) == expected
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec import structs
 
 from mendq.heal.apply import NOTED_EVERY, with_failures
 from mendq.heal.batch import heal_batch
@@ -23,7 +24,7 @@ from tests.model.test_advance import BEGINS, NEEDED, TIMING, failed
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([60, 60, 60, 60, 60, 60, 60, 60, 60, *[5.0] * 50])
-    run = replace(account.run(), remaining_seconds=lambda: next(clock))
+    run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
     healed = heal_batch(all_fail(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3

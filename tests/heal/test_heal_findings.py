@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
@@ -56,7 +57,7 @@ def noted(scanned: Scanning, queue: str) -> list[bool]:
 
 def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Scanning) -> None:
     queue = dlq(scanned, tag="propose")
-    scanned.account.settings = replace(
+    scanned.account.settings = structs.replace(
         scanned.account.settings,
         timing=replace(scanned.account.settings.timing, proposal_hours=72),
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from botocore.stub import Stubber
+from msgspec.structs import replace
 
 from mendq.model.limits import Limits
 from tests.account.faults import Fault, Killed

@@ -9,6 +9,8 @@ from datetime import timedelta
 from io import BytesIO
 from typing import Any
 
+from msgspec import structs
+
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.context import ask_owner, call_owner
 from mendq.model.case import Case, State
@@ -66,7 +68,7 @@ def recorded(
 
 
 def as_watched(account: Account, noted: Recorded, **settings: Any) -> Account:
-    account.settings = replace(account.settings, **settings)
+    account.settings = structs.replace(account.settings, **settings)
     return replace(account, clients=noted.clients, deliveries=account.deliveries + 100)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from mendq.aws.queue import tags_of
 from mendq.catalogue import CATALOGUE

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.nightly.outcome import NightlyMetric, Run, Watched, run_named_in, watched
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead, Verdict
@@ -33,7 +34,7 @@ EARLIER = [
 
 
 def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -> Watched:
-    run = replace(RUN, state=state, details=details)
+    run = structs.replace(RUN, state=state, details=details)
     return watched(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
 
 
@@ -73,7 +74,7 @@ def test_each_end_has_its_figures_and_its_sentence(seen: Watched, told: dict[str
 def test_a_day_that_was_not_over_yet_is_said() -> None:
     early = nightly(made_at=datetime.combine(DAY, time(23), UTC))
     assert watched(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, "another run had written it"
-    seen = watched(replace(RUN, created_at=early.made_at), DAY, {DAY: early})
+    seen = watched(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
     assert seen.verdict is Verdict.PARTIAL
     assert not seen.is_fine
     assert seen.why.endswith(f"records were read of {DAY}, which was not over yet")

@@ -8,6 +8,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from mendq.cases.transactions import Entry
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
@@ -86,7 +88,7 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
 def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
     """Else every approval would end as another plan."""
     waiting(scanned, days=5)
-    settings = replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
     scanned.account.settings = settings
     (made,) = opened(scanned)
     assert made["to"] == "approved", "settings let it be done without a person"

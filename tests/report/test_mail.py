@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 
 import pytest
+from msgspec.structs import replace
 
 from mendq.report.mail import PICTURE_ID, message
 from tests.report.hostile import everywhere

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import cast
 
 import pytest
+from msgspec import structs
 
 from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
@@ -42,6 +43,7 @@ def slow(of_configuration: bool = False) -> Paged:
         sentence="It is slow.",
         plan_in_words="Page.",
         aws_page="",
+        examples=tuple,
         plan=lambda facts, _limits: Escalate("slow", facts.found),
         detection=Detection(
             detect=lambda facts: (
@@ -165,7 +167,7 @@ def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> N
 
 
 def limit(scanned: Scanning, limits: Limits) -> None:
-    scanned.account.settings = replace(scanned.account.settings, limits=limits)
+    scanned.account.settings = structs.replace(scanned.account.settings, limits=limits)
 
 
 def of_an_hour(metrics: int) -> Limits:

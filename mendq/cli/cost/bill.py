@@ -7,9 +7,10 @@ Assumptions are on the high side; none was measured in an account.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
+
+from msgspec import Struct, field
 
 from mendq.model import prices
 from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
@@ -34,8 +35,7 @@ class NotPriced(Exception):
     """The template says something here that this version cannot count."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """Units of prices `billed` for one thing; `because` says what is counted or assumed."""
 
     what: str
@@ -53,8 +53,7 @@ class Line:
         return {**said, "dollars": round(self.dollars, 4)}
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(Struct, frozen=True):
     """A Lambda that a schedule starts so many times a month."""
 
     handler: str
@@ -62,8 +61,7 @@ class Started:
     times: float
 
 
-@dataclass(frozen=True)
-class Deployed:
+class Deployed(Struct, frozen=True, dict=True):
     """A template, synthesized or of a deployed stack, as what is billed of it."""
 
     template: Mapping[str, Any]

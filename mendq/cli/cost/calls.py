@@ -6,9 +6,10 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
@@ -34,8 +35,7 @@ RECEIVES = frozenset({"ReceiveMessage"})
 _NO_CONSUMERS = ": a consumer that is refused its receives makes no other call, so nothing shows it"
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """A queue's week by metric; what is not there was not counted, which is not none."""
 
     queue_arn: str
@@ -99,8 +99,7 @@ def _query(asked: tuple[str, tuple[str, str]]) -> Any:
     return {"Id": query_id, "MetricStat": {"Metric": of, "Period": _DAY_SECONDS, "Stat": "Sum"}}
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A value of `trail.eventNames`, in words."""
 
     name: str
@@ -128,8 +127,7 @@ SENDS = Choice("sends", frozenset(name for name in EVERY_CALL if name.startswith
 CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What is seen of the symptoms that calls show, on these queues; each by its names."""
 
     wholly: list[str] = field(default_factory=list)
@@ -154,8 +152,7 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
     return shown
 
 
-@dataclass(frozen=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """What a choice keeps from being seen that a trail of every call shows; each by its name."""
 
     wholly: tuple[str, ...]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 
-@dataclass
-class Gathered:
+class Gathered(Struct):
     """Filled by `look`, one kind after the other, each only as far as AWS lets it."""
 
     account: Account

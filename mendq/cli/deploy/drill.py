@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import typer
+from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
@@ -127,8 +127,7 @@ def _eventually(look: Callable[[], T | None], until: float) -> T | None:
         time.sleep(EVERY_SECONDS)
 
 
-@dataclass
-class Drill:
+class Drill(Struct):
     """One drill: when each stage was there; `case` is the newest that is known of it.
 
     `fixed`: Mendq did what the settings let it do. `fault` is empty where the case has ended.

@@ -6,11 +6,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import code_of
 from mendq.cli.exit_codes import Exit, Stopped
@@ -27,8 +27,7 @@ LATE_CALL = "DeleteMessage"
 _PATIENCE_SECONDS = 60
 
 
-@dataclass(frozen=True)
-class DrillQueue:
+class DrillQueue(Struct, frozen=True):
     """A FIFO queue with a visibility timeout that its only consumer, this drill, outlives."""
 
     client: SQSClient

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Status
@@ -38,8 +38,7 @@ _BEHIND = {
 Alarm = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Alarms:
+class Alarms(Struct, frozen=True):
     """Those of one stack's account and region."""
 
     account: Account

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, code_of
 from mendq.cli.exit_codes import Stopped
@@ -42,16 +42,14 @@ class Command(str):
         return cls(shlex.join(("aws", service, operation, "--region", region, *options)))
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(Struct, frozen=True):
     """Of one Lambda: its log group, and what reads it."""
 
     group: str
     read: Command
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """`remedy` is empty where there is nothing to do."""
 
     name: str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import ClientError
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from mendq.aws.clients import region_of_bucket
 from mendq.aws.errors import code_of
@@ -40,8 +41,7 @@ _CONFIRM = "follow the link in AWS's mail; it is good for 3 days"
 _NAME_ANOTHER = "name one that is there in trail.bucket, and deploy"
 
 
-@dataclass
-class Doctor:
+class Doctor(Struct, dict=True):
     """The account that is looked at, the moment, and what was found so far."""
 
     account: Account
@@ -64,9 +64,9 @@ class Doctor:
         missing = not_logged(self.trails, self.queues)
         return {
             "checks": [each.document() for each in self.checks],
-            "logs": {name: vars(log) for name, log in self.logs.items()},
+            "logs": {name: asdict(log) for name, log in self.logs.items()},
             "managed_queues": self.queues,
-            "symptoms": [vars(each) for each in self.sights],
+            "symptoms": [asdict(each) for each in self.sights],
             "outside_selectors": outside(self.trails, self.queues),
             "not_logged": {arn: sorted(calls) for arn, calls in missing.items()},
             "never_seen": list(NEVER_SEEN),

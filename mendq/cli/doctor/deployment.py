@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Log, Status, failing, guarded
@@ -26,8 +27,7 @@ _LOG_SINCE = timedelta(hours=1)
 _DEPTH: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
 
 
-@dataclass(frozen=True)
-class Deployment:
+class Deployment(Struct, frozen=True, dict=True):
     """What CloudFormation says that the stack made.
 
     `logs` is filled while it is looked at, by the Lambda's name.

@@ -6,8 +6,9 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import SeenAs, Symptom
@@ -41,8 +42,7 @@ NEVER_SEEN = (
 )
 
 
-@dataclass(frozen=True)
-class Trail:
+class Trail(Struct, frozen=True):
     """A trail that is logging, and what it selects."""
 
     name: str
@@ -110,8 +110,7 @@ def _fits(field: Mapping[str, Any], value: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
 
     `by_calls` tells whether calls show it, `by_the_scan` whether the scan finds it.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from mendq.cli.commands import MANAGED, Commands
 from mendq.cli.cost import bill
@@ -59,7 +60,7 @@ def _document(found: Gathered) -> dict[str, Any]:
                 "event_names": each.setting,
                 "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
                 "uncounted": each.uncounted,
-                "symptoms": vars(shown_by(each, found.queue_arns)),
+                "symptoms": asdict(shown_by(each, found.queue_arns)),
             }
             for each in CHOICES
         ],

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import (
@@ -71,8 +73,7 @@ def dollars_per_month(metrics: int) -> float:
     return round(METRIC_ASKED.of(metrics) * ROUNDS_A_MONTH, 2)
 
 
-@dataclass
-class Purse:
+class Purse(Struct):
     """`most` metrics may be asked for, `spent` of them were; None: as many as it takes."""
 
     most: int | None = None
@@ -104,7 +105,7 @@ def _only_look(model: OperationModel, **_: Any) -> None:
         raise WouldChange(f"{model.service_model.service_name} {model.name}")
 
 
-class _UnchangedCases(CaseStore):
+class _UnchangedCases(CaseStore, frozen=True):
     def _change_set(
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
@@ -114,19 +115,18 @@ class _UnchangedCases(CaseStore):
         return {name: {"SS": sorted(retained | set(add))}}
 
 
-class _UnchangedScans(ScanStore):
+class _UnchangedScans(ScanStore, frozen=True):
     def change(self, *_: Any, **__: Any) -> bool:
         return True
 
 
-class _Context(FixContext):
+class _Context(FixContext, frozen=True):
     @property
     def case_store(self) -> CaseStore:
         return _UnchangedCases(self.clients.dynamodb, self.settings.case_table)
 
 
-@dataclass(frozen=True)
-class WouldDo:
+class WouldDo(Struct, frozen=True):
     """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
 
     would: str
@@ -138,8 +138,7 @@ class WouldDo:
         return ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
 
 
-@dataclass(frozen=True)
-class DryRun:
+class DryRun(Struct, frozen=True, dict=True):
     """Every managed queue of an account, at one moment; `purse` pays for every metric."""
 
     account: Account
@@ -273,7 +272,7 @@ class DryRun:
         an_hour = self.metrics_an_hour(scanned, would)
         return {
             **scanned.document(self.now),
-            "findings": [{**each.document(), **vars(would[each])} for each in findings],
+            "findings": [{**each.document(), **asdict(would[each])} for each in findings],
             "not_looked_at": {arn: str(error) for arn, error in sorted(scanned.failed.items())},
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),

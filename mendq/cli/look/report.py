@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import webbrowser
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
@@ -91,8 +91,7 @@ def _is_week(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Reports:
+class Reports(Struct, frozen=True):
     """What lies in the report bucket of the stack."""
 
     account: Account

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
@@ -32,8 +33,7 @@ _ASKED = {
 COMMANDS = Commands(9, looking={"resources": frozenset(_ASKED)})
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """One of them; `destroyed_at` is when its stack went, None while it is there."""
 
     kind: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 from rich.text import Text
 
 from mendq.aws.errors import QueueGone
@@ -46,8 +46,7 @@ _MOST_VALUE = 300
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """A case and what stands around it; `facts` from before it wrote, else as it was last known.
 
     `now` is None where the queue is gone. `standing` is what stands of what was written, as

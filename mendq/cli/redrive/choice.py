@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import taking
@@ -29,8 +29,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
 _A_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What a person asks for; `limit` and `per_second` are None where nobody said."""
 
     messages: MessageFilter

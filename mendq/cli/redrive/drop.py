@@ -7,7 +7,6 @@ import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,8 +19,7 @@ from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_rea
 from mendq.redrive.mover import MessageMover
 
 
-@dataclass(frozen=True)
-class Drop(Work):
+class Drop(Work, frozen=True):
     """Messages that are deleted once the file holds them."""
 
     file: Path

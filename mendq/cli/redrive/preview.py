@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 from itertools import islice
 
+from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue._time_left import left_of
@@ -31,8 +31,7 @@ class Standing(Enum):
     OF_NO_SOURCE = auto()
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """What was seen so far, and of that what was asked for; ages are counted to `now`.
 
     No body is kept, and of no body a part.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 from rich.text import Text
 
 from mendq.aws.errors import looking
@@ -76,8 +76,7 @@ COMMANDS = Commands(
 )
 
 
-@dataclass(frozen=True)
-class Quarantine:
+class Quarantine(Struct, frozen=True):
     """One beside a managed source; `oldest_at` is None where CloudWatch does not say.
 
     The oldest message came then or before: SQS's metric leaves out what was received three times,

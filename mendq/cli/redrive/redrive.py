@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Event
@@ -52,8 +51,7 @@ def send_back(call: Invocation, choice: Choice, look: Callable[[], Route]) -> Ex
     return SendBack(call, route, choice, datetime.now(UTC), look).carry_out()
 
 
-@dataclass(frozen=True)
-class SendBack(Work):
+class SendBack(Work, frozen=True):
     """Messages that go back to their source, marked; Mendq's own redrives wait meanwhile.
 
     `look` is the route as it is when somebody has said yes.

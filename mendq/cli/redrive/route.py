@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import attrgetter
 
 from botocore.exceptions import ClientError
+from msgspec import Struct
 
 from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of
@@ -41,8 +41,7 @@ from mendq.redrive.reads import move_task_runs
 _ways_of = attrgetter("messages.queue_arn", "source.queue_arn", "others", "dlq_arn")
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(Struct, frozen=True):
     """`others` are further queues whose messages die into `messages`.
 
     `dlq_arn` is where messages lie that die in the source, empty where that has none: a

@@ -14,6 +14,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, ClassVar
 
+from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
@@ -67,8 +68,7 @@ MayGo = Callable[[int], bool]
 Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """`matched` messages were asked for of all that are `there`; `fault` says why it ended early.
 
     `hidden` of those that are there were in somebody else's hand, and nobody could look at them.
@@ -94,8 +94,7 @@ class Ended:
         return Exit.FAILED if self.fault or self.done.failed else Exit.DONE
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """What a person asks of messages now; whoever implements it says what is done with them."""
 
     call: Invocation

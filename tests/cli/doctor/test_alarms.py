@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
+from msgspec import structs
 
 from mendq.cli.doctor.alarms import Alarms
 from mendq.cli.doctor.check import Check, Command, Log, Status
@@ -62,7 +63,7 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
     monkeypatch.setattr(Deployment, "parts", parts)
     actions = (action for each in _described().values() for action in each.get("AlarmActions", ()))
     urgent = next(str(each) for each in actions if "Urgent" in each)
-    known = replace(operator.account.known, urgent_topic_arn=urgent)
+    known = structs.replace(operator.account.known, urgent_topic_arn=urgent)
 
     def look(
         ringing: str, *others: Mapping[str, Any], hours_old: float = 100, **logs: Log

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.stub import ANY, Stubber
+from msgspec import structs
 from msgspec.structs import replace as changed
 
 from mendq.cases.context import CaseBucket
@@ -105,7 +106,7 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
     """`answer` is the calendar's state, or the code of an error; ours may be denied to us alone."""
     whose = ACCOUNT if owner == "ours" else "444455556666"
     calendar = f"arn:aws:ssm:us-east-1:{whose}:document/quiet-days"
-    known = replace(operator.account.known, freeze_calendars=(calendar,))
+    known = structs.replace(operator.account.known, freeze_calendars=(calendar,))
     account = replace(operator.account, known=known)
     with Stubber(account.clients.ssm) as ssm:
         if answer in ("OPEN", "CLOSED"):
