@@ -8,6 +8,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit
 
 from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
+from msgspec import structs
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import Followed, follow_up
 from mendq.model.case import State
@@ -25,8 +26,8 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     latest = call.now + timedelta(days=call.settings.most_days_ahead or 0)
     now = min(max(scheduled_at, call.now), latest)
-    owner = call.context.aws_request_id
-    context = ManagingContext(call.clients, call.settings, owner, now, real_now=call.now)
+    at_present = call.at_store(ManagingContext, real_now=call.now)
+    context = structs.replace(at_present, now=now)
     followed = follow_up(context, call.settings.owners, call.remaining_seconds)
     emit(call, followed, now)
     _log(call.log, followed)

@@ -44,7 +44,7 @@ class CaseBucket(Struct, frozen=True):
         self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
 
-class StoreContext(Struct, frozen=True):
+class StoreContext(Struct, frozen=True, kw_only=True):
     """One invocation at the case store; `owner` is its own token: whose claim a claim is."""
 
     clients: Clients
@@ -95,7 +95,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True):
         return Notifier(self.clients.dynamodb, table, self.clients, topics, self.now)
 
 
-class ManagingContext(CaseContext, frozen=True):
+class ManagingContext(CaseContext, frozen=True, kw_only=True):
     """Of who moves cases by itself, and so asks whether their queues are still to be managed."""
 
     settings: ManagingSettings

@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
         return to_text(value)
     if isinstance(value, Mapping):
         return dict(value)
-    return [getattr(value, name) for name in value.__match_args__]
+    return [getattr(value, name) for name in type(value).__match_args__]
 
 
 def moment_of(number: Mapping[str, str]) -> datetime:

@@ -41,7 +41,7 @@ class Group(Struct, frozen=True, eq=False):
     shared: Shared = msgspec.field(default_factory=Shared)
 
 
-class FixContext(WritingContext, frozen=True, dict=True):
+class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     """One invocation of a Lambda that owns a write: whose steps it takes, and how."""
 
     settings: OwnerSettings
@@ -59,7 +59,7 @@ class FixContext(WritingContext, frozen=True, dict=True):
         return frozenset(each.queue_arn for each in found)
 
 
-class Run(FixContext, frozen=True):
+class Run(FixContext, frozen=True, kw_only=True):
     """One invocation of heal."""
 
     settings: HealSettings

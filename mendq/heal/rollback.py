@@ -49,13 +49,20 @@ def rollback(
             return found
         if found.symptom is None:
             return found.unknown
-        by = (request.actor, context, functions, dry_run)
-        return _Asked(found.history, found.view, found.symptom, *by).answer()
+        return _Asked(
+            history=found.history,
+            view=found.view,
+            symptom=found.symptom,
+            actor=request.actor,
+            context=context,
+            functions=functions,
+            dry_run=dry_run,
+        ).answer()
 
     return until_unmoved(once)
 
 
-class _Asked(AskedCase, frozen=True):
+class _Asked(AskedCase, frozen=True, kw_only=True):
     """A case to be undone, by whom."""
 
     symptom: Symptom

@@ -20,7 +20,6 @@ from cfnlint.decode.cfn_yaml import (
     NodeConstructor,
     multi_constructor,
 )
-from msgspec import Struct
 
 # CloudFormation takes a template of at most 1 MB, and 500 resources.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
@@ -42,7 +41,8 @@ class NotATemplate(Exception):
     """Input that cannot be judged at all; the message is one line."""
 
 
-class Work(Struct):
+@dataclass
+class Work:
     """Steps left for this template and for those that follow: counted, so machines agree."""
 
     left: int = MOST_STEPS
@@ -86,7 +86,8 @@ class Place(NamedTuple):
     line: int | None
 
 
-class Resource(Struct, frozen=True, dict=True):
+@dataclass(frozen=True)
+class Resource:
     """One resource as it is written."""
 
     logical_id: str

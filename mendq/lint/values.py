@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-
-from msgspec import Struct, field
 
 from mendq.lint.template import Resource, Template, listed, under
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
@@ -46,7 +45,8 @@ class NotKnown(Exception):
         super().__init__(self.because)
 
 
-class Values(Struct):
+@dataclass
+class Values:
     """Works values out from what is `known` by name (`Orders`, `Orders.Arn`, `AWS::Region`).
 
     `defaults` collects the parameters whose default was taken. Every question raises NotATemplate
@@ -169,7 +169,8 @@ class Values(Struct):
         return self.of(found)
 
 
-class Environment(Struct, frozen=True):
+@dataclass(frozen=True)
+class Environment:
     """Where a template would be deployed, as far as somebody said."""
 
     account: str = _ACCOUNT

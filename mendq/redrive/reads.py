@@ -38,7 +38,7 @@ _NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
 _OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 
-class RedriveRun(FixContext, frozen=True):
+class RedriveRun(FixContext, frozen=True, kw_only=True):
     """One invocation of the redrive Lambda."""
 
     settings: RedriveSettings

@@ -42,7 +42,7 @@ SECONDS_TO_MEASURE = 300
 SECONDS_TO_DELIVER = 60
 
 
-class ScanContext(StoreContext, frozen=True):
+class ScanContext(StoreContext, frozen=True, kw_only=True):
     """One invocation of the scan, and how far it may go."""
 
     settings: ScanSettings

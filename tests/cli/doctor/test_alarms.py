@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -68,7 +67,9 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
     def look(
         ringing: str, *others: Mapping[str, Any], hours_old: float = 100, **logs: Log
     ) -> dict[str, Check]:
-        account = replace(operator.account, known=known, made_at=NOW - timedelta(hours=hours_old))
+        account = structs.replace(
+            operator.account, known=known, made_at=NOW - timedelta(hours=hours_old)
+        )
         asked: dict[str, Any] = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
         asked["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
         with Stubber(account.clients.cloudwatch) as stub:

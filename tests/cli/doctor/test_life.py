@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ def _beat(
     operator: Operator, runs: str = "", errors: str = "", stack_age: timedelta = 200 * HOUR
 ) -> Check:
     """A run a minute; one without an error counts as 0."""
-    account, failed = replace(operator.account, made_at=NOW - stack_age), _minutes(errors)
+    account, failed = structs.replace(operator.account, made_at=NOW - stack_age), _minutes(errors)
     with Stubber(account.clients.cloudwatch) as stub:
         for metric, counted in {"Invocations": _minutes(runs), "Errors": failed}.items():
             points = [
@@ -107,7 +106,7 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
     whose = ACCOUNT if owner == "ours" else "444455556666"
     calendar = f"arn:aws:ssm:us-east-1:{whose}:document/quiet-days"
     known = structs.replace(operator.account.known, freeze_calendars=(calendar,))
-    account = replace(operator.account, known=known)
+    account = structs.replace(operator.account, known=known)
     with Stubber(account.clients.ssm) as ssm:
         if answer in ("OPEN", "CLOSED"):
             expected = {"CalendarNames": [calendar]}
@@ -170,6 +169,6 @@ def test_what_a_round_left_out(
 def test_where_no_round_was_made(
     operator: Operator, hours_old: int, found: tuple[str, str]
 ) -> None:
-    account = replace(operator.account, made_at=NOW - hours_old * HOUR)
+    account = structs.replace(operator.account, made_at=NOW - hours_old * HOUR)
     check = round_check(None, account, NOW)
     assert (check.status, check.remedy) == found
