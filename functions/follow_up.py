@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit
+from msgspec import structs
 
 from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
-from msgspec import structs
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import Followed, follow_up
 from mendq.model.case import State

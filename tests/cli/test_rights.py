@@ -24,7 +24,7 @@ _CALLED = {
     "lambda:InvokeFunction": ("invoke",),
     "s3:ListAllMyBuckets": ("list_buckets",),
     "s3:ListBucket": ("head_bucket", "list_objects_v2"),
-    "sqs:ChangeMessageVisibility": ("change_message_visibility_batch",),
+    "sqs:ChangeMessageVisibility": ("change_message_visibility", "change_message_visibility_batch"),
     "sqs:DeleteMessage": ("delete_message", "delete_message_batch"),
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
