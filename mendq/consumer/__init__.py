@@ -22,7 +22,6 @@ LONGEST_POLL_SECONDS = 20
 # How often it beats within one visibility timeout; what is past its half is extended.
 _BEATS = 8
 _DELETES = 2
-_CHANGE = "change_message_visibility"
 
 
 class VisibilityHeartbeat:
@@ -141,7 +140,7 @@ class VisibilityHeartbeat:
             released = self._among(message_ids)
             self._drop(released)
             for ten in tens(released):
-                self._write(_CHANGE, ten, VisibilityTimeout=0)
+                self._write("change_message_visibility", ten, VisibilityTimeout=0)
 
     def delete(self, *message_ids: str) -> frozenset[str]:
         """Delete these, or all, where they are held still; the ids of those that are gone now.
@@ -172,7 +171,7 @@ class VisibilityHeartbeat:
         if not holds:
             return
         seconds = min(self._seconds, int(min(each.last_at for each in holds) - now))
-        refused = self._write(_CHANGE, holds, VisibilityTimeout=seconds)
+        refused = self._write("change_message_visibility", holds, VisibilityTimeout=seconds)
         for each in holds:
             if each.message_id not in refused:
                 each.until = now + seconds
