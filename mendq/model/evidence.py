@@ -30,7 +30,7 @@ IDENTITY = re.compile(
 )
 
 
-SEND_MESSAGE, RECEIVE_MESSAGE = "sqs:SendMessage", "sqs:ReceiveMessage"
+SEND_MESSAGE, RECEIVE_MESSAGE = (f"sqs:{each}" for each in ("SendMessage", "ReceiveMessage"))
 
 
 def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
