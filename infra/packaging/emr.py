@@ -72,8 +72,10 @@ def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 OURS = (
     "analytics",
     *(f"mendq/{each}" for each in ("__init__.py", "catalogue", "model", "notifications")),
-    *(f"mendq/nightly/{each}.py" for each in ("__init__", "jobs", "verdict", "outcome")),
+    *(f"mendq/nightly/{each}.py" for each in ("__init__", "verdict")),
 )
+# The Lambdas' own: they need msgspec, and the job runs where nothing compiled loads.
+_COMPILED = ("model/prices", "model/settings", "notifications/notification", "notifications/sent")
 
 ENTRY_POINT = """\
 import sys
@@ -96,5 +98,7 @@ def stage(folder: Path, target: Sequence[str]) -> EmrPackage:
     """Write our own into `folder`; the compiled are for `target`. Raises what `install` raises."""
     package = EmrPackage(folder / "modules", folder / "job.py", archive(target))
     copy(package.modules, OURS)
+    for each in _COMPILED:
+        (package.modules / f"mendq/{each}.py").unlink()
     package.entry_point.write_text(ENTRY_POINT)
     return package

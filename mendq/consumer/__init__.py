@@ -7,7 +7,6 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
@@ -45,7 +44,6 @@ class VisibilityHeartbeat:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
-        self._write = partial(write, sqs, queue_url)
         # In the order in which they came; what is dropped from it is not lost.
         self._holds: dict[str, Hold] = {}
         self._lost: set[str] = set()
@@ -140,7 +138,7 @@ class VisibilityHeartbeat:
             released = self._among(message_ids)
             self._drop(released)
             for ten in tens(released):
-                self._write("change_message_visibility", ten, VisibilityTimeout=0)
+                self._change(ten, 0)
 
     def delete(self, *message_ids: str) -> frozenset[str]:
         """Delete these, or all, where they are held still; the ids of those that are gone now.
@@ -151,7 +149,8 @@ class VisibilityHeartbeat:
             asked = left = self._among(message_ids)
             for _ in range(_DELETES):
                 for ten in tens(left):
-                    refused = self._write("delete_message", ten)
+                    calls = self._sqs.delete_message, self._sqs.delete_message_batch
+                    refused = write(*calls, self._queue_url, ten)
                     self._drop(each for each in ten if each.message_id not in refused)
                     self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
                 left = [each for each in asked if self._holds.get(each.message_id) is each]
@@ -171,11 +170,16 @@ class VisibilityHeartbeat:
         if not holds:
             return
         seconds = min(self._seconds, int(min(each.last_at for each in holds) - now))
-        refused = self._write("change_message_visibility", holds, VisibilityTimeout=seconds)
+        refused = self._change(holds, seconds)
         for each in holds:
             if each.message_id not in refused:
                 each.until = now + seconds
         self._give_up(each for each in holds if refused.get(each.message_id) in LOST)
+
+    def _change(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
+        """Hide them for so long from now on; 0 makes them visible."""
+        calls = self._sqs.change_message_visibility, self._sqs.change_message_visibility_batch
+        return write(*calls, self._queue_url, holds, VisibilityTimeout=seconds)
 
     def _drop(self, holds: Iterable[Hold]) -> None:
         for each in holds:

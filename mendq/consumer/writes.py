@@ -5,16 +5,14 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
-
+Call = Callable[..., Any]
 # SQS counts from the receive, and no extension counts anew.
 LONGEST_SECONDS = 43_200
 MOST_ENTRIES = 10
@@ -52,9 +50,9 @@ class Hold:
 
 
 def write(
-    sqs: SQSClient, queue_url: str, operation: str, holds: Sequence[Hold], **more: int
+    single: Call, batch: Call, queue_url: str, holds: Sequence[Hold], **more: int
 ) -> dict[str, str]:
-    """Call the operation about at most ten; the error codes of those that SQS did not take.
+    """Make the call about at most ten; the error codes of those that SQS did not take.
 
     Never raises for what SQS answers; codes are by message id, an empty one is no answer. One
     alone goes by the single call: CloudTrail records no refusal within a batch.
@@ -63,12 +61,10 @@ def write(
     answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
     try:
         if len(handles) == 1:
-            call = getattr(sqs, operation)
-            call(QueueUrl=queue_url, ReceiptHandle=handles[0], **more)
+            single(QueueUrl=queue_url, ReceiptHandle=handles[0], **more)
         else:
-            call = getattr(sqs, f"{operation}_batch")
             entries = [{"Id": f"{n}", "ReceiptHandle": it, **more} for n, it in enumerate(handles)]
-            answer = call(QueueUrl=queue_url, Entries=entries)
+            answer = batch(QueueUrl=queue_url, Entries=entries)
     except ClientError as error:
         return dict.fromkeys(
             (each.message_id for each in holds), _code(error.response.get("Error", {}))

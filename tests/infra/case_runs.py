@@ -14,7 +14,7 @@ from msgspec import structs
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.context import ask_owner, call_owner
 from mendq.model.case import Case, State
-from mendq.model.limits import Consent
+from mendq.model.limits import Consent, Mode
 from mendq.model.settings import ProbeSettings
 from mendq.model.steps import STEPS
 from mendq.notifications.sent import NotificationRecord, NotificationText
@@ -30,7 +30,7 @@ from tests.redrive.world import redriving
 # An account, and the same as the Lambda has it whose calls are noted.
 Act = Callable[[Account, Account], None]
 MANAGED: Mapping[str, Any] = {
-    "consent": Consent(queues=("bulk-*",)),
+    "consent": Consent(tag_may_raise_to=Mode.HEAL, queues=("bulk-*",)),
     "freeze_calendars": (CALENDAR,),
 }
 CONSUMER = "arn:aws:lambda:us-east-1:123456789012:function:consumer"

@@ -20,7 +20,7 @@ from mendq.heal.recover import symptom_known_as
 from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
-from mendq.model.limits import Consent
+from mendq.model.limits import Consent, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
@@ -85,7 +85,12 @@ def scanning() -> Recorded:
     at = datetime.now(UTC) + timedelta(hours=23)
     metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
     answers = {**ANSWERS, "GetMetricData": metrics}
-    return recorded(answers, _scanned, pages=False, consent=Consent(queues=("scanned*",)))
+    return recorded(
+        answers,
+        _scanned,
+        pages=False,
+        consent=Consent(tag_may_raise_to=Mode.HEAL, queues=("scanned*",)),
+    )
 
 
 def _scanned(account: Account, watched: Account) -> None:
