@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.recent_changes import last_change
-from mendq.cases.items import notification_key
+from mendq.cases.items import Key, notification_key, transition_key
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity, State
@@ -58,10 +58,13 @@ class Notification:
         return {name: text for name, text in attributes.items() if text and not stays(name)}
 
 
-def file(case: Case, context: CaseContext) -> None:
-    """Put a transition into the case bucket; raises the bucket's error or CaseStoreUnavailable."""
+def file(case: Case, key: Key, context: CaseContext) -> None:
+    """Put the transition at `key` into the case bucket.
+
+    Raises the bucket's error, CaseStoreUnavailable, or what a transition that is none of ours does.
+    """
     context.case_bucket.put(case.key(), case.document())
-    context.open_cases.filed(case)
+    context.open_cases.filed(key)
 
 
 def record_transition(
@@ -78,7 +81,7 @@ def record_transition(
     due, whose = _due_at(announced, context), owner or context.owner
     context.case_store.record(Entry(announced, seen, whose, *written, due, page, context.real_now))
     with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
-        file(announced, context)
+        file(announced, transition_key(case.case_id, case.n), context)
     if page and not context.notifier.send(case.queue_arn, case.symptom, page):
         hold_back(announced, context)
     return announced

@@ -243,10 +243,13 @@ class OpenCases(Table, frozen=True):
         as_listed = f"{SORT} = :due"
         self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
 
-    def filed(self, case: Case) -> None:
-        """This transition lies in the case bucket."""
-        key, is_unfiled = items.transition_key(case.case_id, case.n), f"attribute_exists({SORT})"
-        self.change(key, f"REMOVE #{PARTITION}, {SORT}", is_unfiled)
+    def filed(self, key: items.Key) -> None:
+        """The transition there lies in the case bucket."""
+        self.change(key, f"REMOVE #{PARTITION}, {SORT}", f"attribute_exists({SORT})")
+
+    def file_later(self, key: items.Key, until: datetime) -> None:
+        """The transition there could not be filed now."""
+        self.change(key, f"SET {SORT} = :until", f"attribute_exists({SORT})", until=until)
 
     def announced(self, case: Case, now: datetime) -> None:
         """What has ended leaves the index once people were told, and nobody claims it."""

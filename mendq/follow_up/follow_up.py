@@ -16,7 +16,6 @@ from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.errors import (
     CaseMoved,
     CaseStoreUnavailable,
-    CaseStoreUnreadable,
     FactsUnavailable,
     QueueGone,
     QueueRefusesUs,
@@ -117,19 +116,24 @@ def follow_up(
 def _file_owed(
     context: CaseContext, remaining_seconds: Callable[[], float], followed: Followed
 ) -> None:
-    """File what the runs that wrote it down did not; a bucket that is down is tried once."""
+    """File what the runs that wrote it down did not; what fails makes way for the others.
+
+    A bucket that is down is tried once.
+    """
     try:
         for key in context.open_cases.unfiled(context.now):
             if remaining_seconds() < SECONDS_FOR_A_CASE:
                 return
             try:
                 case = context.open_cases.transition(key)
-            except CaseStoreUnreadable as unreadable:
-                followed.errors[key["pk"]["S"]] = unreadable
-                continue
-            if case is not None:
-                file(case, context)
-    except (BotoCoreError, ClientError, CaseStoreUnavailable) as error:
+                if case is not None:
+                    file(case, key, context)
+            except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
+                followed.errors[f"filing {key['pk']['S']}"] = error
+                context.open_cases.file_later(key, context.now + TRY_AGAIN)
+                if isinstance(error, BotoCoreError | ClientError):
+                    return
+    except CaseStoreUnavailable as error:
         followed.errors["filing"] = error
 
 
@@ -162,14 +166,6 @@ def _follow(
         _OpenCase(symptom, view.case, view, context).go_on(functions, followed)
         if not sent and not view.case.goes_on:
             hold_back(view.case, context)
-
-
-def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
-    """Look no more at what has ended, once people have had the notification."""
-    if not sent:
-        hold_back(case, context)
-    elif view.page is None or not view.page.is_on_its_way(context.now):
-        context.open_cases.announced(case, context.claims_now)
 
 
 class _OpenCase(Struct, frozen=True):

@@ -63,7 +63,7 @@ def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(accoun
         calls.clear()
         followed = follow_up(context_of(account), OWNERS, lambda: 60)
     assert [each.state for each in followed.moved] == ["expired"] * 3
-    assert list(followed.errors) == ["filing"]
+    assert len(followed.errors) == 1
     # One owed transition for all, and each that was new.
     assert len(calls) == 1 + 3
     account.later(minutes=6)

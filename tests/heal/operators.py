@@ -135,7 +135,7 @@ def file_owed(account: Account) -> None:
     for key in context.open_cases.unfiled(account.now + LOOK_AFTER):
         case = context.open_cases.transition(key)
         assert case is not None
-        file(case, context)
+        file(case, key, context)
 
 
 def move(account: Account, case: Case, to: str) -> None:
