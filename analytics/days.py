@@ -70,11 +70,9 @@ def microseconds(moment: datetime) -> int:
 
 def days_of(week: str) -> Days:
     """Monday to Sunday of e.g. `2026-W46`. Raise ValueError where there is no such week."""
-    year, separator, number = week.partition("-W")
-    digits = len(year) == 4 and len(number) == 2 and (year + number).isdecimal()
-    if not (separator and digits and week.isascii() and is_in_reach(int(year))):
+    monday = date.fromisoformat(week)
+    if week_named(monday) != week or not is_in_reach(int(week[:4])):
         raise ValueError(f"{week!r} is not a week like 2026-W46")
-    monday = date.fromisocalendar(int(year), int(number), 1)
     return Days(monday, monday + 6 * DAY)
 
 

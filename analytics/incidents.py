@@ -35,6 +35,13 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         f"records bigint, failed_calls bigint, unreadable_records {FAULTS}",
     }.items()
 }
+
+
+def schema_of(columns: Mapping[str, str]) -> str:
+    """As Spark takes it."""
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
 GAP_SECONDS = 900
 _KEY = ("account", "region", "queue_arn", "symptom")
 _TIMES = ("first_failure", "last_failure")
@@ -152,13 +159,9 @@ def joined(incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round])
     known = Known.of(lives, rounds)
     # Spark would take Python's times through the local zone.
     asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
-    schema = ", ".join(
-        f"{name} {'bigint' if name in _TIMES else kind}"
-        for name, kind in COLUMNS["incidents"].items()
-    )
-    told = incidents.sparkSession.createDataFrame(
-        asked.rdd.map(lambda row: known.told(row.asDict())), schema, verifySchema=False
-    )
+    columns = {**COLUMNS["incidents"], **dict.fromkeys(_TIMES, "bigint")}
+    rows = asked.rdd.map(lambda row: known.told(row.asDict()))
+    told = incidents.sparkSession.createDataFrame(rows, schema_of(columns), verifySchema=False)
     return told.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
 
 

@@ -116,10 +116,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | None = None) -> int:
     """By default with what this machine can run; raise RootUnusable where a root is no use."""
-    out = open_root(arguments.out, spark)
+    tables, now = Tables(spark, open_root(arguments.out, spark), _say), datetime.now(UTC)
     if arguments.command == "weekly":
         cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
-        tables, now = Tables(spark, out, _say), datetime.now(UTC)
         there = write_week(cases, tables, arguments.week, now, arguments.scheduled_at)
         return DONE if there else NOTHING_READ
     trail = open_root(arguments.trail, spark)
@@ -127,14 +126,12 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
     beside = root_beside(arguments.cases)
     nightly = Nightly(
-        spark,
+        tables,
         trail,
         cases=open_root(arguments.cases, spark),
         findings=open_root(beside, spark) if beside is not None else None,
-        out=out,
-        made_at=datetime.now(UTC),
+        made_at=now,
         reader=reader or Reader.of_this_process(),
-        say=_say,
     )
     return _code(nightly.write(arguments.days), trail, arguments.days)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial, reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from analytics.cases import case_files
@@ -19,7 +19,6 @@ from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
 from mendq.nightly.verdict import COUNTS, NightlyRead, nightly_key, read_nightly
 
-Say = Callable[[str], None]
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
 _MAXIMUM_ROUND_BYTES = 20_000_000
@@ -37,16 +36,14 @@ class Written:
 
 @dataclass(frozen=True)
 class Nightly:
-    """Where and when a run reads and writes; `say` tells people how far it is."""
+    """Where and when a run reads and writes; what `tables` say tells people how far it is."""
 
-    spark: SparkSession
+    tables: Tables
     trail: Storage
     cases: Storage
     findings: Storage | None
-    out: Storage
     made_at: datetime
     reader: Reader
-    say: Say
 
     def write(self, requested: Days) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
@@ -56,8 +53,9 @@ class Nightly:
         which are gone. What each day's night read is written last, so that its counts are those of
         the tables unless a later run ended between the two.
         """
-        self.say(f"reader: {self.reader.name}" + f" ({self.reader.why})" * bool(self.reader.why))
-        reader = TrailReader(self.spark, self.trail, self.reader)
+        why = f" ({self.reader.why})" if self.reader.why else ""
+        self.tables.say(f"reader: {self.reader.name}{why}")
+        reader = TrailReader(self.tables.spark, self.trail, self.reader)
         try:
             affected, calls, bursts = self._reach(reader, requested)
             found = self._joined(bursts, affected)
@@ -78,7 +76,7 @@ class Nightly:
         """(days to write, their calls, their bursts): read on until no burst crosses an edge."""
         loaded = requested.widened(1, 1)
         while True:
-            self.say(f"reading the trail for {loaded.first} to {loaded.last}")
+            self.tables.say(f"reading the trail for {loaded.first} to {loaded.last}")
             calls = reader.failed_calls(loaded).persist()
             bursts = incidents(calls).persist()
             span = _span(bursts, requested)
@@ -97,9 +95,9 @@ class Nightly:
         """The incidents with the cases that may speak for them, and the scans around them."""
         found = case_files(self.cases, affected)
         left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
-        self.say(f"{len(found.lives)} cases since {found.since}{left_out}")
-        scans = list(rounds(self.findings, affected)) if self.findings else []
-        self.say(f"{len(scans)} scans say which queues were managed")
+        self.tables.say(f"{len(found.lives)} cases since {found.since}{left_out}")
+        scans = rounds(self.findings, affected) if self.findings else []
+        self.tables.say(f"{len(scans)} scans say which queues were managed")
         return joined(bursts, found.lives, scans)
 
     def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
@@ -109,7 +107,7 @@ class Nightly:
         before count as well: a burst of it that goes on would be told as a second one. `listed`
         are files that are known to be there; the run may not have listed a folder of one.
         """
-        tables = Tables(self.spark, self.out, lambda _: None)
+        tables = replace(self.tables, say=lambda _: None)
         around = days.widened(1, 0)
         quality, calls = (tables.files(name, around) for name in ("quality", "failed_calls"))
         named = {day: quality[day] | calls[day] for day in quality.keys() & calls.keys()}
@@ -131,12 +129,12 @@ class Nightly:
         silent = [each for each in reads if not (each.files or each.failed_calls)]
         read = [each for each in reads if each not in silent]
         nightly_runs = [each for each in read if each.day not in expired]
-        Tables(self.spark, self.out, self.say).write(frames, [each.day for each in nightly_runs])
+        self.tables.write(frames, [each.day for each in nightly_runs])
         for each in reads:
-            self.say(f"{each.day}: {_became(each, expired)}")
+            self.tables.say(f"{each.day}: {_became(each, expired)}")
         for each in (*nightly_runs, *self._to_be_said(silent)):
             document = json.dumps(each.document(), indent=1)
-            self.out.put(nightly_key(each.day), document.encode())
+            self.tables.out.put(nightly_key(each.day), document.encode())
         retained = (each.day for each in read if each.day in expired)
         return Written(tuple(nightly_runs), tuple(retained))
 
@@ -148,7 +146,7 @@ class Nightly:
         since = began(self.trail) if silent else None
         for nightly in silent:
             if since is not None and since <= nightly.day <= self.made_at.date():
-                there = read_nightly(self.out.read(nightly_key(nightly.day)) or b"")
+                there = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")
                 if there is None or there.read_nothing:
                     yield nightly
 
@@ -214,15 +212,13 @@ def root_beside(cases: str) -> str | None:
     return None if parent in ("s3:/", "s3:") else f"{parent}{slash}{FINDINGS}"
 
 
-def rounds(findings: Storage, days: Days) -> Iterator[Round]:
+def rounds(findings: Storage, days: Days) -> list[Round]:
     """Those that may speak for incidents of `days`."""
     around = {f"dt={day}" for day in days.widened(1, _LATER_DAYS + 1)}
-    for name in findings.folders(""):
-        if name in around:
-            for path in findings.files(name):
-                found = read_round(findings.read(path) or b"")
-                if found:
-                    yield found
+    there = [each for each in findings.folders("") if each in around]
+    paths = [path for name in there for path in findings.files(name)]
+    read = (read_round(findings.read(path) or b"") for path in paths)
+    return [each for each in read if each]
 
 
 def read_round(content: bytes) -> Round | None:

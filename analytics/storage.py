@@ -80,6 +80,8 @@ _ABSENT = (FileNotFoundError, NotADirectoryError)
 class Storage(ABC):
     """All paths are relative to the root; a folder that is not there is empty."""
 
+    _shown: Path | None = None
+
     @abstractmethod
     def entries(self, folder: str) -> list[Entry]:
         """What lies directly in `folder`."""
@@ -92,13 +94,6 @@ class Storage(ABC):
     def put(self, path: str, content: bytes) -> None:
         """Replace the file whole: a reader sees the old one or the new one."""
 
-    @abstractmethod
-    def spark_root(self, folders: Sequence[str]) -> str:
-        """A root below which Spark finds the files of `folders`, as Hadoop spells it.
-
-        It ends in a slash. What is no file there does not hold Spark up.
-        """
-
     def folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted."""
         return sorted(each.name for each in self.entries(folder) if each.is_folder)
@@ -109,23 +104,12 @@ class Storage(ABC):
         sizes = {f"{folder}/{each.name}": each.size_bytes for each in entries}
         return {path: size for path, size in sizes.items() if size is not None}
 
-    @contextmanager
-    def staging(self) -> Iterator[Storage]:
-        """An empty place into which Spark can write, gone at the end."""
-        with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
-            yield FolderStorage(folder)
-
-
-class _Shown(Storage):
-    """Shows Spark the files alone of a place, in a temporary folder."""
-
-    _shown: Path | None = None
-
-    @abstractmethod
-    def show(self, path: str, beside: Path) -> None:
-        """Have the file at `path` be at `beside`."""
-
     def spark_root(self, folders: Sequence[str]) -> str:
+        """A root below which Spark finds the files of `folders`, as Hadoop spells it.
+
+        It ends in a slash. What is no file there does not hold Spark up: it is shown the files
+        alone, in a temporary folder, unless a storage knows better.
+        """
         if self._shown is None:
             self._shown = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
             weakref.finalize(self, shutil.rmtree, self._shown, ignore_errors=True)
@@ -136,8 +120,18 @@ class _Shown(Storage):
                 self.show(path, self._shown / path)
         return f"file:{self._shown}/"
 
+    def show(self, path: str, beside: Path) -> None:
+        """Have the file at `path` be at `beside`: a copy."""
+        beside.write_bytes(self.read(path) or b"")
 
-class FolderStorage(_Shown):
+    @contextmanager
+    def staging(self) -> Iterator[Storage]:
+        """An empty place into which Spark can write, gone at the end."""
+        with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
+            yield FolderStorage(folder)
+
+
+class FolderStorage(Storage):
     """A folder of this machine; needs nothing but Python."""
 
     def __init__(self, root: str) -> None:
@@ -248,7 +242,7 @@ def _configuration(spark: SparkSession) -> Any:
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the same
 
 
-class ArrowStorage(_Shown):
+class ArrowStorage(Storage):
     """A bucket, or a part of one; `filesystem` is any that Arrow knows.
 
     Spark from pip cannot read S3, so it is shown copies.
@@ -286,9 +280,6 @@ class ArrowStorage(_Shown):
         """An object appears whole, when its upload ends."""
         with self._filesystem.open_output_stream(self._full(path), compression=None) as stream:
             stream.write(content)
-
-    def show(self, path: str, beside: Path) -> None:
-        beside.write_bytes(self.read(path) or b"")
 
     def _full(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root

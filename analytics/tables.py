@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.incidents import COLUMNS
+from analytics.incidents import COLUMNS, schema_of
 from analytics.storage import Storage
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
@@ -59,7 +59,7 @@ class Tables:
         """A day's object without rows: of such a day Spark writes nothing."""
         place = f"empty/{name}"
         if not stage.files(place):
-            none = self.spark.createDataFrame([], _schema(COLUMNS[name])).coalesce(1)
+            none = self.spark.createDataFrame([], schema_of(COLUMNS[name])).coalesce(1)
             none.write.parquet(f"{stage.spark_root([])}{place}")
         return _part(stage, place)
 
@@ -106,7 +106,7 @@ class Tables:
         paths = [f"{root}{path_of(name, day)}" for day in days]
         of_day = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
         try:
-            frame = self.spark.read.schema(_schema(columns)).parquet(*paths)
+            frame = self.spark.read.schema(schema_of(columns)).parquet(*paths)
             dated = frame.withColumn("day", of_day)
             # Spark would give times without a zone.
             plain = dated.withColumns({each: sf.unix_micros(each) for each in times})
@@ -126,10 +126,6 @@ def path_of(table: str, day: date) -> str:
 
 def _folder(table: str, day: date) -> str:
     return f"{table}/dt={day}"
-
-
-def _schema(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
 def _part(stage: Storage, folder: str) -> bytes:

@@ -104,28 +104,6 @@ def _first_day(trail: Storage, folder: str) -> date | None:
     return None
 
 
-def quality(listed: DataFrame, readings: DataFrame) -> DataFrame:
-    """A row per file that lies in a publish folder, whether Spark read it or not.
-
-    What only bears the name of one has no `is_file`, and a row all the same.
-    """
-    # Spark's binaryFile leaves out empty files and hidden names; the size is capped here.
-    why_not_read = sf.coalesce(
-        sf.when(~sf.col("is_file"), sf.lit("no_file")),
-        sf.when(sf.col("bytes") == 0, sf.lit("empty")),
-        sf.when(~sf.col("file").endswith(SUFFIX), sf.lit("not_json_gz")),
-        sf.when(sf.col("bytes") > MAXIMUM_BYTES, sf.lit("too_large")),
-        sf.lit("not_read"),
-    )
-    counted = {
-        "reason": sf.when(sf.col("records").isNull(), why_not_read).otherwise(sf.col("reason")),
-        "records": sf.coalesce("records", sf.lit(0)),
-        "failed_calls": sf.greatest(sf.size("calls"), sf.lit(0)),
-        "unreadable_records": sf.coalesce("unreadable_records", sf.array()),
-    }
-    return listed.join(readings, on="file", how="left").withColumns(counted).drop("calls")
-
-
 @dataclass(frozen=True)
 class Reader:
     """NATIVE or FALLBACK; `why` says what the native one lacks here, empty where it runs."""
@@ -250,8 +228,27 @@ class TrailReader:
         return reduce(DataFrame.unionByName, self._frames, nothing)
 
     def quality(self) -> DataFrame:
-        """A row per file that lies in the folders."""
-        return quality(self.spark.createDataFrame(self.listed, SPARK_LISTED), self.readings())
+        """A row per file that lies in the folders, whether Spark read it or not.
+
+        What only bears the name of one has no `is_file`, and a row all the same.
+        """
+        # Spark's binaryFile leaves out empty files and hidden names; the size is capped here.
+        why_not_read = sf.coalesce(
+            sf.when(~sf.col("is_file"), sf.lit("no_file")),
+            sf.when(sf.col("bytes") == 0, sf.lit("empty")),
+            sf.when(~sf.col("file").endswith(SUFFIX), sf.lit("not_json_gz")),
+            sf.when(sf.col("bytes") > MAXIMUM_BYTES, sf.lit("too_large")),
+            sf.lit("not_read"),
+        )
+        counted = {
+            "reason": sf.when(sf.col("records").isNull(), why_not_read).otherwise(sf.col("reason")),
+            "records": sf.coalesce("records", sf.lit(0)),
+            "failed_calls": sf.greatest(sf.size("calls"), sf.lit(0)),
+            "unreadable_records": sf.coalesce("unreadable_records", sf.array()),
+        }
+        listed = self.spark.createDataFrame(self.listed, SPARK_LISTED)
+        joined = listed.join(self.readings(), on="file", how="left")
+        return joined.withColumns(counted).drop("calls")
 
     def close(self) -> None:
         for frame in self._frames:

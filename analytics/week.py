@@ -164,13 +164,12 @@ def not_seen(days: Days, seen: Observation) -> dict[str, Any]:
 def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Failed calls of each code, and of how many more."""
     found = weights((row for row in incidents if row["symptom"].startswith(UNKNOWN)), "symptom")
-    codes = largest(
-        {symptom: each.failed_calls for symptom, each in found.items()}, MAXIMUM_SYMPTOMS
-    )
+    calls = {symptom: each.failed_calls for symptom, each in found.items()}
+    codes, left_out = largest(calls, MAXIMUM_SYMPTOMS)
     return {
-        "unknown_code": codes.counts,
-        "unknown_codes_left_out": codes.names_left_out,
-        "unknown_calls_left_out": codes.count_left_out,
+        "unknown_code": codes,
+        "unknown_codes_left_out": len(left_out),
+        "unknown_calls_left_out": sum(left_out.values()),
     }
 
 
@@ -242,9 +241,10 @@ def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
     opened = [each for each in lives if each.opening and is_within(each.opening.at, days)]
     found = [each for each in opened if each.is_scanned]
     symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
+    by_symptom, _ = largest(symptoms, MAXIMUM_SYMPTOMS)
     return {
         "cases": len(found),
-        "by_symptom": largest(symptoms, MAXIMUM_SYMPTOMS).counts,
+        "by_symptom": by_symptom,
         "healed": sum(each.outcome == HEALED for each in found),
         "notified": sum(each.is_notified for each in found),
     }

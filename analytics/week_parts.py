@@ -194,27 +194,16 @@ def _listed(row: Row) -> dict[str, Any]:
     return {name: said.get(name, row[name]) for name in _FIELDS}
 
 
-@dataclass(frozen=True)
-class Largest:
-    """The names with most, sorted by name, and what is left out."""
-
-    counts: Mapping[str, int]
-    names_left_out: int = 0
-    count_left_out: int = 0
-
-
-def largest(counts: Mapping[str, int], most: int) -> Largest:
-    """At most `most` of `counts`."""
+def largest(counts: Mapping[str, int], most: int) -> tuple[dict[str, int], dict[str, int]]:
+    """At most `most` of `counts`, the largest, sorted by name; and the others."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    beyond = ranked[most:]
-    retained = dict(sorted(ranked[:most]))
-    return Largest(retained, len(beyond), sum(count for _, count in beyond))
+    return dict(sorted(ranked[:most])), dict(ranked[most:])
 
 
 def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
     """The accounts or regions with most `rows`, sorted, and how many more there are."""
-    found = largest(Counter(row[name] for row in rows), MAXIMUM_PLACES)
-    return sorted({shortened(each, MOST_PLACE) for each in found.counts}), found.names_left_out
+    found, left_out = largest(Counter(row[name] for row in rows), MAXIMUM_PLACES)
+    return sorted({shortened(each, MOST_PLACE) for each in found}), len(left_out)
 
 
 def with_few_symptoms(incidents: ByDay) -> tuple[ByDay, int]:

@@ -16,14 +16,18 @@ from constructs import Construct
 from mendq.model.names import LEFT_OUT, role_name
 
 
+def this_account(stack: Stack) -> dict[str, dict[str, str]]:
+    """The condition that a service acts for the stack's account."""
+    return {"StringEquals": {"aws:SourceAccount": stack.account}}
+
+
 def own_role(
     scope: Construct, name: str, *, purpose: str, service: str, description: str
 ) -> iam.Role:
     """The role of one purpose, which `service` takes on for this account alone."""
     stack = Stack.of(scope)
-    this_account = {"StringEquals": {"aws:SourceAccount": stack.account}}
     # Lambda sets no aws:SourceAccount when it takes on a function's role.
-    conditions = {} if service == "lambda" else this_account
+    conditions = {} if service == "lambda" else this_account(stack)
     return iam.Role(
         scope,
         name,
@@ -61,7 +65,5 @@ def role_arns(stack: Stack) -> tuple[str, ...]:
 
 def session_arn_prefixes(stack: Stack) -> list[str]:
     """How the ARN of every session of theirs begins, as `userIdentity.arn` names it."""
-    roles = (role_arn(stack, each) for each in LEFT_OUT)
-    return [
-        f"{each.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/" for each in roles
-    ]
+    sessions = (each.replace(":iam:", ":sts:") for each in role_arns(stack))
+    return [f"{each.replace(':role/', ':assumed-role/')}/" for each in sessions]

@@ -16,7 +16,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra.roles import may
+from infra.roles import may, this_account
 from infra.settings.deployment import NotificationSettings
 from mendq.model.case import Severity
 from mendq.notifications.commands import ALARM_PREFIX
@@ -43,7 +43,7 @@ class Topics(Construct):
         # What an alarm and a rule take; each topic's policy says whether they may publish. SNS's
         # page has EventBridge's statement without aws:SourceAccount: with it nothing arrives.
         # Not tried on AWS.
-        for service, conditions in (("cloudwatch", _this_account(self)), ("events", {})):
+        for service, conditions in (("cloudwatch", this_account(Stack.of(self))), ("events", {})):
             key.add_to_resource_policy(
                 iam.PolicyStatement(
                     principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
@@ -60,10 +60,6 @@ class Topics(Construct):
         topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
         for announced in (alarm.add_alarm_action, alarm.add_ok_action):
             announced(actions.SnsAction(topic.topic))
-
-
-def _this_account(scope: Construct) -> dict[str, dict[str, str]]:
-    return {"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}}
 
 
 class Topic(Construct):
@@ -93,7 +89,7 @@ class Topic(Construct):
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
                 actions=["sns:Publish"],
                 resources=[self.arn],
-                conditions={**_this_account(self), "ArnLike": {"aws:SourceArn": ours}},
+                conditions={**this_account(Stack.of(self)), "ArnLike": {"aws:SourceArn": ours}},
             )
         )
 

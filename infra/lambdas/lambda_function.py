@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,13 +121,6 @@ class OwnLambda(Construct):
         """Heal's stands beside it; elsewhere a deployment would want its name twice."""
         name = self.node.id
         return Construct(Stack.of(self), "HealRole") if name == "Heal" else self
-
-    def knows(self, kind: type[LambdaSettings], known: Mapping[str, Any]) -> None:
-        """Take what its settings are of what the stack knows.
-
-        Raises SettingsRefused where they are more than its environment holds.
-        """
-        deliver(self.function, kind.of(known))
 
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html

@@ -27,7 +27,7 @@ from infra.lambdas.grants import (
     starts_jobs,
     writes,
 )
-from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda
+from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda, deliver
 from infra.own_queues import own_queue
 from infra.queue_grants import (
     HEAL_READS,
@@ -56,8 +56,6 @@ from mendq.nightly.outcome import DETAIL_TYPE, ENDED, SOURCE
 from mendq.probe.probe import QUEUE_NAME
 
 SUMMARIES = "summary/week=*/summary.json"
-# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
-LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)
 DELIVER_SECONDS = 120
 _OWNERS = tuple(each.value for each in Owner)
 
@@ -248,7 +246,7 @@ def _let_work(
         functions = (function.function_arn for function in called.values())
         each.role.add_to_policy(may(["lambda:InvokeFunction"], *functions))
     owners = {Owner(name): function.function_name for name, function in called.items()}
-    each.knows(row.settings, {**known, "owners": owners})
+    deliver(each.function, row.settings.of({**known, "owners": owners}))
     if row.event and isinstance(each, ParkingLambda):
         row.event(work, each)
 

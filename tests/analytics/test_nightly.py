@@ -241,7 +241,8 @@ def retained(
     roots = (account.trail, account.cases, account.out)
     trail, cases, out = (FolderStorage(str(each)) for each in roots)
     now = datetime(2026, 11, 12, tzinfo=UTC)
-    nightly = Nightly(spark, trail, cases, None, out, now, Reader(NATIVE), lambda _: None)
+    tables = Tables(spark, out, lambda _: None)
+    nightly = Nightly(tables, trail, cases, None, now, Reader(NATIVE))
     return dict(nightly._expired(days, frozenset(listed)))
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from infra.lambdas.rows import DELIVER_SECONDS, LAMBDA_RETRIES_AFTER_SECONDS
+from infra.lambdas.rows import DELIVER_SECONDS
 from mendq.nightly.deliveries import CLAIM_SECONDS, DeliveryClaims, HeldByAnother
 from tests.heal.conftest import Account
 
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)
 KEY = "report/week=2026-W46/delivered/verdict.json"
 
 

@@ -13,6 +13,7 @@ from analytics.days import Days
 from analytics.nightly import Nightly
 from analytics.session import session
 from analytics.storage import open_root
+from analytics.tables import Tables
 from analytics.trail import Reader
 from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
@@ -92,10 +93,9 @@ def orders(hostile: Scene) -> dict[str, tuple[list[Days], str]]:
 def _run(spark: SparkSession, hostile: Scene, out: Path, runs: list[Days], reader: str) -> None:
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
-    trail, cases, findings, tables = (open_root(str(each), spark) for each in roots)
-    nightly = Nightly(
-        spark, trail, cases, findings, tables, MADE_AT, Reader(reader), lambda _: None
-    )
+    trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
+    tables = Tables(spark, into, lambda _: None)
+    nightly = Nightly(tables, trail, cases, findings, MADE_AT, Reader(reader))
     for days in runs:
         nightly.write(days)
 
