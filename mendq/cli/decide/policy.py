@@ -17,10 +17,10 @@ from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue._restore_policy import is_open_to_everybody
-from mendq.cli.command_group import CommandGroup
-from mendq.cli.commands import CASE_STORE, QUEUE, Commands
+from mendq.cli.command_group import group
+from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
 from mendq.cli.queues import queue_arn_of
 from mendq.model.evidence import is_role
@@ -35,32 +35,13 @@ _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEU
 P = TypeVar("P", Pin, Pin | None)
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
-COMMANDS = Commands(
-    2,
-    looking={"policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}},
-    steering={
-        "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
-        "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
-    },
-)
-
-
-policy = typer.Typer(
-    name="policy",
-    cls=CommandGroup,
-    help="Pin a queue's policy as known good.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
+policy = group("policy", "Pin a queue's policy as known good.")
 _ROLE = typer.Option(
     metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
 )
 
 
-@policy.command("pin")
-@with_invocation
+@command(2, Kind.STEERING, CASE_STORE | QUEUE | {"dynamodb:PutItem"}, policy)
 def pin(
     call: Invocation,
     queue: Named,
@@ -88,8 +69,7 @@ def pin(
     call.out.say(f"pinned as generation {made.generation}", "green")
 
 
-@policy.command("unpin")
-@with_invocation
+@command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem"}, policy)
 def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
     """Take the pin away."""
     pins = _pins(call)
@@ -108,8 +88,7 @@ def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
-@policy.command("show")
-@with_invocation
+@command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
 def show(call: Invocation, queue: Named) -> None:
     """What is pinned, whether it still holds, and what differs now."""
     found = _readable(_found(_pins(call), queue_arn_of(call.account, queue)))
