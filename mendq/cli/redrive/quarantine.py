@@ -30,13 +30,12 @@ from mendq.cli.commands import (
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, age, table
-from mendq.cli.queues import managed_queues
+from mendq.cli.queues import find_queue, managed_queues
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import (
     Route,
-    find_queue,
     quarantine_named,
     route_out_of,
     with_remedies,
