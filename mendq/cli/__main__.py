@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from mendq.cli.command_group import CommandGroup
-from mendq.cli.commands import by_panel
+from mendq.cli.commands import declared
 from mendq.cli.output import writable
 
 app = typer.Typer(
@@ -19,12 +19,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-COMMANDS = {}
-for panel, name, command in by_panel():
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, rich_help_panel=panel)
-    else:
-        COMMANDS[name] = app.command(name, rich_help_panel=panel)(command)
+COMMANDS, GROUPS = {}, list[typer.Typer]()
+for each in declared():
+    panel = each.panel.capitalize()
+    if each.group is None:
+        COMMANDS[each.name] = app.command(each.name, rich_help_panel=panel)(each.run)
+    elif each.group not in GROUPS:
+        app.add_typer(each.group, rich_help_panel=panel)
+        GROUPS.append(each.group)
 
 
 def main() -> None:

@@ -46,6 +46,13 @@ class CommandGroup(TyperGroup):
                 formatter.write_dl(listed)
 
 
+def group(name: str, says: str) -> typer.Typer:
+    """A group within the group, such as `mendq policy`."""
+    return typer.Typer(
+        name=name, cls=CommandGroup, help=says, no_args_is_help=True, rich_markup_mode=None
+    )
+
+
 def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Behind `--` everything is an argument."""
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments

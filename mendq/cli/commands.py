@@ -1,4 +1,4 @@
-"""The commands: each file declares its own and what they ask of AWS; its folder is their panel.
+"""The commands: each is declared with what it asks of AWS; its folder is its panel.
 
 What is asked is in IAM's words: what whoever runs the command has to be allowed.
 `sts:GetCallerIdentity` is left out: everybody may ask who they are.
@@ -7,16 +7,20 @@ What is asked is in IAM's words: what whoever runs the command has to be allowed
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum, auto
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import typer
-from msgspec import Struct, field
+from msgspec import Struct
+
+from mendq.cli.exit_codes import Exit
+from mendq.cli.invocation import with_invocation
 
 Rights = Mapping[str, frozenset[str]]
-Command = Callable[..., None] | typer.Typer
+Resources = Mapping[str, tuple[str, ...]]
 
 EVERYBODYS = frozenset({"sts:GetCallerIdentity"})
 STACK = frozenset({"cloudformation:DescribeStacks"})
@@ -42,47 +46,73 @@ CLAIM = "dynamodb:UpdateItem"
 PANELS = ("look", "decide", "undo", "redrive", "deploy")
 
 
-class Commands(Struct, frozen=True):
-    """The commands of one file by name, each with what it asks of AWS.
+class Kind(StrEnum):
+    """How far a command goes.
 
-    `place` is the file's among those of its panel. `looking` changes nothing, `steering` what is
-    Mendq's own; `messages` has messages in hand: on which queues, docs/redrive.md says.
-    `on` are the resources of actions that `permissions` has no rule for.
+    LOOKING changes nothing, STEERING what is Mendq's own, OFFLINE asks AWS nothing. MESSAGES has
+    messages in hand: on which queues, docs/redrive.md says.
     """
 
+    LOOKING = auto()
+    STEERING = auto()
+    MESSAGES = auto()
+    OFFLINE = auto()
+
+
+class Declared(Struct, frozen=True):
+    """A command; `place` is its file's among those of its panel.
+
+    `group` is the one that it is in, if any. `on` are the resources of actions that `permissions`
+    has no rule for.
+    """
+
+    run: Callable[..., None]
     place: int
-    looking: Rights = field(default_factory=dict)
-    steering: Rights = field(default_factory=dict)
-    messages: Rights = field(default_factory=dict)
-    offline: Rights = field(default_factory=dict)
-    on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kind: Kind
+    actions: frozenset[str]
+    group: typer.Typer | None
+    on: Resources
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """As they are typed first: a group has commands of its own."""
-        every = (*self.looking, *self.steering, *self.messages, *self.offline)
-        return tuple(dict.fromkeys(each.partition(" ")[0] for each in every))
+    def panel(self) -> str:
+        return self.run.__module__.split(".")[-2]
+
+    @property
+    def name(self) -> str:
+        """A word of Python's has an underscore behind it."""
+        return self.run.__name__.rstrip("_")
+
+    @property
+    def typed(self) -> str:
+        """As it is typed: behind its group's name."""
+        return self.name if self.group is None else f"{self.group.info.name} {self.name}"
+
+
+_DECLARED: list[Declared] = []
+
+
+def command(
+    place: int,
+    kind: Kind,
+    actions: Iterable[str] = (),
+    group: typer.Typer | None = None,
+    on: Resources | None = None,
+) -> Callable[[Callable[..., Exit | None]], Callable[..., None]]:
+    """Declare a command, called as its function is, and what it asks."""
+
+    def declare(command: Callable[..., Exit | None]) -> Callable[..., None]:
+        run = with_invocation(command)
+        made = Declared(run, place, kind, frozenset(actions), group, on or {})
+        _DECLARED.append(made)
+        return run if group is None else group.command(made.name)(run)
+
+    return declare
 
 
 @cache
-def declared() -> tuple[Commands, ...]:
-    """What the files declare, panel by panel."""
-    return tuple(commands for _, _, commands in files())
-
-
-def by_panel() -> Iterator[tuple[str, str, Command]]:
-    """Panel, name and command of each, as `mendq --help` shows them."""
-    for panel, module, commands in files():
-        for name in commands.names:
-            yield panel.capitalize(), name, getattr(import_module(module), name)
-
-
-def files() -> list[tuple[str, str, Commands]]:
-    """Panel, module and declaration of each file that has one."""
-    found = []
+def declared() -> tuple[Declared, ...]:
+    """Every command, in the order of `mendq --help`."""
     for panel in PANELS:
         for each in pkgutil.iter_modules([str(Path(__file__).with_name(panel))]):
-            module = f"{__package__}.{panel}.{each.name}"
-            if commands := getattr(import_module(module), "COMMANDS", None):
-                found.append((panel, module, commands))
-    return sorted(found, key=lambda file: (PANELS.index(file[0]), file[2].place))
+            import_module(f"{__package__}.{panel}.{each.name}")
+    return tuple(sorted(_DECLARED, key=lambda each: (PANELS.index(each.panel), each.place)))

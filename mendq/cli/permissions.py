@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.cli.commands import INVOKE, Rights, declared
+from mendq.cli.commands import INVOKE, Kind, Rights, declared
 
-LOOKING: Rights = {name: of for each in declared() for name, of in each.looking.items()}
-STEERING: Rights = {name: of for each in declared() for name, of in each.steering.items()}
-MESSAGES: Rights = {name: of for each in declared() for name, of in each.messages.items()}
-# These ask AWS nothing.
-OFFLINE: Rights = {name: of for each in declared() for name, of in each.offline.items()}
-RIGHTS = {**LOOKING, **STEERING, **MESSAGES, **OFFLINE}
+RIGHTS: Rights = {each.typed: each.actions for each in declared()}
+LOOKING, STEERING, MESSAGES, OFFLINE = (
+    {each.typed: each.actions for each in declared() if each.kind is kind} for kind in Kind
+)
 _HERE = "REGION:ACCOUNT"
 _TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mendq.aws import queue as aws
+from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
+from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
 
@@ -20,6 +22,21 @@ def queue_arn_of(account: Account, named: str) -> str:
         line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
         raise Stopped(line, Exit.NOT_FOUND)
     return arn
+
+
+def find_queue(account: Account, arn: str) -> Facts | None:
+    """Without its tags; None where there is none."""
+    try:
+        return Facts(arn, aws.attributes_of(account.clients, arn), {})
+    except QueueGone:
+        return None
+
+
+def queue_that_is_there(account: Account, arn: str) -> Facts:
+    """The same; Stopped where there is none."""
+    if found := find_queue(account, arn):
+        return found
+    raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND)
 
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +16,7 @@ from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import FactsReader, function_names
+from mendq.aws.pace import Pace
 from mendq.cases.context import StoreContext
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
@@ -51,26 +50,6 @@ class AskedOnce(Struct, frozen=True):
 
     def knows(self, asked: Hashable) -> bool:
         return asked in self._answers
-
-
-@dataclass
-class Pace:
-    """At most so many a second, evenly, whichever thread asks; `clock` and `sleep` in seconds."""
-
-    per_second: float
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    _free_at: float = field(default=0.0, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-
-    def wait(self) -> None:
-        """Return when it is this call's turn."""
-        with self._lock:
-            now = self.clock()
-            turn = max(now, self._free_at)
-            self._free_at = turn + 1 / self.per_second
-        if turn > now:
-            self.sleep(turn - now)
 
 
 if TYPE_CHECKING:

@@ -46,15 +46,16 @@ def test_a_new_command_needs_its_own_file_alone(
 ) -> None:
     (tmp_path / "undo").mkdir()
     (tmp_path / "undo" / "unsay.py").write_text(
-        "from mendq.cli.commands import Commands\n"
-        "COMMANDS = Commands(9, steering={'unsay': frozenset({'sqs:UntagQueue'})})\n"
-        "def unsay() -> None: ...\n"
+        "from mendq.cli.commands import Kind, command\n"
+        "@command(9, Kind.STEERING, {'sqs:UntagQueue'})\n"
+        "def unsay(call) -> None: ...\n"
     )
     package = importlib.import_module("mendq.cli.undo")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "undo")])
     monkeypatch.setattr(commands, "__file__", str(tmp_path / "commands.py"))
-    ((panel, module, declared),) = commands.files()
-    assert (panel, module, declared.names) == ("undo", "mendq.cli.undo.unsay", ("unsay",))
+    monkeypatch.setattr(commands, "_DECLARED", [])
+    (made,) = commands.declared.__wrapped__()
+    assert (made.panel, made.typed, *made.actions) == ("undo", "unsay", "sqs:UntagQueue")
 
 
 @pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])
@@ -67,9 +68,7 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 
 @cache
 def _words_behind(command: str) -> frozenset[str]:
-    (module,) = (
-        each for _, each, file in commands.files() if command.split(maxsplit=1)[0] in file.names
-    )
+    (module,) = (each.run.__module__ for each in commands.declared() if each.typed == command)
     return frozenset(
         word
         for nodes in behind(ROOT / Path(*module.split(".")).with_suffix(".py")).values()

@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from mendq.aws.clients import Clients
+from mendq.aws.pace import Pace
 from mendq.aws.queue import managed_queues
 from mendq.cases.finding import Scanned, together
 from mendq.model.limits import Consent, Limits, Mode, Timing
@@ -17,7 +18,6 @@ from mendq.scan.reader import (
     CLOUDWATCH_CALLS_PER_SECOND,
     LAMBDA_CALLS_PER_SECOND,
     SQS_CALLS_PER_SECOND,
-    Pace,
     Paces,
     ScanReader,
 )
@@ -181,7 +181,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     clients = clients_of(many)
     waited = [StandStill() for _ in range(3)]
     rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
-    paces = Paces(*(Pace(rate, w.clock, w.sleep) for rate, w in zip(rates, waited, strict=True)))
+    paces = Paces(*(Pace(rate, w.sleep, w.clock) for rate, w in zip(rates, waited, strict=True)))
     consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
     no_cases = (frozenset, frozenset, lambda _queue_arns: ())
     reader = ScanReader(clients, NOW, Timing(), *no_cases, consent, paces=paces)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mendq.cli.commands import INVOKE, SHOWN, Commands
+from mendq.cli.commands import INVOKE, SHOWN, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, summary
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
 from mendq.cli.output import Yes, confirm
@@ -31,10 +31,7 @@ _MEANT["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
 _OWNER_NOT_HEARD = "owner_unavailable"
 
 
-COMMANDS = Commands(1, steering=dict.fromkeys(("approve", "decline", "close"), SHOWN | {INVOKE}))
-
-
-@with_invocation
+@command(1, Kind.STEERING, SHOWN | {INVOKE})
 def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """Make a proposed change, if it is still the right one.
 
@@ -44,13 +41,13 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     return _decide(call, "approve", case_id, yes=yes)
 
 
-@with_invocation
+@command(1, Kind.STEERING, SHOWN | {INVOKE})
 def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """Turn a proposed or approved change down."""
     return _decide(call, "decline", case_id, yes=yes)
 
 
-@with_invocation
+@command(1, Kind.STEERING, SHOWN | {INVOKE})
 def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """End a case that waits for a person: escalated or overridden."""
     return _decide(call, "close", case_id, yes=yes)

@@ -10,9 +10,9 @@ import typer
 
 from mendq.cases.items import freeze_key
 from mendq.cli.account import Account
-from mendq.cli.commands import CASE_STORE, STACK, Commands
+from mendq.cli.commands import CASE_STORE, STACK, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
 from mendq.model.evidence import to_text
 from mendq.notifications.text import plain
@@ -54,11 +54,7 @@ NO_REASON = "no reason given"
 MOST_REASON = 500
 
 
-_FREEZE, _THAW = STACK | {"dynamodb:PutItem"}, CASE_STORE | {"dynamodb:DeleteItem"}
-COMMANDS = Commands(3, steering={"freeze": _FREEZE, "thaw": _THAW})
-
-
-@with_invocation
+@command(3, Kind.STEERING, STACK | {"dynamodb:PutItem"})
 def freeze(
     call: Invocation,
     reason: Annotated[str, typer.Argument(help="Shown with every refusal.")] = NO_REASON,
@@ -77,7 +73,7 @@ def freeze(
     call.out.say("frozen: `mendq thaw` ends it", "cyan")
 
 
-@with_invocation
+@command(3, Kind.STEERING, CASE_STORE | {"dynamodb:DeleteItem"})
 def thaw(call: Invocation, yes: Yes = False) -> None:
     """End a freeze; change calendars hold whatever this says."""
     was = freeze_of(call.account)

@@ -13,16 +13,14 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.text import Text
 
-from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue._restore_policy import is_open_to_everybody
-from mendq.cli.command_group import CommandGroup
-from mendq.cli.commands import CASE_STORE, QUEUE, Commands
+from mendq.cli.command_group import group
+from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
-from mendq.cli.queues import queue_arn_of
+from mendq.cli.queues import queue_arn_of, queue_that_is_there
 from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
 from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of, statements_of
@@ -35,32 +33,13 @@ _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEU
 P = TypeVar("P", Pin, Pin | None)
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
-COMMANDS = Commands(
-    2,
-    looking={"policy show": CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}},
-    steering={
-        "policy pin": CASE_STORE | QUEUE | {"dynamodb:PutItem"},
-        "policy unpin": CASE_STORE | {"dynamodb:PutItem"},
-    },
-)
-
-
-policy = typer.Typer(
-    name="policy",
-    cls=CommandGroup,
-    help="Pin a queue's policy as known good.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
+policy = group("policy", "Pin a queue's policy as known good.")
 _ROLE = typer.Option(
     metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
 )
 
 
-@policy.command("pin")
-@with_invocation
+@command(2, Kind.STEERING, CASE_STORE | QUEUE | {"dynamodb:PutItem"}, policy)
 def pin(
     call: Invocation,
     queue: Named,
@@ -73,14 +52,14 @@ def pin(
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn, pins = queue_arn_of(call.account, queue), _pins(call)
     before = _readable(pins.look(queue_arn))
-    facts = _facts(call, queue_arn)
+    facts = queue_that_is_there(call.account, queue_arn)
     made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
     _print_policy(call, made)
     if before is not None:
         heading = f"Different from generation {before.generation}"
         _print_differences(call, heading, _differences(before.policy, made.policy))
     confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
-    if _identity(_facts(call, queue_arn)) != _identity(facts):
+    if _identity(queue_that_is_there(call.account, queue_arn)) != _identity(facts):
         raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
     if not pins.put(made):
         raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
@@ -88,8 +67,7 @@ def pin(
     call.out.say(f"pinned as generation {made.generation}", "green")
 
 
-@policy.command("unpin")
-@with_invocation
+@command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem"}, policy)
 def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
     """Take the pin away."""
     pins = _pins(call)
@@ -108,12 +86,11 @@ def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
-@policy.command("show")
-@with_invocation
+@command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
 def show(call: Invocation, queue: Named) -> None:
     """What is pinned, whether it still holds, and what differs now."""
     found = _readable(_found(_pins(call), queue_arn_of(call.account, queue)))
-    facts = _facts(call, found.queue_arn)
+    facts = queue_that_is_there(call.account, found.queue_arn)
     with call.out.waiting("asking CloudTrail who changed it since"):
         pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
     now = facts.attributes.get("Policy", "")
@@ -191,13 +168,6 @@ def _readable(found: P | UnreadablePin) -> P:
     if isinstance(found, UnreadablePin):
         raise Stopped(f"{_not_readable(found)}. {_REMEDY}")
     return found
-
-
-def _facts(call: Invocation, queue_arn: str) -> Facts:
-    try:
-        return Facts(queue_arn, attributes_of(call.account.clients, queue_arn), {})
-    except QueueGone as gone:
-        raise Stopped(f"there is no queue {queue_arn}", Exit.NOT_FOUND) from gone
 
 
 def _identity(facts: Facts) -> tuple[Any, ...]:

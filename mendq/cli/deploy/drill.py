@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
-from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Commands
+from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL,
     LATE_CALLS,
@@ -26,7 +26,7 @@ from mendq.cli.doctor.check import Status, guarded
 from mendq.cli.doctor.visibility import Trail, logged, trails_of
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import as_interrupts
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm, table
 from mendq.heal.approve import DECISIONS
 from mendq.model.case import Case, State
@@ -49,12 +49,9 @@ _CALLS = "CreateQueue DeleteMessage DeleteQueue GetQueueUrl ReceiveMessage SendM
 _ITS_QUEUE = dict.fromkeys(
     (f"sqs:{each}" for each in _CALLS.split()), ("arn:aws:sqs:REGION:ACCOUNT:mendq-drill-*",)
 )
-COMMANDS = Commands(
-    2, steering={"drill": CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_ITS_QUEUE}}, on=_ITS_QUEUE
-)
 
 
-@with_invocation
+@command(2, Kind.STEERING, CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_ITS_QUEUE}, on=_ITS_QUEUE)
 def drill(
     call: Invocation,
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mendq.cli.commands import Commands
+from mendq.cli.commands import Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from mendq.lint.judging import Linted
@@ -31,10 +31,7 @@ class Form(StrEnum):
     SARIF = "sarif"
 
 
-COMMANDS = Commands(1, offline={"lint": frozenset()})
-
-
-@with_invocation
+@command(1, Kind.OFFLINE)
 def lint(
     call: Invocation,
     template: Annotated[str, typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],

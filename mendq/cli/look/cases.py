@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from mendq.cases.table import OpenCases
-from mendq.cli.commands import EVERY_CASE, Commands
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.commands import EVERY_CASE, Kind, command
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
     STYLES,
@@ -31,10 +31,7 @@ WIDEST_AGE = len("59 min")
 UNDER = WIDEST_AGE + 2
 
 
-COMMANDS = Commands(2, looking={"cases": EVERY_CASE})
-
-
-@with_invocation
+@command(2, Kind.LOOKING, EVERY_CASE)
 def cases(
     call: Invocation,
     only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,

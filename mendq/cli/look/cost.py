@@ -8,24 +8,20 @@ from typing import Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from mendq.cli.commands import MANAGED, Commands
+from mendq.cli.commands import MANAGED, Kind, command
 from mendq.cli.cost import bill
 from mendq.cli.cost.calls import CHOICES, rounded, shown_by
 from mendq.cli.cost.gathered import Gathered
 from mendq.cli.cost.view import advice, show
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.model.prices import NOTED_ON, REGION
 
 _ALL = "Every queue of the region, managed or not; no stack."
 _MOST = "How many queues to count: 4 metrics each, billed."
 
 
-_COUNTING = {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"}
-COMMANDS = Commands(6, looking={"cost": MANAGED | _COUNTING})
-
-
-@with_invocation
+@command(6, Kind.LOOKING, MANAGED | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"})
 def cost(
     call: Invocation,
     every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,

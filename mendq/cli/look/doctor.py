@@ -10,12 +10,12 @@ from itertools import groupby
 
 from rich.text import Text
 
-from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Commands
+from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import READS, Doctor
 from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Line, Output, some, table
 from mendq.notifications.text import command_line, plain
 
@@ -35,10 +35,9 @@ _ACCOUNT = {
     "scheduler:GetSchedule",
     "sns:ListSubscriptionsByTopic",
 }
-COMMANDS = Commands(1, looking={"doctor": CASES | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT})
 
 
-@with_invocation
+@command(1, Kind.LOOKING, CASES | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT)
 def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
     doctor = Doctor(call.account, datetime.now(UTC))

@@ -16,9 +16,9 @@ import typer
 
 from mendq.catalogue import match, symptom_of
 from mendq.catalogue.symptom import Symptom
-from mendq.cli.commands import Commands
+from mendq.cli.commands import Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
 from mendq.model.failed_call import FailedCall, Unreadable, read
 
@@ -28,10 +28,7 @@ _NEEDED = ("distinct_events", "within_seconds")
 _GZIP = b"\x1f\x8b"
 
 
-COMMANDS = Commands(7, offline={"explain": frozenset()})
-
-
-@with_invocation
+@command(7, Kind.OFFLINE)
 def explain(
     call: Invocation,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],

@@ -15,9 +15,9 @@ from rich.progress import track
 
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, attributes_of
-from mendq.cli.commands import MANAGED, QUEUE, Commands
+from mendq.cli.commands import MANAGED, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.queues import managed_queues
 from mendq.model.queue import parsed
 from mendq.notifications.configuration import configured
@@ -25,10 +25,7 @@ from mendq.notifications.configuration import configured
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 
 
-COMMANDS = Commands(8, looking={"export": MANAGED | QUEUE})
-
-
-@with_invocation
+@command(8, Kind.LOOKING, MANAGED | QUEUE)
 def export(
     call: Invocation,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made where it is missing.")],

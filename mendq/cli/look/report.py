@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
-from mendq.cli.commands import STACK, Commands
+from mendq.cli.commands import STACK, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Yes
 
@@ -29,10 +29,7 @@ _NONE_YET = (
 )
 
 
-COMMANDS = Commands(5, looking={"report": STACK | {"s3:GetObject", "s3:ListBucket"}})
-
-
-@with_invocation
+@command(5, Kind.LOOKING, STACK | {"s3:GetObject", "s3:ListBucket"})
 def report(
     call: Invocation,
     week: Annotated[

@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
-from mendq.cli.commands import Commands
+from mendq.cli.commands import Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.model.evidence import to_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _ASKED = {
     "dynamodb:DescribeTable",
     "s3:ListAllMyBuckets",
 }
-COMMANDS = Commands(9, looking={"resources": frozenset(_ASKED)})
 
 
 class Resource(Struct, frozen=True):
@@ -42,7 +41,7 @@ class Resource(Struct, frozen=True):
     destroyed_at: str | None = None
 
 
-@with_invocation
+@command(9, Kind.LOOKING, _ASKED)
 def resources(call: Invocation) -> None:
     """Where the table and the buckets are that outlive the stack.
 

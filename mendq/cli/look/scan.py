@@ -13,9 +13,9 @@ from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue._time_left import most_urgent_first
-from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Commands
+from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.dry_run import (
     BY_NAME,
     DryRun,
@@ -34,10 +34,9 @@ _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it 
 
 
 _MEASURING = {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"}
-COMMANDS = Commands(4, looking={"scan": MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING})
 
 
-@with_invocation
+@command(4, Kind.LOOKING, MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING)
 def scan(
     call: Invocation,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, and change nothing.")] = False,

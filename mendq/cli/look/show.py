@@ -11,8 +11,8 @@ from rich.text import Text
 
 from mendq.aws.errors import QueueGone
 from mendq.cases.view import HoldUp
-from mendq.cli.commands import SHOWN, Commands
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.commands import SHOWN, Kind, command
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     STYLES,
     commands,
@@ -125,10 +125,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     return Whole(transitions, facts, now, timing, announced, held_up, progress)
 
 
-COMMANDS = Commands(3, looking={"show": SHOWN})
-
-
-@with_invocation
+@command(3, Kind.LOOKING, SHOWN)
 def show(call: Invocation, case_id: CaseId) -> None:
     """All of one case: timeline, plan, what differs now."""
     with call.out.waiting("reading the case and its queue"):

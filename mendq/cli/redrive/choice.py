@@ -15,6 +15,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import taking
 from mendq.cli.output import Yes, require_answer
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
+from mendq.redrive.send_batches import MOST_ENTRIES
 
 _WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/redrive.md.")
 _RATE = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
@@ -41,6 +42,12 @@ class Choice(Struct, frozen=True):
     def going(self, chosen: int) -> int:
         """How many at most."""
         return chosen if self.limit is None else min(chosen, self.limit)
+
+    @property
+    def batch(self) -> int:
+        """How many go at once, so that what goes slowly goes evenly."""
+        rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
+        return max(1, min(MOST_ENTRIES, rate))
 
 
 def choosing(command: Callable[..., Exit]) -> Callable[..., Exit]:

@@ -15,7 +15,7 @@ from rich.text import Text
 from mendq.aws.errors import looking
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
 from mendq.cli.account import Account
-from mendq.cli.command_group import CommandGroup
+from mendq.cli.command_group import group
 from mendq.cli.commands import (
     CASE_STORE,
     CLAIM,
@@ -24,18 +24,18 @@ from mendq.cli.commands import (
     QUEUE,
     RETURNING,
     TAKING,
-    Commands,
+    Kind,
+    command,
 )
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, age, table
-from mendq.cli.queues import managed_queues
+from mendq.cli.queues import find_queue, managed_queues
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import (
     Route,
-    find_queue,
     quarantine_named,
     route_out_of,
     with_remedies,
@@ -56,24 +56,8 @@ Named = Annotated[
 ]
 File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
-quarantine = typer.Typer(
-    name="quarantine",
-    cls=CommandGroup,
-    help="See, send back or drop quarantined messages.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-COMMANDS = Commands(
-    2,
-    looking={"quarantine list": MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"}},
-    messages={
-        "quarantine peek": CASE_STORE | TAKING,
-        "quarantine return": CASE_STORE | RETURNING | {CLAIM},
-        "quarantine drop": CASE_STORE | DROPPING,
-    },
-)
+quarantine = group("quarantine", "See, send back or drop quarantined messages.")
+_LISTING = MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"}
 
 
 class Quarantine(Struct, frozen=True):
@@ -109,9 +93,8 @@ class Quarantine(Struct, frozen=True):
         }
 
 
-@quarantine.command("list")
-@with_invocation
-def list_all(call: Invocation) -> None:
+@command(2, Kind.LOOKING, _LISTING, quarantine)
+def list_(call: Invocation) -> None:
     """The quarantines beside the managed queues, what expires first at the top."""
     now = datetime.now(UTC)
     with call.out.waiting("looking for quarantines"):
@@ -168,8 +151,7 @@ def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None
     return newest["Timestamp"].astimezone(UTC) - timedelta(seconds=newest["Maximum"])
 
 
-@quarantine.command("peek")
-@with_invocation
+@command(2, Kind.MESSAGES, CASE_STORE | TAKING, quarantine)
 def peek(
     call: Invocation,
     queue: Named,
@@ -213,16 +195,14 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
         out.whole(plain(body, _MOST_BODY), "", indent=2)
 
 
-@quarantine.command("return")
-@with_invocation
+@command(2, Kind.MESSAGES, CASE_STORE | RETURNING | {CLAIM}, quarantine)
 @choosing
 def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in."""
     return send_back(call, choice, partial(route_out_of, call.account, queue))
 
 
-@quarantine.command("drop")
-@with_invocation
+@command(2, Kind.MESSAGES, CASE_STORE | DROPPING, quarantine)
 @choosing
 def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them."""

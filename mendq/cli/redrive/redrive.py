@@ -14,9 +14,9 @@ import typer
 
 from mendq.aws.queue import queue_url
 from mendq.catalogue._time_left import left_of, span
-from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Commands
+from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.queues import queue_arn_of
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
@@ -30,10 +30,7 @@ from mendq.redrive.send_batches import Destination
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
 
 
-COMMANDS = Commands(1, messages={"redrive": CASE_STORE | RETURNING | DLQ | {CLAIM}})
-
-
-@with_invocation
+@command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
 @choosing
 def redrive(call: Invocation, queue: QueueName, choice: Choice) -> Exit:
     """Send DLQ messages back to their source.

@@ -10,8 +10,8 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from mendq.aws.dlqs import source_arns_of
-from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of
-from mendq.aws.queue import attributes_of, queue_url, tags_of
+from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
+from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue._redrive_causes import (
     READ,
     REDRIVE_TAG,
@@ -20,7 +20,7 @@ from mendq.catalogue._redrive_causes import (
 )
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.queues import queue_arn_of
+from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
 from mendq.cli.redrive.hold import redrive_store, require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
@@ -81,19 +81,9 @@ class Route(Struct, frozen=True):
             )
 
 
-def find_queue(account: Account, arn: str) -> Facts | None:
-    """Without its tags; None where there is none."""
-    try:
-        return Facts(arn, attributes_of(account.clients, arn), {})
-    except QueueGone:
-        return None
-
-
 def movable(account: Account, arn: str) -> Facts:
     """Stopped where there is none, or where its tag forbids that messages are moved."""
-    found = find_queue(account, arn)
-    if found is None:
-        raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND)
+    found = queue_that_is_there(account, arn)
     if redrive_is_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
         raise Stopped(line, word="redrive_off")

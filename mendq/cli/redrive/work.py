@@ -8,16 +8,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
-from time import monotonic
 from typing import Any, ClassVar
 
 from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from mendq.aws.pace import Pace
 from mendq.cli.decide.freeze import warn_of_freeze
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import stoppable
@@ -29,7 +28,6 @@ from mendq.cli.redrive.route import Route, remedy, with_remedies
 from mendq.notifications.text import counted, plain
 from mendq.redrive.messages import REDRIVE_COUNT, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
-from mendq.redrive.send_batches import MOST_ENTRIES
 
 ENDING = (
     "interrupted: it ends after the batch under way, and lets go of what is in hand; "
@@ -37,30 +35,6 @@ ENDING = (
 )
 _MOST_FAILURES = 5
 _UNBOUNDED = 10**9
-
-
-@dataclass
-class Pace:
-    """`wait` sleeps so many seconds; where somebody interrupts it, it says so by True."""
-
-    per_second: float | None
-    wait: Callable[[float], bool]
-    clock: Callable[[], float] = monotonic
-    _due: float = field(default=0.0, init=False)
-
-    @property
-    def batch(self) -> int:
-        """How many go at once, so that what goes slowly goes evenly."""
-        rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
-        return max(1, min(MOST_ENTRIES, rate))
-
-    def may_go(self, messages: int) -> bool:
-        """Return when so many more may go; False where somebody interrupted that."""
-        now = self.clock()
-        is_interrupted = self.wait(max(0.0, self._due - now))
-        if self.per_second is not None:
-            self._due = max(self._due, now) + messages / self.per_second
-        return not is_interrupted
 
 
 Tell = Callable[[int], None]
@@ -182,9 +156,9 @@ class Work(Struct, frozen=True):
                         # Else at the end: of a group nothing is shown behind what was let go.
                         mover.release(others)
                     # Of a FIFO queue all at once: the mover keeps each group's order.
-                    size = len(going) if is_fifo else pace.batch
+                    size = len(going) if is_fifo else choice.batch
                     for at in range(0, len(going), max(1, size)):
-                        for moved in act(mover, going[at : at + size], pace.may_go):
+                        for moved in act(mover, going[at : at + size], pace.wait):
                             done += moved
                             tell(done.tried)
         except Stopped as stopped:

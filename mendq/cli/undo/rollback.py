@@ -14,9 +14,9 @@ from typing import Annotated
 
 import typer
 
-from mendq.cli.commands import EVERY_CASE, INVOKE, Commands
+from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped, error_document
-from mendq.cli.invocation import Invocation, with_invocation
+from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
@@ -60,10 +60,7 @@ _GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
-COMMANDS = Commands(1, steering={"rollback": EVERY_CASE | {INVOKE}})
-
-
-@with_invocation
+@command(1, Kind.STEERING, EVERY_CASE | {INVOKE})
 def rollback(
     call: Invocation,
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from mendq.aws.pace import Pace
+from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route
-from mendq.cli.redrive.work import Pace
 from mendq.consumer import VisibilityHeartbeat
-from mendq.redrive.message_filter import message_filter
+from mendq.redrive.message_filter import EVERY_MESSAGE, message_filter
 from mendq.redrive.messages import MessageAttribute
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.send_batches import MOST_ENTRIES
@@ -37,9 +38,9 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
         return False
 
     pace = Pace(rate, wait, clock=lambda: now)
-    assert pace.batch == batch
+    assert Choice(EVERY_MESSAGE, per_second=rate).batch == batch
     for _ in range(50):
-        assert pace.may_go(batch)
+        assert pace.wait(batch)
         sent += [now] * batch
     if rate is None:
         assert now == 0
@@ -59,10 +60,10 @@ def test_what_took_long_is_not_made_up_for() -> None:
         return False
 
     pace = Pace(1.0, wait, clock=lambda: now)
-    pace.may_go(1)
+    pace.wait(1)
     now = 100.0
-    pace.may_go(1)
-    pace.may_go(1)
+    pace.wait(1)
+    pace.wait(1)
     assert waited == [0.0, 0.0, 1.0]
 
 
