@@ -164,14 +164,6 @@ def _follow(
             hold_back(view.case, context)
 
 
-def _end(case: Case, view: CaseStoreView, context: CaseContext, *, sent: bool) -> None:
-    """Look no more at what has ended, once people have had the notification."""
-    if not sent:
-        hold_back(case, context)
-    elif view.page is None or not view.page.is_on_its_way(context.now):
-        context.open_cases.announced(case, context.claims_now)
-
-
 class _OpenCase(Struct, frozen=True):
     """One open case, what the case store says of it, and a way to look at its queue."""
 
