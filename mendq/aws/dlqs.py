@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import QueueGone, code_of, looking, looking_at_queue
-from mendq.aws.queue import attributes_of, queue_url
+from mendq.aws.errors import code_of, looking, looking_at_queue
+from mendq.aws.queue import attributes_if_there, queue_url
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.metrics import REACHES_BACK
@@ -128,7 +127,7 @@ def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
     """Why messages would come round to their source; None as well where nobody can follow them."""
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
-        attributes = _attributes(clients, behind)
+        attributes = attributes_if_there(clients, behind)
         following = arn_of(Facts(behind, attributes, {}).dlq_arn)
         if following is None or why_unfit_as_dlq(behind, following):
             return None
@@ -145,13 +144,6 @@ def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -
         fault = why_unfit_as_dlq(each, queue_arn)
         if fault:
             return f"{each[:120]} cannot be a source: {fault}"
-        if Facts(each, _attributes(clients, each), {}).dlq_arn != queue_arn:
+        if Facts(each, attributes_if_there(clients, each), {}).dlq_arn != queue_arn:
             return f"{each} does not name it as its DLQ"
     return None
-
-
-def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
-    """The queue's attributes; empty where it is not there."""
-    with suppress(QueueGone):
-        return dict(attributes_of(clients, queue_arn))
-    return {}

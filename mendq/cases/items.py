@@ -28,7 +28,6 @@ PAGE_TEXTS = ("subject", "body", "news", "about")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
-_KNOWN = tuple[datetime, dict[str, str]]
 
 
 @contextmanager
@@ -121,7 +120,7 @@ def texts_in(item: Item, name: str) -> list[str]:
     return list(item.get(name, {}).get("SS", []))
 
 
-def _json_in(item: Item, name: str, kind: type[Record], otherwise: str = "null") -> Record:
+def _json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
     """The value of that kind in one attribute, as `as_json` writes it."""
     return msgspec.json.decode(text_in(item, name, otherwise), type=kind)
 
@@ -161,7 +160,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        hold_up=_json_in(case, "held_up", HoldUp) if "held_up" in case else None,
+        hold_up=_json_in(case, "held_up", HoldUp | None),
         failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", list[str], "[]"))),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
@@ -228,7 +227,7 @@ def _known_of(item: Item) -> Configuration | None:
     if not item:
         return None
     attributes = _json_in(item, "attributes", dict[str, str])
-    known = _json_in(item, "earlier", _KNOWN) if "earlier" in item else None
+    known = _json_in(item, "earlier", tuple[datetime, dict[str, str]] | None)
     earlier = Known(*known) if known else None
     return record_in(Configuration, item, attributes=attributes, earlier=earlier)
 
@@ -245,6 +244,6 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 
 def _attribute_of(item: Item) -> AttributeRecord:
-    writes = tuple(_json_in(item, "writes", list[Write], "[]"))
+    writes = _json_in(item, "writes", tuple[Write, ...], "[]")
     intent = case_of({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

@@ -15,8 +15,8 @@ from msgspec import Struct
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.dlqs import move_tasks_of, source_arns_of
-from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
+from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
 from mendq.heal.apply import changed_meanwhile, write
 from mendq.heal.context import FixContext
@@ -102,11 +102,8 @@ def _for_good(because: str) -> Blocked:
 
 def _facts(queue_arn: str, clients: Clients) -> Facts:
     """A queue that is gone has no attributes."""
-    try:
-        attributes = attributes_of(clients, queue_arn)
-        return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
-    except QueueGone:
-        return Facts(queue_arn, {}, {})
+    attributes = attributes_if_there(clients, queue_arn)
+    return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 
 
 def _with_makings(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import consuming, mappings_of
-from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable, QueueGone
-from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
+from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.queue import attributes_if_there, make_queue, queue_url, taken
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -115,9 +115,8 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
     consumes it. Raises FactsUnavailable where asking again may help.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    try:
-        attributes = attributes_of(clients, queue_arn)
-    except QueueGone:
+    attributes = attributes_if_there(clients, queue_arn)
+    if not attributes:
         try:
             made = make_queue(clients, queue_arn, attributes_of_quarantine(source))
         except (ClientError, BotoCoreError) as error:
