@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import QueueGone, code_of, looking, looking_at_queue
-from mendq.aws.queue import attributes_of, queue_url
+from mendq.aws.errors import code_of, looking, looking_at_queue
+from mendq.aws.queue import attributes_if_there, queue_url
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.metrics import REACHES_BACK
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import allow_of, arn_of, arn_of_url, parts_of, redrive_of, why_unfit_as_dlq
 from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef as MoveTask
 
 # Whoever has more sources than this shares one DLQ among everything.
 MOST_SOURCES = 100
@@ -55,24 +58,34 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
     return tuple(sorted({each for each in found if each is not None}))
 
 
+def move_tasks_of(
+    clients: Clients, dlq_arn: str, none_where: Collection[str] = _NO_TASKS
+) -> list[MoveTask]:
+    """The newest message movement tasks of a DLQ; `none_where` are the codes that say no tasks.
+
+    Raises FactsUnavailable or QueueRefusesUs.
+    """
+    with looking(f"message movement tasks of {dlq_arn}"):
+        try:
+            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
+        except ClientError as error:
+            if canonical(code_of(error)) not in none_where:
+                raise
+            return []
+    return answer.get("Results", [])
+
+
 def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
     """Where messages of a DLQ are, or within what is measured may have been, moved.
 
     SOURCES stands for the queues that they came from. Nobody is told when a task ended, so it may
     have gone on for as long as SQS lets one. Raises FactsUnavailable.
     """
-    with looking(f"redrives out of {dlq_arn}"):
-        try:
-            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
-        except ClientError as error:
-            if canonical(code_of(error)) in _NO_TASKS:
-                return frozenset()
-            raise
     # In milliseconds, as SQS tells when a task was started.
     long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
     return frozenset(
         each.get("DestinationArn") or SOURCES
-        for each in answer.get("Results", [])
+        for each in move_tasks_of(clients, dlq_arn)
         if each.get("Status") in _UNDER_WAY or each.get("StartedTimestamp", long_ago) >= long_ago
     )
 
@@ -114,7 +127,7 @@ def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
     """Why messages would come round to their source; None as well where nobody can follow them."""
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
-        attributes = _attributes(clients, behind)
+        attributes = attributes_if_there(clients, behind)
         following = arn_of(Facts(behind, attributes, {}).dlq_arn)
         if following is None or why_unfit_as_dlq(behind, following):
             return None
@@ -131,13 +144,6 @@ def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -
         fault = why_unfit_as_dlq(each, queue_arn)
         if fault:
             return f"{each[:120]} cannot be a source: {fault}"
-        if Facts(each, _attributes(clients, each), {}).dlq_arn != queue_arn:
+        if Facts(each, attributes_if_there(clients, each), {}).dlq_arn != queue_arn:
             return f"{each} does not name it as its DLQ"
     return None
-
-
-def _attributes(clients: Clients, queue_arn: str) -> dict[str, str]:
-    """The queue's attributes; empty where it is not there."""
-    with suppress(QueueGone):
-        return dict(attributes_of(clients, queue_arn))
-    return {}

@@ -48,6 +48,13 @@ def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     return {str(name): value for name, value in answer.get("Attributes", {}).items()}
 
 
+def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+    """The queue's attributes; empty where there is no such queue. Raises FactsUnavailable."""
+    with suppress(QueueGone):
+        return attributes_of(clients, queue_arn)
+    return {}
+
+
 @dataclass(frozen=True, order=True)
 class ManagedQueue:
     """A queue that Mendq looks after, and its tags as they are listed: a moment old, maybe."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import msgspec
+
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Write
 from mendq.model.case import Case, Severity
@@ -97,16 +99,9 @@ def fields(**values: Any) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str:
-    """A value of ours in one attribute: a record as the list of its fields."""
-    return json.dumps(value, default=_plain, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return to_text(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return [getattr(value, name) for name in type(value).__match_args__]
+    """A value of ours in one attribute."""
+    plain = msgspec.to_builtins(value, builtin_types=(datetime,))
+    return json.dumps(plain, default=to_text, sort_keys=True)
 
 
 def moment_of(number: Mapping[str, str]) -> datetime:
@@ -125,8 +120,9 @@ def texts_in(item: Item, name: str) -> list[str]:
     return list(item.get(name, {}).get("SS", []))
 
 
-def _json_in(item: Item, name: str, otherwise: str = "null") -> Any:
-    return json.loads(text_in(item, name, otherwise))
+def _json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
+    """The value of that kind in one attribute, as `as_json` writes it."""
+    return msgspec.json.decode(text_in(item, name, otherwise), type=kind)
 
 
 # By the type that a field is declared with.
@@ -164,8 +160,8 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
         case=case_of(case),
-        hold_up=_hold_up_of(case),
-        failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", "[]"))),
+        hold_up=_json_in(case, "held_up", HoldUp | None),
+        failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", list[str], "[]"))),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
@@ -193,13 +189,6 @@ def failures_text(failures: Evidence) -> str:
     return json.dumps([each.to_text() for each in failures.sightings])
 
 
-def _hold_up_of(item: Item) -> HoldUp | None:
-    if "held_up" not in item:
-        return None
-    since, code, reason = _json_in(item, "held_up")
-    return HoldUp(datetime.fromisoformat(since), str(code), str(reason))
-
-
 def page_fields(page: NotificationRecord) -> dict[str, Any]:
     """A page's item without its key."""
     texts = {each: getattr(page, each) for each in PAGE_TEXTS} if page.body else {}
@@ -211,8 +200,7 @@ def page_fields(page: NotificationRecord) -> dict[str, Any]:
 def page_of(item: Item) -> NotificationRecord | None:
     if not item:
         return None
-    said = _json_in(item, "announced").items()
-    announced = {str(news): datetime.fromisoformat(when) for news, when in said}
+    announced = _json_in(item, "announced", dict[str, datetime])
     return record_in(NotificationRecord, item, announced=announced)
 
 
@@ -229,7 +217,8 @@ def configuration_after(
 
 def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
     """A configuration's item without its key."""
-    attributes, earlier = as_json(now.attributes), as_json(now.earlier) if now.earlier else None
+    attributes = as_json(now.attributes)
+    earlier = as_json([now.earlier.at, now.earlier.attributes]) if now.earlier else None
     times = {"at": now.at, "since": now.since, "expires_at": known_until}
     return fields(**times, attributes=attributes, earlier=earlier)
 
@@ -237,10 +226,10 @@ def configuration_fields(now: Configuration, known_until: datetime) -> dict[str,
 def _known_of(item: Item) -> Configuration | None:
     if not item:
         return None
-    earlier = _json_in(item, "earlier")
-    known = Known(datetime.fromisoformat(earlier[0]), earlier[1]) if earlier else None
-    at, since = moment_of(item["at"]), moment_of(item["since"])
-    return Configuration(at, json.loads(item["attributes"]["S"]), since, known)
+    attributes = _json_in(item, "attributes", dict[str, str])
+    known = _json_in(item, "earlier", tuple[datetime, dict[str, str]] | None)
+    earlier = Known(*known) if known else None
+    return record_in(Configuration, item, attributes=attributes, earlier=earlier)
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:
@@ -255,7 +244,6 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 
 def _attribute_of(item: Item) -> AttributeRecord:
-    written = _json_in(item, "writes", "[]")
-    writes = tuple(Write(datetime.fromisoformat(at), str(b), str(a)) for at, b, a in written)
+    writes = _json_in(item, "writes", tuple[Write, ...], "[]")
     intent = case_of({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

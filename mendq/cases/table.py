@@ -92,11 +92,7 @@ class CaseStore(Table, frozen=True):
         for verb, texts in (("DELETE", drop), ("ADD", add)):
             if texts:
                 update = f"{verb} {name} :texts SET expires_at = :expires"
-                request = asked({"texts": texts, "expires": until}, UpdateExpression=update)
-                with case_store_errors():
-                    changed = self.client.update_item(
-                        TableName=self.table, Key=key, ReturnValues="ALL_NEW", **request
-                    )["Attributes"]
+                changed = self.changed(key, update, texts=texts, expires=until) or {}
         return changed
 
     def claim(

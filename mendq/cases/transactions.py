@@ -81,19 +81,24 @@ class Table(Struct, frozen=True):
 
     def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
         """Change an item; False, and nothing happens, where the condition does not hold."""
+        return self.changed(key, update, condition, **values) is not None
+
+    def changed(self, key: Key, update: str, condition: str = "", **values: Any) -> Item | None:
+        """The item once it is changed; None, and nothing happens, as `change` has it."""
         request = asked(values, UpdateExpression=update, ConditionExpression=condition)
-        return self._done(self.client.update_item, Key=key, **request)
+        done = self._done(self.client.update_item, Key=key, ReturnValues="ALL_NEW", **request)
+        return None if done is None else done["Attributes"]
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
         """Put an item; False, and nothing happens, where the condition does not hold."""
         request = asked(values, ConditionExpression=condition)
-        return self._done(self.client.put_item, Item=item, **request)
+        return self._done(self.client.put_item, Item=item, **request) is not None
 
-    def _done(self, call: Callable[..., object], **request: Any) -> bool:
+    def _done(self, call: Callable[..., Any], **request: Any) -> Any:
+        """The answer; None where the condition does not hold."""
         with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
-            call(TableName=self.table, **request)
-            return True
-        return False
+            return call(TableName=self.table, **request)
+        return None
 
     def transact(self, parts: Sequence[Part]) -> int | None:
         """None when all went through, else the index of the first condition that failed."""

@@ -77,7 +77,7 @@ def _slot_of(moment: datetime) -> datetime:
 class Reach(Struct, frozen=True):
     """The queues that show a symptom now, of how many managed ones; 0: they were not counted."""
 
-    queue_arns: frozenset[str]
+    queue_arns: frozenset[str] = frozenset()
     managed_queues: int = 0
 
     @classmethod
@@ -94,8 +94,8 @@ REMEMBERED = timedelta(hours=48)
 HELD_UP = timedelta(hours=1)
 
 
-class Write(Struct, frozen=True):
-    """One write of ours."""
+class Write(Struct, frozen=True, array_like=True):
+    """One write of ours; the case store holds it as a list."""
 
     at: datetime
     before: str
@@ -165,7 +165,7 @@ class AttributeRecord(Struct, frozen=True):
         return now < self.claim_until
 
 
-class HoldUp(Struct, frozen=True):
+class HoldUp(Struct, frozen=True, array_like=True):
     """Why the owner of its write has not taken a case up: what it said last, since when it waits.
 
     It is the case's own until its next transition.

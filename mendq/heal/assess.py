@@ -85,14 +85,12 @@ def reach_of(spread: frozenset[str], now_seen: Iterable[str], run: FixContext) -
 
 def decided(situation: Situation, run: FixContext, spread: Callable[[], frozenset[str]]) -> Verdict:
     """What is decided; how far the symptom has spread is asked where that matters."""
-    verdict = decide(situation)
-    if verdict is None:
-        reach = reach_of(spread(), [situation.facts.queue_arn], run)
-        verdict = decide(
-            structs.replace(situation, reach=reach, remaining_seconds=run.remaining_seconds())
-        )
-    assert verdict is not None  # noqa: S101 - everything is known
-    return verdict
+
+    def counted(of: Situation) -> Situation:
+        reach = reach_of(spread(), [of.facts.queue_arn], run)
+        return structs.replace(of, reach=reach, remaining_seconds=run.remaining_seconds())
+
+    return decide(situation, counted)
 
 
 def assess(group: Group, run: Run) -> Situation | Outcome:

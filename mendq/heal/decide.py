@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -62,6 +62,8 @@ class Wait(Struct, frozen=True):
 
 No = Record | SayNo | Wait
 Verdict = Healthy | Write | No
+# The situation with how far its symptom has spread, which is noted where it is asked.
+Counted = Callable[[Situation], Situation]
 
 
 def decide_unlooked(situation: Situation) -> Verdict | None:
@@ -77,21 +79,21 @@ def decide_unlooked(situation: Situation) -> Verdict | None:
     return _decline(situation, refusal)
 
 
-def decide(situation: Situation) -> Verdict | None:
-    """What is decided by the queue's facts; None until it is known how far the symptom reaches."""
+def decide(situation: Situation, counted: Counted) -> Verdict:
+    """What is decided by the queue's facts; `counted` is asked where its reach matters."""
     if situation.waits is not None:
-        return _decide_waiting(situation, situation.waits)
+        return _decide_waiting(situation, situation.waits, counted)
     heard = structs.replace(situation, evidence=situation.since_last_change)
     if not situation.is_borne:
         refusal = guardrails.keeps_changing(situation.changes, situation.now)
         if refusal is not None:
-            return _refuse(situation, refusal)
+            return _refuse(situation, refusal, counted)
         reason = "most failed calls are from before the queue was last changed"
         return _decline(heard, Ignore("before_last_change", reason))
     plan = _plan(heard)
     if isinstance(plan, Refusal):
-        return _refuse(heard, plan)
-    return _act_on(heard, plan) if plan.steps else Healthy()
+        return _refuse(heard, plan, counted)
+    return _act_on(counted(heard), plan) if plan.steps else Healthy()
 
 
 def decide_refused(situation: Situation, plan: Plan, refusal: Refusal) -> No:
@@ -111,7 +113,7 @@ def _plan(situation: Situation) -> Plan | Refusal:
     return plan(situation.facts, situation.limits)
 
 
-def _refuse(situation: Situation, refusal: Refusal) -> No | None:
+def _refuse(situation: Situation, refusal: Refusal, counted: Counted) -> No:
     """Say no for what the queue shows.
 
     What many queues show is one page for all; what only notifies is written down even so.
@@ -119,8 +121,7 @@ def _refuse(situation: Situation, refusal: Refusal) -> No | None:
     """
     if refusal.becomes is None or not refusal.heard_in(situation.mode):
         return _decline(situation, refusal)
-    if situation.reach is None:
-        return None
+    situation = counted(situation)
     mass = guardrails.mass_symptom(situation)
     if mass is None:
         return _decline(situation, refusal, of_the_plan=True)
@@ -189,9 +190,7 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
     return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
 
 
-def _act_on(situation: Situation, plan: Plan) -> Verdict | None:
-    if situation.reach is None:
-        return None
+def _act_on(situation: Situation, plan: Plan) -> Verdict:
     refusal = guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
     if refusal is not None:
         overridden = refusal.code == "overridden"
@@ -229,15 +228,14 @@ def _opened(situation: Situation, state: State, reason: str, steps: Steps, code:
     return replace(case, evidence={**case.evidence, **deployed_by(situation.facts.tags)})
 
 
-def _decide_waiting(situation: Situation, case: Case) -> Verdict | None:
+def _decide_waiting(situation: Situation, case: Case, counted: Counted) -> Verdict:
     """The same for a case that waits for its next write: it stands on its evidence."""
     plan = _plan_again(situation, case)
     if isinstance(plan, Refusal):
         return Wait(plan) if plan.code in PASSING else _end(situation, plan)
     refusal = guardrails.frozen(situation)
-    if refusal is None and situation.reach is None:
-        return None
-    refusal = refusal or guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
+    if refusal is None:
+        refusal = guardrails.first_refusal(guardrails.ON_PLAN, counted(situation), plan)
     if refusal is not None:
         return _wait_or_end(situation, refusal)
     steps = _documents(plan.steps)

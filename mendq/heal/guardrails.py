@@ -30,8 +30,8 @@ class Situation(Struct, frozen=True):
 
     `facts` are without attributes where the queue was not looked at, or is gone; `mode` is the
     lowest that holds. `fresh` is what failed calls say that are fresh and speak for the symptom, or
-    what was found; `evidence` that and what was kept of it. `reach` is None until somebody has
-    asked how far the symptom has spread. With `waits`, a case that an owner has taken up, no
+    what was found; `evidence` that and what was kept of it. `reach` is empty until somebody
+    has asked how far the symptom has spread. With `waits`, a case that an owner has taken up, no
     evidence is asked. `changes` are those of a day that have each excused failed calls.
     """
 
@@ -46,7 +46,7 @@ class Situation(Struct, frozen=True):
     timing: Timing
     evidence: Evidence = field(default_factory=Evidence)
     fresh: tuple[Sighting, ...] = ()
-    reach: Reach | None = None
+    reach: Reach = field(default_factory=Reach)
     remaining_seconds: float = inf
     waits: Case | None = None
     changes: tuple[datetime, ...] = ()
@@ -296,8 +296,7 @@ def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | N
 
     It is about what would be written, so of itself it is nothing to tell where Mendq only watches.
     """
-    reach = situation.reach or Reach(frozenset())
-    queues, managed = len(reach.queue_arns), reach.managed_queues
+    queues, managed = len(situation.reach.queue_arns), situation.reach.managed_queues
     if DRILL_TAG in situation.facts.tags:
         is_mass = queues > MOST_DRILLS
         reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are fixed"

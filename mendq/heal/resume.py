@@ -29,14 +29,21 @@ from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
 
 
-def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
-    """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
-    symptom = symptom_known_as(str(request.get("symptom")))
-    queue_arn, case_id = request.get("queue_arn"), request.get("case_id")
+def named_in(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
+    """The symptom, the queue and the case; raises CaseUnreadable for what is no request of ours."""
+    asked = request if isinstance(request, Mapping) else {}
+    symptom = symptom_known_as(str(asked.get("symptom")))
+    queue_arn, case_id = asked.get("queue_arn"), asked.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
-        raise CaseUnreadable(f"no case of ours: {str(request)[:400]}")
+        raise CaseUnreadable(f"no case of ours: {request!s:.400}")
     if arn_of(queue_arn) is None:
         raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
+    return symptom, queue_arn, case_id
+
+
+def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
+    """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
+    symptom, queue_arn, case_id = named_in(request)
     if not run.is_here(queue_arn):
         return declined("elsewhere", "the queue is in another account or region")
     looked = run.case_store.look(queue_arn, symptom.name, symptom.attributes)

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, get_type_hints
+from typing import Annotated, Any
+
+from msgspec import Meta, ValidationError, convert
 
 from mendq.model.queue import parsed
 
@@ -110,10 +112,7 @@ class QuarantineMark:
     at: str
     source: str
     case: str
-    redrive_count: int
-
-
-_KINDS = get_type_hints(QuarantineMark)
+    redrive_count: Annotated[int, Meta(ge=0)]
 
 
 def hopped(message: Message) -> Message:
@@ -139,13 +138,11 @@ def quarantine_reason(message: Message) -> QuarantineMark | None:
     mark = message.attributes.get(QUARANTINED)
     if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
         return None
-    found = parsed(mark.value) or {}
-    given: dict[str, Any] = {name: found.get(name) for name in _KINDS}
-    if any(type(given[name]) is not kind for name, kind in _KINDS.items()):
+    try:
+        made = convert(parsed(mark.value), QuarantineMark)
+    except ValidationError:
         return None
-    made = QuarantineMark(**given)
-    count = min(made.redrive_count, MOST_REDRIVES)
-    return None if count < 0 else replace(made, redrive_count=count)
+    return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,23 @@ All of it outlives the look that it was written down by: machine.py moves it on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self, cast, get_type_hints
+from typing import Annotated, Any, Self, cast
+
+from msgspec import Meta, convert
 
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.redrive.messages import Message, hopped
 
-# Of no queue's counts, and no rate, is any number larger.
-_MOST = 10**12
+# Of no queue's counts, and no rate, is any number larger; nothing is counted below nothing.
+_IN_BOUNDS = Meta(ge=0, lt=10**12)
+Count = Annotated[int, _IN_BOUNDS]
+Rate = Annotated[float, _IN_BOUNDS]
+Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Stage(StrEnum):
@@ -41,8 +46,8 @@ class RedriveQueues:
 
     dlq_arn: str
     source_arn: str
-    dlq_made_at: datetime | None = None
-    source_made_at: datetime | None = None
+    dlq_made_at: Moment | None = None
+    source_made_at: Moment | None = None
 
 
 @dataclass(frozen=True)
@@ -54,15 +59,15 @@ class StageProgress:
     `stood` those that stood in the source when the stage had gone, its own among them.
     """
 
-    began_at: datetime
-    size: int
-    number: int = 0
-    moved: int = 0
-    unsure: int = 0
-    in_flight: int = 0
-    expected: int = 0
-    stood: int = 0
-    soak_ends_at: datetime | None = None
+    began_at: Moment
+    size: Count
+    number: Count = 0
+    moved: Count = 0
+    unsure: Count = 0
+    in_flight: Count = 0
+    expected: Count = 0
+    stood: Count = 0
+    soak_ends_at: Moment | None = None
 
     @property
     def left(self) -> int:
@@ -74,10 +79,10 @@ class Waits:
     """Since when nobody was seen to handle the source's messages, SQS took no message any more
     (`is_refused`: in this stage too), or what it has to see could not be seen."""
 
-    consumers_since: datetime | None = None
-    refused_since: datetime | None = None
+    consumers_since: Moment | None = None
+    refused_since: Moment | None = None
     is_refused: bool = False
-    blocked_since: datetime | None = None
+    blocked_since: Moment | None = None
 
 
 @dataclass(frozen=True)
@@ -91,14 +96,14 @@ class RedriveProgress:
     case_id: str
     queues: RedriveQueues
     stage: Stage
-    began_at: datetime
+    began_at: Moment
     current: StageProgress
-    n: int = 0
-    moved: int = 0
-    moved_at: datetime | None = None
-    returned: int = 0
-    quarantined: int = 0
-    rate_per_second: float = 0
+    n: Count = 0
+    moved: Count = 0
+    moved_at: Moment | None = None
+    returned: Count = 0
+    quarantined: Count = 0
+    rate_per_second: Rate = 0
     waits: Waits = field(default_factory=Waits)
     is_opened: bool = False
     because: str = ""
@@ -126,8 +131,8 @@ class RedriveProgress:
 
     @classmethod
     def from_document(cls, document: object) -> Self:
-        """Raise TypeError or ValueError where it is none of ours."""
-        progress: Self = _read(cls, document)
+        """Raise ValueError where it is none of ours: every value is to be of that very type."""
+        progress = convert(document, cls)
         if progress.stage is Stage.SOAK and progress.current.soak_ends_at is None:
             raise ValueError("a soak that never ends")
         return progress
@@ -146,30 +151,6 @@ class RedriveProgress:
     def halted(self, now: datetime, because: str) -> Self:
         """The progress of a case that a person takes back; one that is over stays as it is."""
         return self if self.is_over else self.now_in(Stage.HALTED, now, because)
-
-
-# What JSON has for a type; any other is its own.
-_IN_JSON: Mapping[Any, tuple[type, ...]] = {float: (int, float), datetime: (str,), Stage: (str,)}
-
-
-def _read(kind: Any, value: Any) -> Any:
-    """Read a value as that very type; nothing is counted below nothing, and true is no number."""
-    if kind == datetime | None:
-        return None if value is None else _read(datetime, value)
-    if is_dataclass(kind):
-        found = _read(dict, value)
-        kinds = get_type_hints(kind).items()
-        return cast("Any", kind)(**{n: _read(each, found[n]) for n, each in kinds if n in found})
-    if type(value) not in _IN_JSON.get(kind, (kind,)):
-        raise TypeError(f"no {kind.__name__}: {value!r:.99}")
-    if kind in (int, float) and not 0 <= value < _MOST:
-        raise ValueError(f"no number of messages: {value!r:.99}")
-    if kind is Stage:
-        return Stage(value)
-    read = datetime.fromisoformat(value) if kind is datetime else value
-    if kind is datetime and read.tzinfo is None:
-        raise ValueError(f"a time of no zone: {value!r:.99}")
-    return read
 
 
 @dataclass(frozen=True)

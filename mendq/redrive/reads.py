@@ -10,19 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
-from mendq.aws.dlqs import source_arns_of
-from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs, code_of, looking
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.dlqs import move_tasks_of, source_arns_of
+from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
+from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
 from mendq.heal.apply import changed_meanwhile, write
 from mendq.heal.context import FixContext
 from mendq.model.facts import Facts
-from mendq.model.failed_call import canonical
 from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
@@ -68,14 +66,8 @@ def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
 
     Raises FactsUnavailable or QueueRefusesUs.
     """
-    with looking(f"message movement tasks of {dlq_arn}"):
-        try:
-            answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
-        except ClientError as error:
-            if canonical(code_of(error)) in _NO_TASKS:
-                return False
-            raise
-    return any(each.get("Status") not in _OVER for each in answer.get("Results", []))
+    tasks = move_tasks_of(clients, dlq_arn, _NO_TASKS)
+    return any(each.get("Status") not in _OVER for each in tasks)
 
 
 def situation_of(
@@ -110,11 +102,8 @@ def _for_good(because: str) -> Blocked:
 
 def _facts(queue_arn: str, clients: Clients) -> Facts:
     """A queue that is gone has no attributes."""
-    try:
-        attributes = attributes_of(clients, queue_arn)
-        return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
-    except QueueGone:
-        return Facts(queue_arn, {}, {})
+    attributes = attributes_if_there(clients, queue_arn)
+    return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 
 
 def _with_makings(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:

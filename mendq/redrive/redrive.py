@@ -13,20 +13,19 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import consuming, mappings_of
-from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable, QueueGone
-from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
+from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.queue import attributes_if_there, make_queue, queue_url, taken
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome
-from mendq.heal.resume import take_up
+from mendq.heal.resume import named_in, take_up
 from mendq.model.case import Case, State, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
 from mendq.redrive.machine import Blocked, Tick
 from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped, marked_quarantined
@@ -116,9 +115,8 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
     consumes it. Raises FactsUnavailable where asking again may help.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    try:
-        attributes = attributes_of(clients, queue_arn)
-    except QueueGone:
+    attributes = attributes_if_there(clients, queue_arn)
+    if not attributes:
         try:
             made = make_queue(clients, queue_arn, attributes_of_quarantine(source))
         except (ClientError, BotoCoreError) as error:
@@ -159,7 +157,9 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     Raises CaseUnreadable, and what taking up or the case store raises: then the next minute's tick
     goes on from what is written down.
     """
-    symptom, queue_arn, case_id = _named(request, run)
+    symptom, queue_arn, case_id = named_in(request)
+    if not run.is_here(queue_arn):
+        raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case, is_cancelled = view.case, request.get(CANCEL) is True
     if case is None or case.case_id != case_id or not case.goes_on:
@@ -181,18 +181,6 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     finally:
         with suppress(CaseStoreUnavailable):
             run.redrives.release(case.queue_arn, run.owner)
-
-
-def _named(request: Mapping[str, Any], run: RedriveRun) -> tuple[Symptom, str, str]:
-    """The symptom, the queue and the case; raises CaseUnreadable for what is no request of ours."""
-    asked = request if isinstance(request, Mapping) else {}
-    symptom = next((each for each in CATALOGUE if each.name == asked.get("symptom")), None)
-    queue_arn, case_id = asked.get("queue_arn"), asked.get("case_id")
-    if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
-        raise CaseUnreadable(f"no case of ours: {request!s:.400}")
-    if arn_of(queue_arn) is None or not run.is_here(queue_arn):
-        raise CaseUnreadable(f"no queue of this account and region: {queue_arn[:200]}")
-    return symptom, queue_arn, case_id
 
 
 def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:

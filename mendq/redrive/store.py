@@ -10,17 +10,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items
-from mendq.cases.transactions import case_store_errors
+from mendq.cases.transactions import Table
 from mendq.redrive.progress import RedriveProgress
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 # Longer than a run may last, so that no two ever work on one queue's messages.
 CLAIM_SECONDS = 90
@@ -42,26 +39,18 @@ class Claimed(Struct, frozen=True):
     n: int = 0
 
 
-class RedriveStore(Struct, frozen=True):
+class RedriveStore(Table, frozen=True):
     """All methods raise CaseStoreUnavailable; `newest` raises CaseStoreUnreadable as well."""
-
-    client: DynamoDBClient
-    table: str
 
     def newest(self, dlq_arn: str) -> RedriveProgress | None:
         """The newest redrive of a DLQ, over or not."""
-        with case_store_errors():
-            answer = self.client.get_item(
-                TableName=self.table, Key=redrive_key(dlq_arn), ConsistentRead=True
-            )
-        return _progress_in(answer.get("Item", {}), dlq_arn)
+        return _progress_in(self.get(redrive_key(dlq_arn)), dlq_arn)
 
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> Claimed | None:
         """Claim the DLQ; None where another run holds it."""
-        until = items.epoch(now + timedelta(seconds=CLAIM_SECONDS))
-        values = {":me": {"S": owner}, ":now": items.epoch(now), ":until": until}
-        change = "SET claim_owner = :me, claim_until = :until"
-        item = self._update(dlq_arn, change, _IS_FREE, values)
+        update = "SET claim_owner = :me, claim_until = :until"
+        key, until = redrive_key(dlq_arn), now + timedelta(seconds=CLAIM_SECONDS)
+        item = self.changed(key, update, _IS_FREE, me=owner, now=now, until=until)
         if item is None:
             return None
         try:
@@ -75,39 +64,17 @@ class RedriveStore(Struct, frozen=True):
         An answer lost on the way does no harm: sent again, it finds its own text.
         """
         saved = replace(progress, n=progress.n + 1)
-        values = {
-            ":me": {"S": owner},
-            ":n": {"N": str(saved.n)},
-            ":before": {"N": str(progress.n)},
-            ":document": {"S": json.dumps(saved.document(), sort_keys=True)},
-        }
-        change = "SET progress_n = :n, document = :document"
-        if self._update(progress.dlq_arn, change, _IS_NEXT, values) is None:
+        values = {"me": owner, "n": saved.n, "before": progress.n}
+        document = json.dumps(saved.document(), sort_keys=True)
+        key, update = redrive_key(progress.dlq_arn), "SET progress_n = :n, document = :document"
+        if not self.change(key, update, _IS_NEXT, **values, document=document):
             raise CaseMoved(f"another run redrives {progress.dlq_arn}")
         return saved
 
     def release(self, dlq_arn: str, owner: str) -> None:
         """Let go of the claim; nothing happens where it is another's by now."""
-        change, values = "REMOVE claim_owner, claim_until", {":me": {"S": owner}}
-        self._update(dlq_arn, change, "claim_owner = :me", values)
-
-    def _update(
-        self, dlq_arn: str, change: str, condition: str, values: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
-        """The item as it is then; None where the condition does not hold."""
-        with case_store_errors():
-            try:
-                answer = self.client.update_item(
-                    TableName=self.table,
-                    Key=redrive_key(dlq_arn),
-                    UpdateExpression=change,
-                    ConditionExpression=condition,
-                    ExpressionAttributeValues=values,
-                    ReturnValues="ALL_NEW",
-                )
-            except self.client.exceptions.ConditionalCheckFailedException:
-                return None
-        return answer["Attributes"]
+        ended = "REMOVE claim_owner, claim_until"
+        self.change(redrive_key(dlq_arn), ended, "claim_owner = :me", me=owner)
 
 
 def redrive_key(dlq_arn: str) -> items.Key:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mendq.cases.record import Notification
-from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import NotMatched, Symptom
 from mendq.heal.decide import Record, decide
@@ -55,7 +54,7 @@ def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None
         "evidence": Evidence(found),
         "fresh": found,
     }
-    verdict = decide(situation(mode=Mode.OBSERVE, reach=Reach(frozenset()), **shown))
+    verdict = decide(situation(mode=Mode.OBSERVE, **shown), lambda seen: seen)
     return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
 
 

@@ -73,12 +73,12 @@ REDRIVE = (
             "stage_is_over", "«current.moved > 0 and»»"),
         Mutant("a message may be in a DLQ for longer than SQS keeps it", _MACHINE, "too_old",
             "«»not »seen.now >="),
-        Mutant("a damaged record of a redrive is read as a good one", _PROGRESS, "_read",
-            "not «0 <= »»value < _MOST"),
+        Mutant("a damaged record of a redrive is read as a good one", _PROGRESS, "_IN_BOUNDS",
+            "Meta(«ge=0, »»lt=10**12)"),
         Mutant("a soak without an end is read", _PROGRESS, "RedriveProgress.from_document",
             "progress.stage is Stage.«SOAK»DONE» and"),
-        Mutant("true is read as a number of messages", _PROGRESS, "_read", "if «type(value) not in "
-            "_IN_JSON.get(kind, (kind,»not isinstance(value, _IN_JSON.get(kind, (kind,)»)):"),
+        Mutant("true is read as a number of messages", _PROGRESS, "RedriveProgress.from_document",
+            "convert(document, cls«», strict=False»)"),
     )),
     Selection(("tests.redrive.test_messages",), (
         Mutant("a message that came back is sent back again", _PROGRESS, "sample_of",
@@ -96,8 +96,8 @@ REDRIVE = (
         Mutant("out of the quarantine a message's redrives are forgotten", _ATTRIBUTES,
             "Message.times_sent_back", "«max(self.redrive_count, retained.redrive_count if "
             "retained else 0)»self.redrive_count»"),
-        Mutant("a forged mark is read as ours", _ATTRIBUTES, "quarantine_reason",
-            "None if count «< 0»is None» else"),
+        Mutant("a forged mark is read as ours", _ATTRIBUTES, "QuarantineMark",
+            "Annotated[int, Meta(«ge=0»»)]"),
     )),
     Selection(("tests.model.test_queue",), (
         Mutant("quarantined messages leave by being read", _QUARANTINES, "_faults_of_quarantine",
