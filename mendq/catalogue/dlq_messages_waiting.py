@@ -1,7 +1,4 @@
-"""DLQ messages wait, and what killed them is fixed: they could be handled now.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
-"""
+"""DLQ messages wait, and what killed them is fixed: they could be handled now."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
+DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
 SENDS = frozenset({"SendMessage", "SendMessageBatch"})
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
