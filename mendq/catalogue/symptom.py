@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
+from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
@@ -157,7 +157,6 @@ class Symptom:
     detection: Detection | None = None
     examples: Callable[[], tuple[Caught | Detected | NearMiss, ...]]
 
-    evidence = EvidenceNeeded()
     # People are to know of it though nothing can be written.
     notifies_anyway = True
 
