@@ -171,14 +171,6 @@ class Symptom:
     look_first: Callable[[str], str] = field(default_factory=lambda: no_command, init=False)
 
     @property
-    def caught(self) -> tuple[Caught, ...]:
-        return tuple(each for each in self.examples() if isinstance(each, Caught))
-
-    @property
-    def detected(self) -> tuple[Detected, ...]:
-        return tuple(each for each in self.examples() if isinstance(each, Detected))
-
-    @property
     def every_need(self) -> frozenset[Need]:
         """What it takes to find it without a failed call, and to plan."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
