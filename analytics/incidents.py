@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -16,7 +15,7 @@ from analytics.cases import NOT_SEEN, Life
 from analytics.days import microseconds
 from analytics.trail_file import COUNT_ONLY, UNRESOLVED
 from mendq.catalogue import CATALOGUE, UNKNOWN
-from mendq.model.evidence import MAXIMUM_PRINCIPALS
+from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS
 from mendq.model.names import EVERY, role_name
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
@@ -123,21 +122,10 @@ def _completes_evidence(in_time: WindowSpec) -> Column:
 
     Calls of an earlier burst are no closer than GAP_SECONDS, longer than any window of evidence.
     """
-    asking: dict[tuple[int, int], list[str]] = defaultdict(list)
-    for symptom in CATALOGUE:
-        needed = symptom.evidence.distinct_events, symptom.evidence.within_seconds
-        asking[needed].append(symptom.name)
-    completes = (
-        sf.col("symptom").isin(names) & _is_within(*needed, in_time)
-        for needed, names in asking.items()
-    )
-    return reduce(lambda one, other: one | other, completes, sf.lit(False))
-
-
-def _is_within(events: int, seconds: int, in_time: WindowSpec) -> Column:
     moment = sf.unix_micros("event_time")
-    earlier = sf.lag(moment, events - 1).over(in_time)
-    return sf.coalesce(moment - earlier <= seconds * 1_000_000, sf.lit(False))
+    earlier = sf.lag(moment, DISTINCT_EVENTS - 1).over(in_time)
+    is_within = sf.coalesce(moment - earlier <= WITHIN_SECONDS * 1_000_000, sf.lit(False))
+    return sf.col("symptom").isin([symptom.name for symptom in CATALOGUE]) & is_within
 
 
 def _incident_id() -> Column:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.json import decode
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
@@ -20,6 +21,19 @@ from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
     from mendq.cases.context import CaseContext
+
+
+# Times of others are nobody's, and times are added to them.
+_YEARS = range(2000, 9000)
+
+
+def read_pin(text: str) -> Pin:
+    """Raise ValueError where the text is none of ours."""
+    pin = decode(text, type=Pin)
+    for at in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
+        if at.tzinfo is None or at.year not in _YEARS:
+            raise ValueError("no moment of which it is known when it was")
+    return pin
 
 
 class UnreadablePin(Struct, frozen=True):
@@ -47,7 +61,7 @@ class Pins(Table, frozen=True):
             return None
         try:
             int(item["generation"]["N"])
-            return Pin.from_document(json.loads(item["pin"]["S"])) if "pin" in item else None
+            return read_pin(item["pin"]["S"]) if "pin" in item else None
         except items.NOT_OURS as error:
             return UnreadablePin(queue_arn, item, repr(error))
 

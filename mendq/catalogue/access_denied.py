@@ -2,7 +2,6 @@
 
 What a policy grants is decided by people, and no statement is ever made up here: it pages, or puts
 back, whole, what a person has pinned.
-https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Consumers receive messages and do not finish them: most receives come to nothing.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-"""
+"""Consumers receive messages and do not finish them: most receives come to nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The Lambda function that read the queue is switched off, and messages wait.
-
-https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-"""
+"""The Lambda function that read the queue is switched off, and messages wait."""
 
 from __future__ import annotations
 

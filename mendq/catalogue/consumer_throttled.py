@@ -1,7 +1,4 @@
-"""Lambda may not run the queue's function as often as there are messages for it.
-
-https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-"""
+"""Lambda may not run the queue's function as often as there are messages for it."""
 
 from __future__ import annotations
 

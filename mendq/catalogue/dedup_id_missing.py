@@ -1,7 +1,4 @@
-"""Senders give a FIFO queue neither a deduplication id nor leave to make one of the body.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
-"""
+"""Senders give a FIFO queue neither a deduplication id nor leave to make one of the body."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Messages die, and nothing that Mendq knows of their source says why.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-"""
+"""Messages die, and nothing that Mendq knows of their source says why."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Any
 
 from mendq.catalogue._redrive_causes import CAUSES
 from mendq.catalogue.examples import dlq
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -62,7 +59,7 @@ DLQ_MESSAGES_ARRIVING = Paged(
     name="dlq_messages_arriving",
     sentence="Messages arrive in a DLQ, and no known cause explains them.",
     plan_in_words="Page with the sources and the numbers; messages are not touched.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     needs=_NEEDS,
     plan=plan,
     gives_way_to=CAUSES,

@@ -1,11 +1,9 @@
-"""DLQ messages wait, and what killed them is fixed: they could be handled now.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html
-"""
+"""DLQ messages wait, and what killed them is fixed: they could be handled now."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from mendq.catalogue._redrive import FIXED_FIRST, explained, send_back, time_left
 from mendq.catalogue._redrive_causes import REDRIVE_TAG
@@ -27,7 +25,7 @@ from mendq.catalogue.examples import (
     source,
 )
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
-from mendq.model.case import State
+from mendq.model.case import Case, State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.lifecycle import UNMANAGED
@@ -64,7 +62,14 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 _BACK = RedriveMessages(HELD, STANDARD_ARN)
 _SECOND = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
+_FURTHER = Redrive(f"{DLQ_ARN}-2", 5).text
+_OFF = {REDRIVE_TAG: "off"}
 _TOO_SHORT = "visibility_timeout_too_short"
+
+
+def _refused(code: str, title: str, *cases: Case, **over: Any) -> Refused:
+    return Refused(title, messages(*cases, **over), code)
+
 
 DLQ_MESSAGES_WAITING = Fixed(
     name="dlq_messages_waiting",
@@ -100,66 +105,48 @@ DLQ_MESSAGES_WAITING = Fixed(
             "the case ended because nobody manages the source any more",
             messages(case(_TOO_SHORT, State.WATCHING, State.CLOSED, reason=UNMANAGED)),
         ),
-        Refused(
-            "somebody took them meanwhile",
-            messages(ApproximateNumberOfMessages=0),
-            "need_already_met",
+        _refused("need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0),
+        _refused(
+            "shared_dlq", "two queues die there", dlq_sources=(source(), _SECOND), sole_source=None
         ),
-        Refused(
-            "two queues die there",
-            messages(dlq_sources=(source(), _SECOND), sole_source=None),
-            "shared_dlq",
+        _refused(
+            "source_not_managed", "the source is not managed", sole_source=replace(SOLE, mode=None)
         ),
-        Refused(
-            "the source is not managed",
-            messages(sole_source=replace(SOLE, mode=None)),
-            "source_not_managed",
+        _refused(
+            "redrive_off", "the source's tag forbids it", sole_source=replace(SOLE, tags=_OFF)
         ),
-        Refused(
-            "the source's tag forbids it",
-            messages(sole_source=replace(SOLE, tags={REDRIVE_TAG: "off"})),
-            "redrive_off",
+        _refused("redrive_off", "the DLQ's own tag forbids it", tags=_OFF),
+        _refused("messages_die_further", "its messages die further", RedrivePolicy=_FURTHER),
+        _refused(
+            "messages_are_read", "a function handles the messages", lambda_consumers=(FUNCTION,)
         ),
-        Refused("the DLQ's own tag forbids it", messages(tags={REDRIVE_TAG: "off"}), "redrive_off"),
-        Refused(
-            "its messages die further",
-            messages(RedrivePolicy=Redrive(f"{DLQ_ARN}-2", 5).text),
-            "messages_die_further",
-        ),
-        Refused(
-            "a function handles the messages",
-            messages(lambda_consumers=(FUNCTION,)),
-            "messages_are_read",
-        ),
-        Refused(
-            "somebody deletes messages", messages(deleted=1, deleted_lately=1), "messages_are_taken"
-        ),
-        Refused("somebody moves them", messages(move_task_running=True), "move_task_running"),
-        Refused(
-            "consumers fail by now",
-            messages(VISIBILITY, case("consumer_failing", State.ESCALATED)),
+        _refused("messages_are_taken", "somebody deletes messages", deleted=1, deleted_lately=1),
+        _refused("move_task_running", "somebody moves them", move_task_running=True),
+        _refused(
             "cause_first",
+            "consumers fail by now",
+            VISIBILITY,
+            case("consumer_failing", State.ESCALATED),
         ),
-        Refused(
-            "a second cause was declined",
-            messages(KMS, case(_TOO_SHORT, State.PROPOSED, State.DECLINED)),
+        _refused(
             "cause_not_fixed",
+            "a second cause was declined",
+            KMS,
+            case(_TOO_SHORT, State.PROPOSED, State.DECLINED),
         ),
-        Refused(
-            "messages still come, hours after it was fixed",
-            messages(
-                replace(KMS, at=MEASURED.since),
-                visible_before=190,
-                backlog_before=190,
-                oldest_age_seconds_now=A_DAY,
-            ),
+        _refused(
             "messages_arrive",
+            "messages still come, hours after it was fixed",
+            replace(KMS, at=MEASURED.since),
+            visible_before=190,
+            backlog_before=190,
+            oldest_age_seconds_now=A_DAY,
         ),
-        Refused("nobody knows what killed them", messages(source_cases=()), "no_fixed_cause"),
-        Refused(
-            "the source lets in one network alone",
-            messages(dlq_sources=(source(Policy=FOR_ONE_NETWORK),)),
+        _refused("no_fixed_cause", "nobody knows what killed them", source_cases=()),
+        _refused(
             "network_only_policy",
+            "the source lets in one network alone",
+            dlq_sources=(source(Policy=FOR_ONE_NETWORK),),
         ),
     ),
 )

@@ -1,7 +1,4 @@
-"""Messages that are never handled are handed out until they expire: no DLQ is there.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-"""
+"""Messages that are never handled are handed out until they expire: no DLQ is there."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from mendq.catalogue.examples import (
     sources,
     standard,
 )
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
@@ -114,7 +111,7 @@ DLQ_MISSING = Fixed(
     plan_in_words="Make the queue that RedrivePolicy names, under that name; where none is named, "
     "make one and attach it after 5 receives. Never while consumers fail or are too slow, "
     "nor before that was measured.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     needs=_NEEDS,
     steps=(CreateDlq, AttachDlq),
     plan=plan,

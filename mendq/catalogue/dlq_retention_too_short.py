@@ -1,7 +1,6 @@
 """A DLQ keeps its messages no longer than a source keeps messages: some expire unseen.
 
 A standard queue's message keeps the time at which its message was first sent.
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
@@ -65,7 +64,7 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     sentence="A DLQ keeps messages no longer than their source keeps messages, "
     "so they are deleted unseen.",
     plan_in_words="Raise its MessageRetentionPeriod to 14 days; never lower one.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     needs=_NEEDS,
     steps=(SetMessageRetention,),
     plan=plan,

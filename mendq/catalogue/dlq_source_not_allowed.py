@@ -1,12 +1,9 @@
-"""A DLQ does not let in the messages of a queue that names it.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-"""
+"""A DLQ does not let in the messages of a queue that names it."""
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
@@ -83,7 +80,7 @@ DLQ_SOURCE_NOT_ALLOWED = Fixed(
     "so they are received forever.",
     plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
     "never all queues.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     needs=_NEEDS,
     steps=(AllowRedriveFrom,),
     plan=plan,

@@ -1,12 +1,9 @@
-"""A FIFO queue names a standard DLQ, or the other way round; reported.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-"""
+"""A FIFO queue names a standard DLQ, or the other way round; reported."""
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts
 from mendq.model.queue import FIFO, Redrive, arn_of
 
@@ -29,7 +26,7 @@ DLQ_TYPE_MISMATCH = Reported(
     name="dlq_type_mismatch",
     sentence="A FIFO queue names a standard DLQ, or the other way round.",
     plan_in_words="Report it; a queue's type cannot be changed.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         Detected("FIFO to standard", _queue(QUEUE_ARN, DLQ_ARN)),

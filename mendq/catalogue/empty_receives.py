@@ -1,7 +1,4 @@
-"""Readers come back before there is anything to read, and may get a queue throttled with it.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
-"""
+"""Readers come back before there is anything to read, and may get a queue throttled with it."""
 
 from __future__ import annotations
 

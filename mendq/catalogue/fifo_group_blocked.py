@@ -1,7 +1,4 @@
-"""One message that always fails holds up all that come behind it in its group.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagegroupid-property.html
-"""
+"""One message that always fails holds up all that come behind it in its group."""
 
 from __future__ import annotations
 

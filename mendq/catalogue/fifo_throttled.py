@@ -1,7 +1,4 @@
-"""A FIFO queue is asked more often than its 300 calls a second for each API action.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
-"""
+"""A FIFO queue is asked more often than its 300 calls a second for each API action."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Consumers receive more than they finish, until SQS gives out no more.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-"""
+"""Consumers receive more than they finish, until SQS gives out no more."""
 
 from __future__ import annotations
 

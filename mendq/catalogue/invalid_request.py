@@ -1,7 +1,4 @@
-"""What is left of the codes that SQS documents: the caller's own mistakes. They are only counted.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
-"""
+"""The codes of SQS that are the caller's own mistakes: they are only counted."""
 
 from __future__ import annotations
 

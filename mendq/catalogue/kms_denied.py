@@ -1,7 +1,4 @@
-"""Callers may use the queue and not the key that its messages are encrypted with.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-"""
+"""Callers may use the queue and not the key that its messages are encrypted with."""
 
 from __future__ import annotations
 

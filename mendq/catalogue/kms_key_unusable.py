@@ -1,7 +1,4 @@
-"""The key that the queue's messages are encrypted with cannot be used by anybody.
-
-https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
-"""
+"""The key that the queue's messages are encrypted with cannot be used by anybody."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""KMS throttles the requests for data keys that SQS makes for an encrypted queue.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-"""
+"""KMS throttles the requests for data keys that SQS makes for an encrypted queue."""
 
 from __future__ import annotations
 

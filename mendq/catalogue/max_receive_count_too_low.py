@@ -1,7 +1,6 @@
 """A Lambda function's messages become DLQ messages after one or two tries; reported.
 
 Lambda gives a message back when it is throttled as well: such tries say nothing about the message.
-https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 """
 
 from __future__ import annotations

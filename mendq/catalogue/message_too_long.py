@@ -1,7 +1,4 @@
-"""Senders' messages are longer than the queue takes, and shorter than SQS would.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-"""
+"""Senders' messages are longer than the queue takes, and shorter than SQS would."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Messages wait so long that SQS will soon drop them.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-message-retention.html
-"""
+"""Messages wait so long that SQS will soon drop them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Messages lie unencrypted; reported, because a change of encryption concerns who sends and reads.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-server-side-encryption.html
-"""
+"""Messages lie unencrypted; reported, because encryption concerns whoever sends and reads."""
 
 from __future__ import annotations
 

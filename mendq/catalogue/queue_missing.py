@@ -1,7 +1,4 @@
-"""Callers name a queue that is not there.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/troubleshooting-api-errors.html
-"""
+"""Callers name a queue that is not there."""
 
 from __future__ import annotations
 

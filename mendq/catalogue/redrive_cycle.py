@@ -1,12 +1,9 @@
-"""DLQ messages come back to where they died, and circle until they expire; reported.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
-"""
+"""DLQ messages come back to where they died, and circle until they expire; reported."""
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import Redrive
 
@@ -44,7 +41,7 @@ REDRIVE_CYCLE = Reported(
     name="redrive_cycle",
     sentence="DLQ messages come back to the queue they died in, so nobody ever looks at them.",
     plan_in_words="Report it; which of the queues is the last is for people to say.",
-    aws_page=f"{SQS_GUIDE}/sqs-dead-letter-queues.html",
+    aws_page=DLQ_GUIDE,
     detection=Detection(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
     ),

@@ -1,7 +1,4 @@
-"""A service may send to the queue, and can never use the key that its messages are encrypted with.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
-"""
+"""A service may send to the queue, and can never use the key that encrypts its messages."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mendq.model.evidence import MESSAGE_TRAFFIC, EvidenceNeeded
+from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
@@ -13,6 +13,7 @@ from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
+DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
 SENDS = frozenset({"SendMessage", "SendMessageBatch"})
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
@@ -156,7 +157,6 @@ class Symptom:
     detection: Detection | None = None
     examples: Callable[[], tuple[Caught | Detected | NearMiss, ...]]
 
-    evidence = EvidenceNeeded()
     # People are to know of it though nothing can be written.
     notifies_anyway = True
 
@@ -169,14 +169,6 @@ class Symptom:
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     look_for: str = field(default="", init=False)
     look_first: Callable[[str], str] = field(default_factory=lambda: no_command, init=False)
-
-    @property
-    def caught(self) -> tuple[Caught, ...]:
-        return tuple(each for each in self.examples() if isinstance(each, Caught))
-
-    @property
-    def detected(self) -> tuple[Detected, ...]:
-        return tuple(each for each in self.examples() if isinstance(each, Detected))
 
     @property
     def every_need(self) -> frozenset[Need]:

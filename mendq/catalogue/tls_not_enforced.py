@@ -1,7 +1,4 @@
-"""The queue's policy does not refuse calls without TLS; reported, because no policy is made up.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
-"""
+"""The queue's policy does not refuse calls without TLS; reported, because no policy is made up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Consumers hold messages longer than the visibility timeout, so others receive them again.
-
-https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
-"""
+"""Consumers hold messages longer than the visibility timeout, so others receive them again."""
 
 from __future__ import annotations
 

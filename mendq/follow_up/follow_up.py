@@ -215,8 +215,7 @@ class _OpenCase(Struct, frozen=True):
 
     def _evidence_since(self) -> VerificationEvidence:
         """The evidence that the case's state asks for."""
-        timing, needed = self.context.settings.timing, self.symptom.evidence
-        evidence_since = VerificationEvidence(timing, needed, self.view.failures)
+        evidence_since = VerificationEvidence(self.context.settings.timing, self.view.failures)
         if self.case.state in (*PROVING, *WAITED_OUT):
             evidence_since = replace(evidence_since, stands=self._stands())
         if not self._is_proving:

@@ -30,7 +30,7 @@ from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refuse
 from mendq.heal.guardrails import Situation
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
+from mendq.model.evidence import DISTINCT_EVENTS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import WATCHED, counts_from
 from mendq.model.limits import Timing
@@ -170,7 +170,7 @@ def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
         again = not _note_failures(situation.open_case, situation, run)
     else:
         # Other runs may have brought the rest of the evidence while this one looked.
-        enough = situation.suffices(_remember(verdict.evidence, situation, run))
+        enough = _remember(verdict.evidence, situation, run).suffices
         again = enough and refusal.code == "too_little_evidence"
     return Outcome(refusal=silent.as_kind(Retry) if again else silent)
 
@@ -201,11 +201,11 @@ def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     """
     symptom, view, calls = situation.symptom, situation.view, Evidence.of(situation.fresh)
     for _ in range(2):
-        known, needed = view.failures, symptom.evidence
-        now_known = with_failures(case, known, calls, needed, run.settings.timing)
+        known = view.failures
+        now_known = with_failures(case, known, calls, run.settings.timing)
         if now_known is None:
             return True
-        due_at = run.now if case.state in WATCHED and now_known.suffices(needed) else None
+        due_at = run.now if case.state in WATCHED and now_known.suffices else None
         if run.open_cases.note_failures(case, known, now_known, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
@@ -217,29 +217,27 @@ def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
 NOTED_EVERY = timedelta(minutes=5)
 
 
-def with_failures(
-    case: Case, known: Evidence, calls: Evidence, needed: EvidenceNeeded, timing: Timing
-) -> Evidence | None:
+def with_failures(case: Case, known: Evidence, calls: Evidence, timing: Timing) -> Evidence | None:
     """What is to be known of failed calls since; None where that is known well enough.
 
     As many as the symptom needs as evidence; more than that are noted every five minutes, so that
     a storm of failed calls is a trickle of writes.
     """
     after = Evidence.of([*known.sightings, *calls.since(counts_from(case, timing)).sightings])
-    newest = _worth_noting(case, after, needed)
+    newest = _worth_noting(case, after)
     if newest == known:
         return None
-    if not known.suffices(needed):
+    if not known.suffices:
         return newest
     later = newest.sightings[-1].event_time - known.sightings[-1].event_time
     return newest if later >= NOTED_EVERY else None
 
 
-def _worth_noting(case: Case, after: Evidence, needed: EvidenceNeeded) -> Evidence:
+def _worth_noting(case: Case, after: Evidence) -> Evidence:
     """The newest, and where a person has been called, those of callers that the case knows not."""
     strangers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
         known = case.evidence["principals"]
         strangers = tuple(each for each in after.calls if each.principal_arn not in known)
-    most = needed.distinct_events
-    return Evidence.of([*strangers[-most:], *after.sightings[-(1 if strangers else most) :]])
+    most = 1 if strangers else DISTINCT_EVENTS
+    return Evidence.of([*strangers[-DISTINCT_EVENTS:], *after.sightings[-most:]])

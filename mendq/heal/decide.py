@@ -144,7 +144,7 @@ def _decline(
     refusal = refusal.as_said_in(situation.mode)
     if situation.has_strangers and refusal.becomes is State.ESCALATED:
         return _tell_of_strangers(situation, refusal)
-    if situation.open_case is not None or not situation.suffices(situation.evidence):
+    if situation.open_case is not None or not situation.evidence.suffices:
         return Wait(refusal, situation.evidence)
     if refusal.becomes is None:
         return SayNo(refusal)

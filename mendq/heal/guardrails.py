@@ -11,7 +11,13 @@ from msgspec import Struct, field
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case, State
-from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
+from mendq.model.evidence import (
+    DISTINCT_EVENTS,
+    STALE_AFTER,
+    WITHIN_SECONDS,
+    Evidence,
+    Sighting,
+)
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
@@ -89,7 +95,7 @@ class Situation(Struct, frozen=True):
         case = self.open_case
         if case is None or self.now - case.at < STRANGERS_EVERY:
             return False
-        return self.suffices(self.strangers)
+        return self.strangers.suffices
 
     @property
     def in_question(self) -> Evidence:
@@ -108,10 +114,7 @@ class Situation(Struct, frozen=True):
     @property
     def is_borne(self) -> bool:
         """True where enough speaks about the queue as it is now."""
-        return self.suffices(self.since_last_change)
-
-    def suffices(self, evidence: Evidence) -> bool:
-        return evidence.suffices(self.symptom.evidence)
+        return self.since_last_change.suffices
 
     def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
         """How often the attribute that was written most was written, and which one that is."""
@@ -185,10 +188,9 @@ def stale_or_future(situation: Situation) -> Refusal | None:
 
 
 def too_little_evidence(situation: Situation) -> Refusal | None:
-    if not situation.suffices(situation.evidence):
-        needed = situation.symptom.evidence
-        calls = f"fewer than {needed.distinct_events} distinct failed calls"
-        reason = f"{calls} in {needed.within_seconds} s"
+    if not situation.evidence.suffices:
+        calls = f"fewer than {DISTINCT_EVENTS} distinct failed calls"
+        reason = f"{calls} in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
     return None
 

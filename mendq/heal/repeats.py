@@ -84,13 +84,13 @@ def spoken_for(
     for each in sorted(findings):
         alike[each.symptom, each.about or each.queue_arn].append(each)
 
-    def turn(of: Finding) -> tuple[bool, int]:
+    def rank(of: Finding) -> tuple[bool, Mode]:
         mode = consent.mode_of(parts_of(of.queue_arn).name, tags.get(of.queue_arn, {}))
-        return of.queue_arn not in open_at[of.symptom], -(mode or Mode.OBSERVE)
+        return of.queue_arn in open_at[of.symptom], mode or Mode.OBSERVE
 
     retained = list[Finding]()
     for same in alike.values():
-        first = min(same, key=turn)
+        first = max(same, key=rank)
         others = tuple(each.queue_arn for each in same if each != first)
         asked = [arn for arn in open_at[first.symptom] if first.about and arn != first.queue_arn]
         sources = (*first.sources, *others)

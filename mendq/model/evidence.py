@@ -85,14 +85,9 @@ def who_called(event_name: str, queue_arn: str) -> str:
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_RETAINED = 10
 STALE_AFTER = timedelta(minutes=60)
-
-
-@dataclass(frozen=True)
-class EvidenceNeeded:
-    """How many distinct events, how close together, before anything is believed."""
-
-    distinct_events: int = 3
-    within_seconds: int = 600
+# So many distinct events, so close together, before anything is believed.
+DISTINCT_EVENTS = 3
+WITHIN_SECONDS = 600
 
 
 @dataclass(frozen=True, order=True)
@@ -162,13 +157,14 @@ class Evidence:
             by_event.setdefault(each.event_id, each)
         return cls(tuple(by_event.values()))
 
-    def suffices(self, needed: EvidenceNeeded) -> bool:
+    @property
+    def suffices(self) -> bool:
         """Whether enough distinct events lie within the window, or a scan has measured it."""
         if any(each.measured for each in self.sightings):
             return True
         times = [each.event_time for each in self.sightings]
-        window = timedelta(seconds=needed.within_seconds)
-        last = needed.distinct_events - 1
+        window = timedelta(seconds=WITHIN_SECONDS)
+        last = DISTINCT_EVENTS - 1
         return any(
             later - first <= window for first, later in zip(times, times[last:], strict=False)
         )

@@ -17,7 +17,7 @@ from mendq.model.case import (
     State,
     longest_in,
 )
-from mendq.model.evidence import Evidence, EvidenceNeeded
+from mendq.model.evidence import Evidence
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
 
@@ -48,7 +48,6 @@ class VerificationEvidence:
     """
 
     timing: Timing
-    needed: EvidenceNeeded = field(default_factory=EvidenceNeeded)
     failures: Evidence = field(default_factory=Evidence)
     deletes: int | None = None
     stands: Stands | None = None
@@ -120,7 +119,7 @@ class Row:
 def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
     """As many failed calls as the symptom needs as evidence, all from after the change."""
     since = evidence_since.failures.since(counts_from(case, evidence_since.timing))
-    return since.suffices(evidence_since.needed)
+    return since.suffices
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import IntEnum
+from enum import Enum
+from functools import total_ordering
 from math import ceil
 from typing import Annotated
 
 from mendq.model.queue import is_quarantine
 
 
-class Mode(IntEnum):
+@total_ordering
+class Mode(Enum):
     """The order matters: the lowest of several modes is the one that holds."""
 
-    OBSERVE = 0
-    PROPOSE = 1
-    HEAL = 2
+    OBSERVE = "observe"
+    PROPOSE = "propose"
+    HEAL = "heal"
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return self.value
 
-    @classmethod
-    def read(cls, text: str) -> Mode | None:
-        """`text` as settings and tags spell it; None for anything else, upper case among it."""
-        return MODES.get(text)
+    def __lt__(self, other: Mode) -> bool:
+        ascending = list(Mode)
+        return ascending.index(self) < ascending.index(other)
 
 
-MODES = {str(mode): mode for mode in Mode}
+# As settings and tags spell them; nothing else is one, upper case among it.
+MODES = {each.value: each for each in Mode}
 # CloudFormation's own tags, which people cannot set; ListQueueTags gives them like any other.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
 _STACK = "aws:cloudformation:stack-name"
@@ -95,7 +97,7 @@ class Consent:
             return self.mode if self._names(queue_name) else None
         if tag == OFF:
             return None
-        wanted = Mode.read(tag)
+        wanted = MODES.get(tag)
         if wanted is None:
             return Mode.OBSERVE
         return min(wanted, max(self.mode, self.tag_may_raise_to))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Self, get_type_hints
+from typing import Any
 
 from mendq.model.evidence import to_text
 
@@ -125,8 +125,6 @@ MOST_CLOCK_BEHIND = timedelta(days=1)
 CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
 # Before that a person is asked, who may know of a change that CloudTrail never tells of.
 SETTLED_AFTER = timedelta(minutes=60)
-# Others are nobody's pin, and times are added to them.
-_YEARS = range(2000, 9000)
 
 
 def digest_of(policy: str) -> str:
@@ -165,41 +163,6 @@ class Pin:
         values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
         times = {name: to_text(at) for name, at in values.items() if isinstance(at, datetime)}
         return values | times
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Raise KeyError, TypeError or ValueError where it is none of ours."""
-        read = {str: _text, int: _number, datetime: _moment, tuple[str, ...]: _roles}
-        kinds: dict[str, Any] = get_type_hints(cls)
-        values: dict[str, Any] = {name: read[kind](document[name]) for name, kind in kinds.items()}
-        return cls(**values)
-
-
-def _text(given: object) -> str:
-    """Half of a surrogate pair has no bytes, so no digest is of it."""
-    if not isinstance(given, str):
-        raise TypeError("no text")
-    given.encode()
-    return given
-
-
-def _number(given: object) -> int:
-    if type(given) is not int:
-        raise TypeError("no number")
-    return given
-
-
-def _moment(given: object) -> datetime:
-    at = datetime.fromisoformat(_text(given))
-    if at.tzinfo is None or at.year not in _YEARS:
-        raise ValueError("no moment of which it is known when it was")
-    return at
-
-
-def _roles(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list):
-        raise TypeError("no list")
-    return tuple(map(_text, given))
 
 
 @dataclass(frozen=True)

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from math import inf
-from types import NoneType
-from typing import Any, Self, get_args, get_origin, get_type_hints
+from dataclasses import is_dataclass
+from typing import Annotated, Any, Self
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import fields
 
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.steps import Owner
 
-
-def written(value: object) -> str:
-    """Text as it is, all else as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(_plain(value), separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    """A mode is its name, wherever it stands."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return str(value) if isinstance(value, Mode) else value
+# An empty variable says nothing.
+Text = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
-    """The value of type `kind`; raise ValueError, TypeError or KeyError where it is none."""
-    return _as(kind, text if kind in (str, str | None) else json.loads(text))
-
-
-def _as(kind: Any, value: Any) -> Any:
-    """`value` of a JSON document as a field's type."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if NoneType in parts:
-        return _as(parts[0], value)
-    if origin is tuple and isinstance(value, list):
-        return tuple(_as(parts[0], each) for each in value)
-    if origin is Mapping and isinstance(value, dict):
-        return {_as(parts[0], name): _as(parts[1], each) for name, each in value.items()}
-    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, dict):
-        types = get_type_hints(kind)
-        return kind(**{name: _as(types[name], each) for name, each in value.items()})
-    words = {str(each): each for each in kind} if kind in (Mode, Owner) else {}
-    if isinstance(value, str) and value in words:
-        return words[value]
-    is_text = kind is str and isinstance(value, str) and value != ""
-    is_number = kind in (int, float) and type(value) in (int, float) and 0 <= value < inf
-    if is_text or is_number:
-        return value
-    raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")
+    """The value of type `kind`; raise ValueError or TypeError where it is none."""
+    if kind in (Text, Text | None):
+        return convert(text, kind)
+    value = json.decode(text, type=kind)
+    if is_dataclass(value):
+        given = json.decode(text)
+        if unknown := given.keys() - vars(value).keys():
+            raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
+        if any(isinstance(each, int | float) and each < 0 for each in given.values()):
+            raise ValueError("a number is below 0")
+    return value
 
 
 PREFIX = "MENDQ_"
@@ -69,7 +40,7 @@ class SettingsUnreadable(Exception):
 class LambdaSettings(Struct, frozen=True):
     """What every Lambda of Mendq knows about where it runs."""
 
-    account: str
+    account: Text
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> Self:
@@ -82,7 +53,11 @@ class LambdaSettings(Struct, frozen=True):
         What is not set has none.
         """
         values = {variable_of(each.name): getattr(self, each.name) for each in fields(self)}
-        return {name: written(each) for name, each in values.items() if each is not None}
+        return {
+            name: each if isinstance(each, str) else json.encode(each).decode()
+            for name, each in values.items()
+            if each is not None
+        }
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -98,7 +73,7 @@ class LambdaSettings(Struct, frozen=True):
                 continue
             try:
                 values[each.name] = read(text, each.type)
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
             raise SettingsUnreadable("; ".join(faults) + ". Deploy the stack again to set them.")
@@ -108,8 +83,8 @@ class LambdaSettings(Struct, frozen=True):
 class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
     """What every Lambda needs that asks the case store about cases."""
 
-    case_table: str
-    case_bucket: str
+    case_table: Text
+    case_bucket: Text
     limits: Limits = Limits()
     timing: Timing = Timing()
 
@@ -117,8 +92,8 @@ class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
 class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """What every Lambda needs that moves a case."""
 
-    urgent_topic_arn: str
-    info_topic_arn: str
+    urgent_topic_arn: Text
+    info_topic_arn: Text
 
 
 class ManagingSettings(CaseSettings, frozen=True, kw_only=True):
@@ -131,14 +106,14 @@ class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
     """What every Lambda needs beside it that owns a write."""
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
-    freeze_calendars: tuple[str, ...] = ()
+    freeze_calendars: tuple[Text, ...] = ()
 
 
 class HealSettings(OwnerSettings, frozen=True, kw_only=True):
     """What the heal Lambda needs beside it; our own roles by name, which is shorter than an ARN."""
 
-    own_roles: tuple[str, ...]
-    probe_role: str
+    own_roles: tuple[Text, ...]
+    probe_role: Text
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
@@ -154,60 +129,60 @@ class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
     says: no template sets it.
     """
 
-    owners: Mapping[Owner, str]
+    owners: Mapping[Owner, Text]
     most_days_ahead: int | None = None
 
 
 class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
     """What approve and rollback need beside it: the Lambdas that they call or stop, by name."""
 
-    owners: Mapping[Owner, str]
+    owners: Mapping[Owner, Text]
 
 
 class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
     """What the scan needs beside it: it moves no case."""
 
     consent: Consent = Consent()
-    heal_function: str
+    heal_function: Text
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
     """What the probe needs: it moves no case."""
 
-    case_table: str
-    urgent_topic_arn: str
-    probe_queue_url: str
+    case_table: Text
+    urgent_topic_arn: Text
+    probe_queue_url: Text
 
 
 class StartNightlySettings(LambdaSettings, frozen=True):
     """What start_nightly needs; the roots, the job's code and its packages are s3 URIs."""
 
-    application_id: str
-    job_role_arn: str
-    entry_point: str
-    package: str
-    compiled_packages: str
-    trail_root: str
-    case_root: str
-    out_root: str
-    log_root: str
+    application_id: Text
+    job_role_arn: Text
+    entry_point: Text
+    package: Text
+    compiled_packages: Text
+    trail_root: Text
+    case_root: Text
+    out_root: Text
+    log_root: Text
     maximum_executors: int
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
     """What watch_nightly needs."""
 
-    application_id: str
-    report_bucket: str
+    application_id: Text
+    report_bucket: Text
 
 
 class DeliverReportSettings(LambdaSettings, frozen=True):
     """What deliver_report needs; without a sender nothing goes by mail."""
 
-    report_bucket: str
-    topic_arn: str
-    sender: str | None = None
-    recipients: tuple[str, ...] = ()
+    report_bucket: Text
+    topic_arn: Text
+    sender: Text | None = None
+    recipients: tuple[Text, ...] = ()
 
 
 def variable_of(field_name: str) -> str:

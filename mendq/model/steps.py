@@ -1,9 +1,9 @@
-"""Steps: the changes Mendq can make, each with its IAM action, bounds and inverse."""
+"""Steps: the changes Mendq can make, each with its IAM action and bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Self
 
@@ -49,10 +49,6 @@ class AttributeStep:
     def of(cls, before: str, after: str) -> Self:
         """The step between two values as SQS spells them; ValueError where one is none."""
         return cls(before, after)
-
-    def inverse(self) -> Self:
-        """The step that undoes this one."""
-        return replace(self, before=self.after, after=self.before)
 
     def out_of_bounds(self) -> str | None:
         """Why a fix may not go there."""

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from mendq.catalogue.symptom import Detected, Symptom
+from mendq.catalogue.symptom import Caught, Detected, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
@@ -26,6 +26,16 @@ def golden(name: str) -> Any:
 
 def write_golden(name: str, document: Any) -> None:
     (_FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+def caught_by(entry: Symptom) -> list[Caught]:
+    """The entry's examples of calls that it matches."""
+    return [each for each in entry.examples() if isinstance(each, Caught)]
+
+
+def detected_by(entry: Symptom) -> list[Detected]:
+    """The entry's examples of queues that its detection finds something wrong with."""
+    return [each for each in entry.examples() if isinstance(each, Detected)]
 
 
 def asked_only(facts: Facts, needs: Collection[Need]) -> Facts:

@@ -33,6 +33,8 @@ from tests.architecture.aws_commands import mistake_in
 from tests.catalogue.asking import (
     answer_to,
     asked_only,
+    caught_by,
+    detected_by,
     facts_of,
     found_in,
     golden,
@@ -71,8 +73,8 @@ def test_every_file_is_an_entry_with_a_runbook_and_the_other_way_round() -> None
 @_entries(CATALOGUE)
 def test_an_entry_is_whole(entry: Symptom) -> None:
     assert entry.seen_as or entry.detection
-    assert (len(entry.caught) >= 2) if entry.seen_as else not entry.caught
-    assert (len(entry.detected) >= 2) if entry.detection else not entry.detected
+    assert (len(caught_by(entry)) >= 2) if entry.seen_as else not caught_by(entry)
+    assert (len(detected_by(entry)) >= 2) if entry.detection else not detected_by(entry)
     missed = NotFound if entry.detection else NearMiss
     assert sum(isinstance(each, missed) for each in entry.examples()) >= 3
     assert len({(type(e), e.title) for e in entry.examples()}) == len(entry.examples())
@@ -160,7 +162,7 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
         return isinstance(answer, Plan) or answer.becomes is not None
 
     for other in CATALOGUE:
-        taken_up = [is_taken_up(each, other.name) for each in entry.detected]
+        taken_up = [is_taken_up(each, other.name) for each in detected_by(entry)]
         assert all(taken_up) != (other.name in entry.gives_way_to), other.name
     assert entry.gives_way_to <= {each.name for each in CATALOGUE} - {entry.name}
 
@@ -180,7 +182,7 @@ def test_an_example_gets_the_answer_it_states(entry: Symptom, example: Caught | 
     assert plan.steps == example.answer
     stood = {step.attribute: step.standing_in(facts.attributes) for step in plan.steps}
     assert len(stood) == len(plan.steps), "an attribute once"
-    undone = {step.attribute: str(step.inverse().after) for step in plan.steps}
+    undone = {step.attribute: str(step.before) for step in plan.steps}
     assert undone == stood, "undoing a plan brings back what stood there"
 
 

@@ -37,7 +37,15 @@ from mendq.model.queue import (
     allow_of,
 )
 from mendq.model.steps import Owner
-from tests.catalogue.asking import answer_to, found_in, golden, planned, refused, step_of
+from tests.catalogue.asking import (
+    answer_to,
+    detected_by,
+    found_in,
+    golden,
+    planned,
+    refused,
+    step_of,
+)
 from tests.model.tables import any_json
 
 NONE = standard(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
@@ -126,7 +134,7 @@ def test_who_has_none() -> None:
 
 
 def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
-    (names_it,) = (each.facts for each in DLQ_MISSING.detected if each.facts.dlq)
+    (names_it,) = (each.facts for each in detected_by(DLQ_MISSING) if each.facts.dlq)
     assert found_in(DLQ_MISSING, but(names_it, dlq_sources=sources(QUEUE_ARN)))
     there = but(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
     assert refused(DLQ_MISSING, there).code == "need_already_met"

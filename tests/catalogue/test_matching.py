@@ -19,7 +19,7 @@ from mendq.catalogue.invalid_request import OWN_DELETE
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.symptom import Symptom
 from mendq.model.evidence import MESSAGE_TRAFFIC
-from tests.catalogue.asking import golden
+from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors
 
 
@@ -81,7 +81,7 @@ REASONS = (
 )
 FORGED = [
     *(f"Value x for parameter {name} is invalid. Reason: {reason}" for name, reason in REASONS),
-    *(each.call.error_message for entry in CATALOGUE for each in entry.caught),
+    *(each.call.error_message for entry in CATALOGUE for each in caught_by(entry)),
 ]
 TRAFFIC = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
 

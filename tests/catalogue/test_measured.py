@@ -22,14 +22,14 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Ignore, Refuse
 from mendq.model.queue import Redrive
-from tests.catalogue.asking import answer_to, found_in, golden, planned, refused
+from tests.catalogue.asking import answer_to, detected_by, found_in, golden, planned, refused
 
 REDRIVE = Redrive(DLQ_ARN, 5).text
-BASES = {entry.name: entry.detected[0].facts for entry in CATALOGUE if entry.detection}
+BASES = {entry.name: detected_by(entry)[0].facts for entry in CATALOGUE if entry.detection}
 # One that has no DLQ because none is named, read by nobody whom Lambda knows.
 BASES["dlq_missing"] = next(
     each.facts
-    for each in DLQ_MISSING.detected
+    for each in detected_by(DLQ_MISSING)
     if each.facts.dlq is None and not each.facts.lambda_consumers
 )
 EXPIRING = BASES["messages_about_to_expire"]

@@ -223,7 +223,7 @@ def test_where_messages_may_be_moved(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
     account, raised, queues = consent
-    given = Consent(Mode(account), Mode(raised), tuple(queues))
+    given = Consent([*Mode][account], [*Mode][raised], tuple(queues))
     why = why_not_to_move(Facts(f"{STANDARD_ARN}-{name}", {}, tags), given)
     assert (said in why) if said and why else why is said
 

@@ -11,11 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits, Mode
 from mendq.model.steps import STEPS
+from tests.catalogue.asking import caught_by
 from tests.heal import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
 ATTRIBUTES = {step.attribute: step for step in STEPS}
-FIX = tuple(entry for entry in CATALOGUE if entry.steps and entry.caught)
+FIX = tuple(entry for entry in CATALOGUE if entry.steps and caught_by(entry))
 # What a person may set, legal for SQS and awkward for us.
 PERSONS = {
     "VisibilityTimeout": ("0", "1", "599", "43200"),
@@ -54,7 +55,7 @@ class Account(RuleBasedStateMachine):
     )
     def fail(self, name: str, entry: object, example: int, calls: int) -> None:
         symptom = next(each for each in FIX if each is entry)
-        call = symptom.caught[example % len(symptom.caught)].call
+        call = caught_by(symptom)[example % len(caught_by(symptom))].call
         self.events += calls
         bodies = self.account.late_deletes(
             self.queues[name],

@@ -14,11 +14,11 @@ from msgspec import structs
 from mendq.heal.apply import NOTED_EVERY, with_failures
 from mendq.heal.batch import heal_batch
 from mendq.model.case import State
-from mendq.model.evidence import Evidence
+from mendq.model.evidence import DISTINCT_EVENTS, Evidence
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.test_assess import all_fail, codes
 from tests.heal.test_guardrails import case
-from tests.model.test_advance import BEGINS, NEEDED, TIMING, failed
+from tests.model.test_advance import BEGINS, TIMING, failed
 
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
@@ -105,13 +105,13 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
     for second in range(3_600):
         call = failed(BEGINS + timedelta(seconds=second))
         event = replace(call.sightings[0], event_id=f"event-{second}")
-        noted = with_failures(applied, known, Evidence((event,)), NEEDED, TIMING)
+        noted = with_failures(applied, known, Evidence((event,)), TIMING)
         if noted is not None:
             notes, known = notes + 1, noted
-    assert known.suffices(NEEDED)
-    assert notes == NEEDED.distinct_events + 3_600 // NOTED_EVERY.seconds - 1
+    assert known.suffices
+    assert notes == DISTINCT_EVENTS + 3_600 // NOTED_EVERY.seconds - 1
 
 
 def test_calls_from_before_are_not_noted() -> None:
     early = failed(BEGINS - timedelta(seconds=1))
-    assert with_failures(case(State.APPLIED), Evidence(), early, NEEDED, TIMING) is None
+    assert with_failures(case(State.APPLIED), Evidence(), early, TIMING) is None

@@ -177,7 +177,7 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
     assert messages.command == ""
     assert retention.outcome is Outcome.PRINTED
     assert steps_of(undone) == ()
-    assert stopped_by(undone) == (REDRIVE.inverse().document(),)
+    assert stopped_by(undone) == (RedriveMessages(REDRIVE.after, REDRIVE.before).document(),)
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])

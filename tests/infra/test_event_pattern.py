@@ -10,6 +10,7 @@ from ministack.services.eventbridge import _matches_pattern
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Caught
+from tests.catalogue.asking import caught_by
 from tests.infra.synthesized import (
     ACCOUNT,
     HEAL_ROLE,
@@ -85,7 +86,7 @@ def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
 
 
 def test_what_the_catalogue_catches_comes_in_unless_it_is_ours() -> None:
-    for caught in (each for entry in CATALOGUE for each in entry.caught):
+    for caught in (each for entry in CATALOGUE for each in caught_by(entry)):
         assert not _starts("Intake", _call(_role(HEAL_ROLE), caught)), caught.title
         assert _starts("Intake", _call(OTHER_ROLE, caught)), caught.title
         assert _starts("Intake", _call(IAM_USER, caught)), caught.title

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.model.case import FINAL, Case, State
-from mendq.model.evidence import Evidence, EvidenceNeeded, Sighting
+from mendq.model.evidence import Evidence, Sighting
 from mendq.model.lifecycle import (
     A_SCAN_AND_ITS_WINDOW,
     CLOUDTRAIL_LAG,
@@ -27,7 +27,6 @@ from mendq.model.steps import HELD, RedriveMessages, SetKmsDataKeyReusePeriod
 from tests.model.test_case import NOW, case
 
 TIMING = Timing()
-NEEDED = EvidenceNeeded()
 # Propagation of 60 s and the longer of the visibility timeouts, 30 s and 45 s.
 BEGINS = NOW + timedelta(seconds=105)
 HOUR, MOMENT = timedelta(hours=1), timedelta(seconds=1)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mendq.model.evidence import (
     MAXIMUM_RETAINED,
     Evidence,
-    EvidenceNeeded,
     Sighting,
     are_strangers_to,
     first_identity,
@@ -47,7 +46,7 @@ def seen(**seconds: float) -> Evidence:
 def test_three_events_within_ten_minutes_are_enough_or_one_measurement(
     evidence: Evidence, enough: bool
 ) -> None:
-    assert evidence.suffices(EvidenceNeeded()) is enough
+    assert evidence.suffices is enough
 
 
 def test_one_event_seen_three_times_is_one_and_so_is_a_scan_s_finding() -> None:

@@ -17,7 +17,7 @@ def test_settings_name_a_queue_and_a_tag_or_a_quarantine_s_name_takes_it_out(
     name: str, consent: Any, tags: dict[str, str], mode: str | None
 ) -> None:
     account, raised, queues = consent
-    found = Consent(Mode(account), Mode(raised), tuple(queues)).mode_of(name, tags)
+    found = Consent([*Mode][account], [*Mode][raised], tuple(queues)).mode_of(name, tags)
     assert (None if found is None else str(found)) == mode
 
 

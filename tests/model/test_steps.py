@@ -46,7 +46,7 @@ TEXTS: dict[type[AttributeStep], AttributeStep] = {
 
 
 @pytest.mark.parametrize("kind", STEPS)
-def test_the_furthest_of_every_kind_is_within_its_bounds_and_can_be_turned_round(
+def test_the_furthest_of_every_kind_is_within_its_bounds(
     kind: type[AttributeStep],
 ) -> None:
     if issubclass(kind, NumberStep):
@@ -55,8 +55,6 @@ def test_the_furthest_of_every_kind_is_within_its_bounds_and_can_be_turned_round
         words = issubclass(kind, WordStep)
         step = kind(kind.shipped, kind.wanted) if words else TEXTS[kind]  # type: ignore[attr-defined]
     assert step.out_of_bounds() is None
-    assert step.inverse() != step
-    assert step.inverse().inverse() == step
 
 
 def test_the_least_of_a_kind_is_within_its_bounds() -> None:

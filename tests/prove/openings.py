@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from mendq.catalogue import CATALOGUE
+from tests.catalogue.asking import caught_by
 from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
 
@@ -45,7 +46,7 @@ def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
 
 def call_of(symptom: str) -> Mapping[str, str]:
     entry = next(each for each in CATALOGUE if each.name == symptom)
-    call = entry.caught[0].call
+    call = caught_by(entry)[0].call
     return {
         "eventName": call.event_name,
         "errorCode": call.raw_error_code,

@@ -20,11 +20,12 @@ from mendq.cli.commands import Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
+from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
 from mendq.model.failed_call import FailedCall, Unreadable, read
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
-_NEEDED = ("distinct_events", "within_seconds")
+_EVIDENCE_NEEDED = {"distinct_events": DISTINCT_EVENTS, "within_seconds": WITHIN_SECONDS}
 _GZIP = b"\x1f\x8b"
 
 
@@ -69,12 +70,11 @@ def explained_record(record: object) -> dict[str, Any]:
 
 
 def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
-    needed = symptom.evidence
     return {
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.speaks(call),
-        "evidence_needed": {name: getattr(needed, name) for name in _NEEDED},
+        "evidence_needed": _EVIDENCE_NEEDED,
         "facts_needed": sorted(each.name.lower() for each in symptom.needs),
         "steps": [each.attribute for each in symptom.steps],
         "plan": symptom.plan_in_words,
@@ -95,9 +95,8 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
         "symptom": explained["symptom"],
     }
     if matched:
-        needed = matched["evidence_needed"]
         counts = "" if matched["counts_as_evidence"] else "; this one does not count"
-        events = f"{needed['distinct_events']} distinct events within {needed['within_seconds']} s"
+        events = f"{DISTINCT_EVENTS} distinct events within {WITHIN_SECONDS} s"
         said |= {
             "match": f"{matched['sentence']} ({matched['ships_as']})",
             "evidence": f"{events}{counts}",

@@ -129,13 +129,11 @@ def was_open(case: Case, burst: list[FailedCall]) -> bool:
 
 
 def enough_evidence(burst: list[FailedCall]) -> bool:
-    symptom = match(burst[0])
-    assert symptom is not None
-    calls, within = symptom.evidence.distinct_events, symptom.evidence.within_seconds
+    assert match(burst[0]) is not None
     times = [each.event_time for each in burst]
     return any(
-        later - earlier <= timedelta(seconds=within)
-        for earlier, later in zip(times, times[calls - 1 :], strict=False)
+        later - earlier <= timedelta(seconds=600)
+        for earlier, later in zip(times, times[2:], strict=False)
     )
 
 

@@ -27,7 +27,7 @@ NIGHTLY = (
         Mutant("incidents of two symptoms become one", _INCIDENTS, "_KEY",
             '"queue_arn"«, "symptom"»»'),
         Mutant("an incident is said to have had too little evidence where heal believed it",
-            _INCIDENTS, "_is_within", "sf.lag(moment, events« - 1»»)"),
+            _INCIDENTS, "_completes_evidence", "sf.lag(moment, DISTINCT_EVENTS« - 1»»)"),
     ), spark=True),
     Selection((f"{_BURSTS}::test_each_incident_has_its_case_or_its_why",), (
         Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
