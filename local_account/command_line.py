@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from infra.settings.deployment import FileRefused, merge, object_in
+from infra.settings.deployment import FileRefused, object_in
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
@@ -63,6 +63,16 @@ def raw_settings(said: str) -> dict[str, Any]:
     raw = merge(defaults, given)
     checked(raw)
     return raw
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` laid on `base`: objects merge deeply, all else and lists replace."""
+    both = {
+        key: merge(base[key], over[key])
+        for key in base.keys() & over.keys()
+        if isinstance(base[key], Mapping) and isinstance(over[key], Mapping)
+    }
+    return {**base, **over, **both}
 
 
 def _start(options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
 
 from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import SettingsRefused
+from infra.settings.reading import SettingsRefused, bounds_of, settings_of
 from local_account.deployment import (
     StackArtifact,
     Synthesis,
@@ -30,14 +30,8 @@ from local_account.deployment import (
     publish,
     read_assembly,
 )
-from local_account.where import (
-    ACCOUNT,
-    REGION,
-    CannotStart,
-    client,
-    endpoint_url,
-    operator,
-)
+from local_account.where import ACCOUNT, REGION, CannotStart, client, endpoint_url, operator
+from mendq.model.limits import Timing
 
 T = TypeVar("T")
 WATCH_SECONDS = 0.5
@@ -69,6 +63,15 @@ def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
         raise CannotStart(f"the settings cannot be deployed: {mistakes}") from refused
 
 
+def floors_lowered(settings: DeploymentSettings) -> tuple[str, ...]:
+    """Each of `timing` that lies below its floor, as a person reads it."""
+    return tuple(
+        f"timing.{name}: {value:g} instead of at least {floor:g}"
+        for name, (each, kind) in settings_of(Timing).items()
+        if (value := getattr(settings.timing, each.name)) < (floor := bounds_of(kind)[1].begins())
+    )
+
+
 def first_steps(url: str, settings: DeploymentSettings | None) -> str:
     """A few lines for people; without settings it is somebody else's stack that was deployed."""
     exports = operator(url) | {"AWS_DEFAULT_REGION": REGION}
@@ -76,7 +79,7 @@ def first_steps(url: str, settings: DeploymentSettings | None) -> str:
     lines += [f"  export {name}={text}" for name, text in exports.items()]
     if settings is not None:
         mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
-        lowered = settings.floors_lowered() or ("none",)
+        lowered = floors_lowered(settings) or ("none",)
         lines += ["", "Settings in force:", f"  {mode}"]
         lines += [f"  floor lowered: {each}" for each in lowered]
         lines.append(_TO_TRY)
@@ -194,7 +197,7 @@ class Launcher:
 
     def _describe(self) -> Mapping[str, Any]:
         accepted = [f"{each}: accepted, not emulated" for each in dict.fromkeys(self._accepted)]
-        floors = self._settings.floors_lowered() if self._settings else ()
+        floors = floors_lowered(self._settings) if self._settings else ()
         return {"not_emulated": [*accepted, *NOT_EMULATED], "floors_lowered": list(floors)}
 
     def _hear_signals(self) -> None:

@@ -29,13 +29,7 @@ from infra.lambdas.grants import (
 )
 from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda, deliver
 from infra.own_queues import own_queue
-from infra.queue_grants import (
-    HEAL_READS,
-    SCAN_READS,
-    kinds_of,
-    owner_reads,
-    taken_back,
-)
+from infra.queue_grants import HEAL_READS, SCAN_READS, kinds_of, owner_reads, taken_back
 from infra.roles import may
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
@@ -114,11 +108,7 @@ def _summary_written(work: Work, started: ParkingLambda) -> None:
 
 HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
 ROWS = (
-    Row(
-        HEAL,
-        HealSettings,
-        (*_owns(Owner.HEAL, HEAL_READS), reads_cases),
-    ),
+    Row(HEAL, HealSettings, (*_owns(Owner.HEAL, HEAL_READS), reads_cases)),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
         OwnerSettings,

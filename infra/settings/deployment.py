@@ -14,11 +14,9 @@ from infra.settings.reading import (
     Conflict,
     Reading,
     SettingsRefused,
-    bounds_of,
     entries,
     one_of,
     parse,
-    settings_of,
     text,
 )
 from mendq.catalogue import CATALOGUE
@@ -226,14 +224,6 @@ class DeploymentSettings:
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
-    def floors_lowered(self) -> tuple[str, ...]:
-        """Each of `timing` that lies below its floor, as a person reads it."""
-        return tuple(
-            f"timing.{name}: {value:g} instead of at least {floor:g}"
-            for name, (each, kind) in settings_of(Timing).items()
-            if (value := getattr(self.timing, each.name)) < (floor := bounds_of(kind)[1].begins())
-        )
-
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     """The settings that `raw` spells, absent ones at their defaults.
@@ -246,16 +236,6 @@ def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     if reading.mistakes:
         raise SettingsRefused(reading.mistakes)
     return settings
-
-
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` laid on `base`: objects merge deeply, all else and lists replace."""
-    both = {
-        key: merge(base[key], over[key])
-        for key in base.keys() & over.keys()
-        if isinstance(base[key], Mapping) and isinstance(over[key], Mapping)
-    }
-    return {**base, **over, **both}
 
 
 class FileRefused(Exception):

@@ -20,10 +20,7 @@ NONE = "none"
 
 
 def claims(
-    story: Story,
-    watch: Watch,
-    messages: Sequence[Message],
-    incidents: Sequence[Mapping[str, Any]],
+    story: Story, watch: Watch, messages: Sequence[Message], incidents: Sequence[Mapping[str, Any]]
 ) -> Iterator[Claim]:
     """Everything that a story claims, in words, and whether it holds.
 

@@ -247,9 +247,7 @@ FINDINGS: Mapping[RefusedBy, Finding] = {
         _simulation,
     ),
     RefusedBy.IDENTITY_POLICY: Finding(
-        "identity_policy_lacks_grant",
-        "The caller's identity policy does not allow it",
-        _simulation,
+        "identity_policy_lacks_grant", "The caller's identity policy does not allow it", _simulation
     ),
     RefusedBy.ABOVE_THE_ACCOUNT: Finding(
         "organization_refuses",

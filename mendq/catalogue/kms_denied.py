@@ -5,14 +5,7 @@ from __future__ import annotations
 import shlex
 
 from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
-from mendq.catalogue.symptom import (
-    SQS_GUIDE,
-    Caught,
-    NotMatched,
-    Paged,
-    Refused,
-    seen_as_labelled,
-)
+from mendq.catalogue.symptom import SQS_GUIDE, Caught, NotMatched, Paged, Refused, seen_as_labelled
 from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named, who_called
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, standard
 from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
-from mendq.catalogue.symptom import (
-    SQS_GUIDE,
-    Caught,
-    Fixed,
-    NotMatched,
-    Refused,
-    seen_as_labelled,
-)
+from mendq.catalogue.symptom import SQS_GUIDE, Caught, Fixed, NotMatched, Refused, seen_as_labelled
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse

@@ -143,9 +143,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     detection=Detection(
-        detect,
-        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}),
-        is_suspect,
+        detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
     examples=lambda: (
         Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),

@@ -11,13 +11,7 @@ from msgspec import Struct, field
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case, State
-from mendq.model.evidence import (
-    DISTINCT_EVENTS,
-    STALE_AFTER,
-    WITHIN_SECONDS,
-    Evidence,
-    Sighting,
-)
+from mendq.model.evidence import DISTINCT_EVENTS, STALE_AFTER, WITHIN_SECONDS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing

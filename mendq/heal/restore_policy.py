@@ -33,9 +33,7 @@ def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | 
             policyDocument=policy, resourceType="AWS::SQS::Queue"
         ),
         "CheckNoNewAccess": lambda: analyzer.check_no_new_access(
-            newPolicyDocument=policy,
-            existingPolicyDocument=approved,
-            policyType="RESOURCE_POLICY",
+            newPolicyDocument=policy, existingPolicyDocument=approved, policyType="RESOURCE_POLICY"
         ),
     }
     for name, check in checks.items():

@@ -14,12 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import yaml
-from cfnlint.decode.cfn_yaml import (
-    CfnFullLoader,
-    CfnParseError,
-    NodeConstructor,
-    multi_constructor,
-)
+from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
 # CloudFormation takes a template of at most 1 MB, and 500 resources.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html

@@ -145,11 +145,7 @@ class MassSymptom:
 
 
 def of_mass_symptom(
-    of: MassSymptom,
-    queue_arns: Collection[str],
-    managed_queues: int,
-    now: datetime,
-    where: str,
+    of: MassSymptom, queue_arns: Collection[str], managed_queues: int, now: datetime, where: str
 ) -> NotificationText:
     """One page for many queues at once; `managed_queues` 0: not counted; `where` is a `place`."""
     words = symptom_words(of.name)

@@ -16,7 +16,7 @@ from infra.settings.deployment import TrailSettings
 from local_account import deployment
 from local_account.command_line import main, raw_settings
 from local_account.deployment import Synthesis, digest_of
-from local_account.launcher import checked, first_steps
+from local_account.launcher import checked, first_steps, floors_lowered
 from local_account.where import CannotStart
 from mendq.cli.__main__ import app
 from mendq.model.limits import Mode
@@ -30,7 +30,7 @@ def test_without_a_file_it_observes_and_sees_every_call() -> None:
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
-    (floor,) = settings.floors_lowered()
+    (floor,) = floors_lowered(settings)
     assert floor.startswith("timing.propagationSeconds: 0 instead of")
 
 

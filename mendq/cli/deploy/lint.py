@@ -38,8 +38,11 @@ def lint(
     form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
 ) -> Exit:
     """What the catalogue finds in a template; offline. Exit 1 where it finds something."""
-    from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
-
+    try:
+        from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
+    except ModuleNotFoundError as missing:
+        line = f"{missing.name} is not installed: install mendq with its extra `lint`"
+        raise Stopped(line, Exit.USAGE) from missing
     judged = _judged(template)
     call.out.document(view.document(judged))
     if form is Form.TEXT or call.as_json:

@@ -34,12 +34,7 @@ from mendq.cli.queues import find_queue, managed_queues
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
-from mendq.cli.redrive.route import (
-    Route,
-    quarantine_named,
-    route_out_of,
-    with_remedies,
-)
+from mendq.cli.redrive.route import Route, quarantine_named, route_out_of, with_remedies
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts

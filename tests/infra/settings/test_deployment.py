@@ -13,11 +13,12 @@ import mendq
 from infra.settings.deployment import (
     DeploymentSettings,
     FileRefused,
-    merge,
     object_in,
     read,
 )
 from infra.settings.reading import SettingsRefused, bounds_of, camel, settings_of
+from local_account.command_line import merge
+from local_account.launcher import floors_lowered
 from mendq.model.limits import Limits, Mode, Timing
 
 ENGINE = Path(mendq.__file__).parent
@@ -59,12 +60,12 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
         read({"timing": low})
     assert len(refused.value.mistakes) == len(low)
     lifted = read({"timing": low}, floors=False)
-    assert [line.split(":")[0] for line in lifted.floors_lowered()] == [f"timing.{n}" for n in low]
+    assert [line.split(":")[0] for line in floors_lowered(lifted)] == [f"timing.{n}" for n in low]
 
 
 def test_what_is_not_lowered_is_not_listed_and_the_other_bounds_still_hold() -> None:
-    assert read({}).floors_lowered() == ()
-    lowered = read({"timing": {"propagationSeconds": 5}}, floors=False).floors_lowered()
+    assert floors_lowered(read({})) == ()
+    lowered = floors_lowered(read({"timing": {"propagationSeconds": 5}}, floors=False))
     assert lowered == ("timing.propagationSeconds: 5 instead of at least 60",)
     with pytest.raises(SettingsRefused, match=r"^timing.propagationSeconds: -1 is out of range"):
         read({"timing": {"propagationSeconds": -1}}, floors=False)
