@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
@@ -279,3 +281,11 @@ def test_an_approved_case_is_taken_up_and_no_message_goes(here: Redriving) -> No
     assert outcome.case is not None
     assert outcome.case.state is State.EXPIRED
     assert here.waiting(here.source) == 0
+
+
+def test_a_tick_whose_sample_took_long_sends_a_batch_all_the_same(here: Redriving) -> None:
+    here.begun(*texts(12))
+    left = chain([60], repeat(14))
+    run = structs.replace(here.run(), remaining_seconds=lambda: next(left))
+    redrive(request_about(here.newest()), run)
+    assert here.progress.moved > 0
