@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from botocore.exceptions import ClientError
 
 from mendq.follow_up.follow_up import follow_up
@@ -87,3 +89,23 @@ def test_a_transition_that_cannot_be_read_stops_nothing_else(account: Account) -
     followed = follow_up(context_of(account), OWNERS, lambda: 60)
     assert [type(each).__name__ for each in followed.errors.values()] == ["CaseStoreUnreadable"]
     assert [each.state for each in followed.moved] == ["unverified"]
+
+
+@pytest.mark.parametrize("forged", [{"queue_arn": "no ARN"}, {"evidence": None}, {"at": 3}])
+def test_a_transition_that_is_none_of_ours_makes_way_for_the_others(
+    account: Account, forged: dict[str, object]
+) -> None:
+    queue = account.queue(tag="observe", VisibilityTimeout="30")
+    account.later(minutes=5)
+    with _bucket_down(account, []):
+        fail(account, queue, "observed")
+    (item,) = (item for key, item in account.case_store_items().items() if key[0][:5] == "case#")
+    document = json.dumps({**json.loads(item["document"]["S"]), **forged})
+    bad = {**item, "pk": {"S": "case#0"}, "document": {"S": document}, "due_at": {"N": "1"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=bad)
+    account.later(minutes=3)
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert list(followed.errors) == ["filing case#0"]
+    assert states(account) == ["observed"]
+    account.later(minutes=1)
+    _followed(account)
