@@ -41,11 +41,16 @@ def _statement(
     effect: iam.Effect,
     actions: Iterable[str],
     *resources: str,
+    service: str = "",
     conditions: Mapping[str, Any] | None = None,
 ) -> iam.PolicyStatement:
-    """What is allowed, or denied, on which resources."""
+    """What is allowed, or denied, on which resources; to `service`, in a resource's own policy."""
     return iam.PolicyStatement(
-        effect=effect, actions=list(actions), resources=list(resources), conditions=conditions
+        effect=effect,
+        principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")] if service else None,
+        actions=list(actions),
+        resources=list(resources),
+        conditions=conditions,
     )
 
 

@@ -21,6 +21,8 @@ from infra.settings.deployment import NotificationSettings
 from mendq.model.case import Severity
 from mendq.notifications.commands import ALARM_PREFIX
 
+_USE_OF_KEY = ("kms:Decrypt", "kms:GenerateDataKey*")
+
 
 class Topics(Construct):
     """`urgent` and `info`, both encrypted with one key of our own.
@@ -44,14 +46,8 @@ class Topics(Construct):
         # page has EventBridge's statement without aws:SourceAccount: with it nothing arrives.
         # Not tried on AWS.
         for service, conditions in (("cloudwatch", this_account(Stack.of(self))), ("events", {})):
-            key.add_to_resource_policy(
-                iam.PolicyStatement(
-                    principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
-                    actions=["kms:Decrypt", "kms:GenerateDataKey*"],
-                    resources=["*"],
-                    conditions=conditions,
-                )
-            )
+            uses = may(_USE_OF_KEY, "*", service=service, conditions=conditions)
+            key.add_to_resource_policy(uses)
         self.urgent = Topic(self, "Urgent", "Mendq urgent", notifications.urgent, key)
         self.info = Topic(self, "Info", "Mendq", notifications.info, key)
 
@@ -84,14 +80,9 @@ class Topic(Construct):
             resource_name=f"{ALARM_PREFIX}*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        self.topic.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
-                actions=["sns:Publish"],
-                resources=[self.arn],
-                conditions={**this_account(Stack.of(self)), "ArnLike": {"aws:SourceArn": ours}},
-            )
-        )
+        only = {**this_account(Stack.of(self)), "ArnLike": {"aws:SourceArn": ours}}
+        publishes = may(["sns:Publish"], self.arn, service="cloudwatch", conditions=only)
+        self.topic.add_to_resource_policy(publishes)
 
     def publishing(self) -> Iterator[iam.PolicyStatement]:
         """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""

@@ -7,12 +7,11 @@ from typing import Any
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudtrail as cloudtrail
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.own_queues import queue_arn
-from infra.roles import session_arn_prefixes
+from infra.roles import may, session_arn_prefixes
 from infra.settings.deployment import TrailSettings
 from infra.storage import retained_bucket
 from mendq.model.limits import DRILL_QUEUE
@@ -60,14 +59,9 @@ class Trail(Construct):
             ("s3:GetBucketAcl", bucket.bucket_arn, {}),
             ("s3:PutObject", logs, {"s3:x-amz-acl": "bucket-owner-full-control"}),
         ):
-            bucket.add_to_resource_policy(
-                iam.PolicyStatement(
-                    principals=[iam.ServicePrincipal("cloudtrail.amazonaws.com")],
-                    actions=[action],
-                    resources=[resource],
-                    conditions={"StringEquals": {**more, "aws:SourceArn": this_trail}},
-                )
-            )
+            only = {"StringEquals": {**more, "aws:SourceArn": this_trail}}
+            statement = may([action], resource, service="cloudtrail", conditions=only)
+            bucket.add_to_resource_policy(statement)
 
 
 def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
