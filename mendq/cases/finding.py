@@ -10,7 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from mendq.model.evidence import to_text
 from mendq.model.queue import arn_of
@@ -22,7 +22,7 @@ FEW_OTHERS = 3
 HOURS_A_DAY = 24
 
 
-class Shared(Struct, frozen=True):
+class Shared(Struct, frozen=True, omit_defaults=True):
     """The queues that a finding speaks for as well, `more` beyond those named here.
 
     `open_at` are the queues whose open case may ask for the same.
@@ -31,10 +31,6 @@ class Shared(Struct, frozen=True):
     others: tuple[str, ...] = ()
     more: int = 0
     open_at: tuple[str, ...] = ()
-
-    def document(self) -> dict[str, Any]:
-        given = {"others": list(self.others), "more": self.more, "open_at": list(self.open_at)}
-        return {name: value for name, value in given.items() if value}
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Shared:
@@ -221,7 +217,7 @@ def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
 def request_about(findings: Sequence[Finding]) -> str:
     """What heal is told: where to look, for whom else, and nothing of what was seen there."""
     named = [
-        {"queue_arn": each.queue_arn, "symptom": each.symptom, **each.shared.document()}
+        {"queue_arn": each.queue_arn, "symptom": each.symptom, **to_builtins(each.shared)}
         for each in findings
     ]
     return json.dumps({"found": named})

@@ -137,7 +137,8 @@ def _nightly_runs(summary: Summary) -> Iterator[str]:
     if not summary.days_read:
         yield "No nightly run of the week was read."
     elif missed := days["not_read"]:
-        yield f"{_runs(missed)} {was(len(missed))} not read: {_named(missed)}."
+        runs = counted(len(missed), "nightly run")
+        yield f"{runs} {was(len(missed))} not read: {_named(missed)}."
     else:
         yield _read_whole(summary)
     if days["not_begun"] and seen.began is not None:
@@ -153,10 +154,6 @@ def _coming(days: Sequence[date]) -> str:
         return ""
     runs = "nightly run" if len(days) == 1 else "nightly runs"
     return f": the {runs} of {_named(days)} {_are(len(days))} still to come"
-
-
-def _runs(days: Sequence[date]) -> str:
-    return counted(len(days), "nightly run")
 
 
 def _named(days: Sequence[date]) -> str:
