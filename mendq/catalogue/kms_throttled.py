@@ -8,6 +8,7 @@ from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
     Fixed,
+    MassAdvice,
     NotMatched,
     Refused,
     seen_as_labelled,
@@ -70,9 +71,11 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    look_for="All callers of a region share KMS's request quota, whichever key they use: look for "
-    "who uses it up, and ask for more where it is too small.",
-    look_first=request_quotas,
+    mass=MassAdvice(
+        "All callers of a region share KMS's request quota, whichever key they use: look for "
+        "who uses it up, and ask for more where it is too small.",
+        request_quotas,
+    ),
     examples=lambda: (
         Caught(
             "a shorter reuse than SQS's own goes back to it",
