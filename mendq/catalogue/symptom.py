@@ -170,7 +170,7 @@ class Symptom:
     autonomy: Mode | None = field(default=None, init=False)
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
-    mass: MassAdvice = field(default=MassAdvice(), init=False)
+    mass: MassAdvice = field(default=MassAdvice(""), init=False)
 
     @property
     def every_need(self) -> frozenset[Need]:
