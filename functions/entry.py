@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
@@ -63,7 +63,10 @@ class Call(Struct, Generic[Settings], frozen=True):
         """Send what is not zero, and COUNTED_AS_ZERO; all of it with `zeros`."""
         for name, value in counts.items():
             if value or zeros or name == COUNTED_AS_ZERO:
-                self.metrics.add_metric(name, MetricUnit.Count, value)
+                self.measure(name, value, "Count")
+
+    def measure(self, name: str, value: float, unit: Literal["Bytes", "Count", "Seconds"]) -> None:
+        self.metrics.add_metric(name, MetricUnit(unit), value)
 
     def taken_up(self, event: Event, outcome: Outcome) -> Event:
         """What whoever called with a case is answered; it counts as what became of it."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import MetricUnit
 from msgspec import structs
 
 from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.model.case import State
-from mendq.model.names import HEARTBEAT, OwnMetric
 from mendq.model.settings import FollowUpSettings
 
 
@@ -30,7 +26,7 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     context = structs.replace(at_present, now=now)
     followed = follow_up(context, call.settings.owners, call.remaining_seconds)
     emit(call, followed, now)
-    _log(call.log, followed)
+    _log(call, followed)
     return {
         "open": len(followed.open_cases),
         "moved": len(followed.moved),
@@ -43,25 +39,21 @@ def emit(call: Call[FollowUpSettings], followed: Followed, now: datetime) -> Non
     """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
     call.count(followed.gauges(now, call.settings.limits), zeros=True)
     call.count({COUNTED_AS_ZERO: 0, **followed.counts()})
-    call.metrics.add_metric(HEARTBEAT, MetricUnit.Seconds, followed.oldest_age_seconds(now))
-    for case in followed.moved:
-        if case.state is State.VERIFIED:
-            healing = case.at - datetime.fromisoformat(case.evidence["first_at"])
-            seconds = max(0.0, healing.total_seconds())
-            call.metrics.add_metric(OwnMetric.TIME_TO_HEAL, MetricUnit.Seconds, seconds)
+    for name, seconds in followed.seconds(now):
+        call.measure(name, seconds, "Seconds")
 
 
-def _log(log: Logger, followed: Followed) -> None:
+def _log(call: Call[FollowUpSettings], followed: Followed) -> None:
     """One line a case that moved, was handed over or could not be looked at."""
     for case in followed.moved:
-        log.info("moved a case", case=case.document())
+        call.log.info("moved a case", case=case.document())
     for case in followed.called:
-        log.info("called heal with a case", case_id=case.case_id, state=case.state)
+        call.log.info("called heal with a case", case_id=case.case_id, state=case.state)
     for left in followed.unknown:
-        log.warning(
+        call.log.warning(
             "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
             case_id=left.case_id,
             symptom=left.symptom,
         )
     for case_id, error in followed.errors.items():
-        log.error("a case could not be followed", case_id=case_id, exc_info=error)
+        call.log.error("a case could not be followed", case_id=case_id, exc_info=error)

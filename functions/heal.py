@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from aws_lambda_powertools import Logger
-
 from functions.entry import Call, Event, count_by_symptom, entry
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch, heal_findings
@@ -31,17 +29,17 @@ def handler(event: Event, call: Call[HealSettings]) -> Event:
     call.count(healed.counts())
     for name, counts in healed.by_symptom().items():
         count_by_symptom(name, counts)
-    _log(call.log, healed)
+    _log(call, healed)
     return healed.answer()
 
 
-def _log(log: Logger, healed: Healed) -> None:
+def _log(call: Call[HealSettings], healed: Healed) -> None:
     """One line a case, refusal or error, and one for what could not be read."""
     for error in healed.faults:
-        log.error("a queue could not be fixed; its events come again", exc_info=error)
+        call.log.error("a queue could not be fixed; its events come again", exc_info=error)
     for group, outcome in healed.fixed.items():
         case, refusal = outcome.case, outcome.refusal
-        log.info(
+        call.log.info(
             "looked at a queue",
             queue_arn=group.queue_arn,
             symptom=group.symptom.name,
@@ -50,9 +48,9 @@ def _log(log: Logger, healed: Healed) -> None:
             case=case.document() if case else None,
         )
     for probe in healed.probes.values():
-        log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
+        call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
     if codes := sorted(set(healed.unknown_codes)):
-        log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
+        call.log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
     if healed.unreadable:
         reasons = Counter(each.reason for each in healed.unreadable.values())
-        log.warning("events that cannot be read, on their way to parking", reasons=reasons)
+        call.log.warning("events that cannot be read, on their way to parking", reasons=reasons)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from aws_lambda_powertools.metrics import MetricUnit
-
 from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
@@ -25,8 +23,7 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         return {"ignored": seen.reason}
     call.metrics.set_timestamp(seen.run.updated_at)
     for name, value in seen.metrics().items():
-        unit = MetricUnit.Bytes if name is NightlyMetric.BYTES_UNREADABLE else MetricUnit.Count
-        call.metrics.add_metric(name, unit, value)
+        call.measure(name, value, "Bytes" if name is NightlyMetric.BYTES_UNREADABLE else "Count")
     run = seen.run
     if isinstance(seen, WeekEnded):
         say = call.log.warning if seen.failed else call.log.info

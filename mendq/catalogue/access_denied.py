@@ -14,6 +14,7 @@ from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, q
 from mendq.catalogue.symptom import (
     Caught,
     Fixed,
+    MassAdvice,
     NotMatched,
     Refused,
     carries_messages,
@@ -133,7 +134,9 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
-    look_for="Look for what these queues have in common: a role, a policy, an organization's.",
+    mass=MassAdvice(
+        "Look for what these queues have in common: a role, a policy, an organization's."
+    ),
     examples=lambda: (
         Caught(
             "a deployment overwrote the policy that a person has pinned",

@@ -74,6 +74,7 @@ DLQ_MESSAGES_ARRIVING = Paged(
         ),
         NotFound("the only message is there all the while", _queue(1, 1)),
         NotFound("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
+        NotFound("old messages that nobody looked at", _queue(3, 3)),
         NotFound("a redrive moves them", _queue(move_task_running=True)),
         NotFound("somebody sends straight to it", _queue(sent=1)),
         NotFound("a queue that takes no DLQ messages", _queue(dlq_sources=())),

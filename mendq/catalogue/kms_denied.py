@@ -5,7 +5,15 @@ from __future__ import annotations
 import shlex
 
 from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
-from mendq.catalogue.symptom import SQS_GUIDE, Caught, NotMatched, Paged, Refused, seen_as_labelled
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    Caught,
+    MassAdvice,
+    NotMatched,
+    Paged,
+    Refused,
+    seen_as_labelled,
+)
 from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named, who_called
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
@@ -103,7 +111,7 @@ KMS_DENIED = Paged(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
-    look_for="Look for the key that these queues share, and who changed its policy.",
+    mass=MassAdvice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
         Caught(
             "a sender without a grant",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, standard
 from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
-from mendq.catalogue.symptom import SQS_GUIDE, Caught, Fixed, NotMatched, Refused, seen_as_labelled
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    Caught,
+    Fixed,
+    MassAdvice,
+    NotMatched,
+    Refused,
+    seen_as_labelled,
+)
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
@@ -63,9 +71,11 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    look_for="All callers of a region share KMS's request quota, whichever key they use: look for "
-    "who uses it up, and ask for more where it is too small.",
-    look_first=request_quotas,
+    mass=MassAdvice(
+        "All callers of a region share KMS's request quota, whichever key they use: look for "
+        "who uses it up, and ask for more where it is too small.",
+        request_quotas,
+    ),
     examples=lambda: (
         Caught(
             "a shorter reuse than SQS's own goes back to it",

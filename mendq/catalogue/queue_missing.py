@@ -6,6 +6,7 @@ from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
+    MassAdvice,
     NotMatched,
     Paged,
     Refused,
@@ -48,7 +49,7 @@ QUEUE_MISSING = Paged(
     speaks=carries_messages,
     needs=frozenset(),
     plan=plan,
-    look_for="Look for what deleted them all: a stack, a pipeline, a clean-up.",
+    mass=MassAdvice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
         Caught(
             "sending to a queue that is gone",

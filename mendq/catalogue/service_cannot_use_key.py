@@ -96,6 +96,7 @@ SERVICE_CANNOT_USE_KEY = Paged(
         Detected("a topic, by its principal", _queue(), "aws_managed_key"),
         Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
         NotFound("a customer managed key", _queue("alias/orders")),
+        NotFound("a key given by its id", _queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
         NotFound("no key", _queue("")),
         NotFound("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
         NotFound("a service is kept out", _queue(Effect="Deny")),

@@ -24,11 +24,6 @@ def anything(_subject: object) -> bool:
     return True
 
 
-def no_command(_queue_arn: str) -> str:
-    """No command: for entries where words say what to look for."""
-    return ""
-
-
 def carries_messages(call: FailedCall) -> bool:
     """Whether the call is message traffic: looking at a queue is no evidence."""
     return call.event_name in MESSAGE_TRAFFIC
@@ -141,6 +136,14 @@ class Refused:
 NearMiss = NotMatched | NotFound | Refused
 
 
+@dataclass(frozen=True)
+class MassAdvice:
+    """What to look for where many queues have the symptom; `command` takes the ARN of one."""
+
+    words: str = "Look for what these queues have in common: a deployment, a key, a network."
+    command: Callable[[str], str] = lambda _: ""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Symptom:
     """One thing that goes wrong with a queue; what Mendq does about it is the type.
@@ -167,8 +170,7 @@ class Symptom:
     autonomy: Mode | None = field(default=None, init=False)
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
-    look_for: str = field(default="", init=False)
-    look_first: Callable[[str], str] = field(default_factory=lambda: no_command, init=False)
+    mass: MassAdvice = field(default=MassAdvice(""), init=False)
 
     @property
     def every_need(self) -> frozenset[Need]:
@@ -218,16 +220,14 @@ class Paged(Symptom):
     says, after its name, of a queue that has it again and again; empty: nothing. While a case of
     one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
     one whose messages that takes, it is not taken up: that says it better, or has to be fixed
-    first. Where many queues have it at once people are to `look_for` something; `look_first` is the
-    command to begin with, given the ARN of one of them.
+    first.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
     gives_way_to: frozenset[str] = frozenset()
-    look_for: str = "Look for what these queues have in common: a deployment, a key, a network."
-    look_first: Callable[[str], str] = no_command
+    mass: MassAdvice = MassAdvice()
     habit: str = ""
 
     @property

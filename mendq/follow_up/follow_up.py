@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ from mendq.model.lifecycle import (
     quiet_since,
 )
 from mendq.model.limits import Limits, Mode
-from mendq.model.names import OwnMetric, fixes_being_verified
+from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
 from mendq.model.queue import parts_of
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -83,9 +83,14 @@ class Followed(Struct):
         recurred = sum(each.came_from is State.WATCHING for each in back)
         return {OwnMetric.RECURRENCES: recurred, OwnMetric.FOLLOW_UP_ERRORS: len(self.errors)}
 
-    def oldest_age_seconds(self, now: datetime) -> float:
+    def seconds(self, now: datetime) -> Iterator[tuple[str, float]]:
+        """How old the oldest open case is, and how long each fix took that has proved."""
         ages = ((now - each.opened_at).total_seconds() for each in self.open_cases)
-        return max([0, *ages])
+        yield HEARTBEAT, max([0, *ages])
+        for case in self.moved:
+            if case.state is State.VERIFIED:
+                healing = case.at - datetime.fromisoformat(case.evidence["first_at"])
+                yield OwnMetric.TIME_TO_HEAL, max(0.0, healing.total_seconds())
 
 
 def follow_up(

@@ -252,10 +252,8 @@ def _notify_mass_symptom(
 ) -> None:
     """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
     reach = reach_of(spread, queue_arns, run)
-    look_first = symptom.look_first(min(reach.queue_arns))
-    of = notification.MassSymptom(
-        symptom.name, symptom.sentence, symptom.runbook, symptom.look_for, look_first
-    )
+    words, command = symptom.mass.words, symptom.mass.command(min(reach.queue_arns))
+    of = notification.MassSymptom(symptom.name, symptom.sentence, symptom.runbook, words, command)
     where = notification.place(run.settings.account, run.clients.region)
     text = notification.of_mass_symptom(of, reach.queue_arns, reach.managed_queues, run.now, where)
     names = " ".join(sorted(reach.queue_arns))

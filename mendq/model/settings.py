@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json as plain_json
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
-from msgspec import Meta, Struct, convert, field, json
+from msgspec import Struct, convert, field, json
 from msgspec.structs import fields
 
-from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
+from mendq.model.limits import Bounds, Consent, Limits, Mode, Text, Timing
 from mendq.model.steps import Owner
-
-# An empty variable says nothing.
-Text = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
     """The value of type `kind`; raise ValueError or TypeError where it is none."""
     if kind in (Text, Text | None):
         return convert(text, kind)
-    value = json.decode(text, type=kind)
+    value, given = json.decode(text, type=kind), plain_json.loads(text, object_pairs_hook=_once)
     if is_dataclass(value):
-        given = json.decode(text)
         if unknown := given.keys() - vars(value).keys():
             raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
         if any(isinstance(each, int | float) and each < 0 for each in given.values()):
             raise ValueError("a number is below 0")
     return value
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 PREFIX = "MENDQ_"
@@ -73,7 +76,7 @@ class LambdaSettings(Struct, frozen=True):
                 continue
             try:
                 values[each.name] = read(text, each.type)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
             raise SettingsUnreadable("; ".join(faults) + ". Deploy the stack again to set them.")

@@ -15,6 +15,7 @@ from tests.heal.operators import OWNERS, case_of, context_of, fail, states, undo
 
 BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
 NUMBERS = ["1" + "0" * 30, "1" + "0" * 20, "1" + "0" * 13, "-1" + "0" * 13, "1.5"]
+TIMES = {name: {"N": "1700000000"} for name in ("at", "since")}
 NESTED = "[" * 100_000 + "]" * 100_000
 
 
@@ -62,6 +63,11 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
         ("case#visibility_timeout_too_short", {"failures": {"S": "[1e400]"}}),
         ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
         ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
+        *(
+            ("configuration", {**TIMES, "attributes": {"S": each}})
+            for each in ("null", '"x"', "[]")
+        ),
+        ("configuration", {**TIMES, "attributes": {"NULL": True}}),
         (
             "evidence#visibility_timeout_too_short",
             {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}},

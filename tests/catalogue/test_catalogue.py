@@ -93,8 +93,8 @@ def test_an_entry_says_by_its_type_what_is_done_about_it(entry: Symptom) -> None
     assert isinstance(entry, Reported) or all(each.facts and each.answer for each in answered)
     assert any(_steps(each) for each in answered) is isinstance(entry, Fixed)
     assert any(each.answer for each in answered) is isinstance(entry, Paged)
-    assert len(entry.look_for) < 600
-    if command := entry.look_first(examples.QUEUE_ARN):
+    assert len(entry.mass.words) < 600
+    if command := entry.mass.command(examples.QUEUE_ARN):
         assert mistake_in(command) == ""
 
 
@@ -229,7 +229,7 @@ def _said(entry: Symptom) -> dict[str, Any]:
     """All that people read of an entry: its page, and the answers to its examples."""
     said: dict[str, Any] = {
         "shows": list(entry.shows),
-        "of many": [entry.look_for, entry.look_first(examples.STANDARD_ARN)],
+        "of many": [entry.mass.words, entry.mass.command(examples.STANDARD_ARN)],
     }
     for each in entry.examples():
         if isinstance(each, NotMatched | NotFound) or each.facts is None:

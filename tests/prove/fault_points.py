@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import product
 
 from tests.account.faults import KINDS, Fault, Killed
 from tests.heal.conftest import ACCOUNT, REGION
-from tests.heal.operators import file_owed
+from tests.heal.operators import context_of
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving
@@ -20,6 +22,9 @@ from tests.prove.world import World, world
 PAIRS_SECONDS = 90
 # What the longest scene takes by itself; one that a fault spoils is followed by another.
 TURNS = 2
+# Longer than whoever wrote a transition down is left to file it.
+FILED_EVERY_MINUTES = 3
+A_DAY = timedelta(days=1)
 # What the case store does on a condition alone.
 CONDITIONAL = frozenset({"dynamodb.TransactWriteItems", "dynamodb.UpdateItem"})
 
@@ -128,8 +133,8 @@ def _undisturbed(scene: Scene) -> Undisturbed:
             queue_arn = _queue_of(made)
             counting = Fault(made.account, kind, 0)
             over = _come_again(made, queue_arn, scene, turn, [counting])
+            over = _filed(made, [counting]) and over
             counting.leave()
-            file_owed(made.account)
             ending = ending_of(made.account, queue_arn, over=over)
         points += [(kind, n) for n in range(1, counting.calls + 1)]
     return Undisturbed(ending, begun_as, tuple(points))
@@ -141,9 +146,9 @@ def _struck(scene: Scene, *points: Point) -> Struck:
         queue_arn = _queue_of(made)
         faults = [Fault(made.account, kind, strike_at) for kind, strike_at in points]
         over = _come_again(made, queue_arn, scene, turn, faults)
+        over = _filed(made, faults) and over
         for each in faults:
             each.leave()
-        file_owed(made.account)
         calls = tuple(each.call for each in faults)
         # The second of a pair need not come by: the first may have cut the way short.
         assert any(calls), f"nothing was struck in {scene.name} at {points}"
@@ -167,13 +172,39 @@ def _come_again(
     return False
 
 
-def _state_of(made: World, queue_arn: str, faults: Sequence[Fault]) -> str:
-    """As the case store says; the faults do not hear the question."""
+def _filed(made: World, faults: Sequence[Fault]) -> bool:
+    """follow_up files what is left, struck as the turns are; whether nothing is left.
+
+    One run that goes through looks at each case, as it does where nothing is left to file.
+    """
+    for _ in range(TURNS + len(faults)):
+        made.account.later(minutes=FILED_EVERY_MINUTES)
+        with suppress(Killed):
+            if made.minute() and not _unfiled(made, faults):
+                return True
+    return False
+
+
+def _unfiled(made: World, faults: Sequence[Fault]) -> bool:
+    """Whether anything is, also where its next try is to come."""
+    with _unheard(faults):
+        return bool(context_of(made.account).open_cases.unfiled(made.account.now + A_DAY))
+
+
+@contextmanager
+def _unheard(faults: Sequence[Fault]) -> Iterator[None]:
+    """The faults do not hear a question of ours."""
     for each in faults:
         each.is_deaf = True
-    items = made.account.case_store_items()
+    yield
     for each in faults:
         each.is_deaf = False
+
+
+def _state_of(made: World, queue_arn: str, faults: Sequence[Fault]) -> str:
+    """As the case store says."""
+    with _unheard(faults):
+        items = made.account.case_store_items()
     cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
     return next((each["state"]["S"] for each in cases), "")
 
