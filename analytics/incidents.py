@@ -148,9 +148,9 @@ def joined(incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round])
     # Spark would take Python's times through the local zone.
     asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
     columns = {**COLUMNS["incidents"], **dict.fromkeys(_TIMES, "bigint")}
-    rows = asked.rdd.map(lambda row: known.told(row.asDict()))
-    told = incidents.sparkSession.createDataFrame(rows, schema_of(columns), verifySchema=False)
-    return told.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
+    rows = asked.rdd.map(lambda row: known.with_outcome(row.asDict()))
+    outcomes = incidents.sparkSession.createDataFrame(rows, schema_of(columns), verifySchema=False)
+    return outcomes.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Known:
                 listed[arn].append(each.at)
         return cls(dict(of_queue), dict(listed), [each.at for each in by_time if each.whole])
 
-    def told(self, incident: Mapping[str, Any]) -> dict[str, Any]:
+    def with_outcome(self, incident: Mapping[str, Any]) -> dict[str, Any]:
         """What became of an incident: the case opened last tells, of those that join.
 
         One joins when queue and symptom agree and its evidence overlaps.

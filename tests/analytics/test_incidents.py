@@ -169,7 +169,7 @@ def test_each_incident_has_its_case_or_its_why() -> None:
         for each in SCENE["scans"]
     ]
     known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1])
-    told = {each["name"]: known.told(incident(**each)) for each in SCENE["incidents"]}
+    told = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
     assert {name: (row["case_id"], row["why"]) for name, row in told.items()} == {
         each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
     }

@@ -142,16 +142,16 @@ def with_and_without_dashboard(found: Iterable[Line]) -> tuple[float, float]:
 
 
 # What is sent where nothing happens, but all month long: at a nightly run's end, with a report.
-_OF_A_NIGHT = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
+_OF_A_RUN = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
 _OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 
 def _metrics(stack: Deployed) -> Line:
     """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
-    sometimes = {*_OF_A_NIGHT, *_OF_A_WEEK}
+    sometimes = {*_OF_A_RUN, *_OF_A_WEEK}
     always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes
-    of_nights = len(_OF_A_NIGHT) * stack.times("start_nightly")
-    hours = len(always) * MONTH_HOURS + of_nights + len(_OF_A_WEEK) * MONTH_DAYS / 7
+    of_runs = len(_OF_A_RUN) * stack.times("start_nightly")
+    hours = len(always) * MONTH_HOURS + of_runs + len(_OF_A_WEEK) * MONTH_DAYS / 7
     quantity = f"{len(always)} all month, {len(sometimes)} some hours of it"
     because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
     return Line("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})

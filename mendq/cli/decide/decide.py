@@ -29,6 +29,8 @@ _MEANT = {word: frozenset({move.into}) for word, move in DECISIONS.items()}
 _MEANT["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
 # Where the owner of the write was not heard: follow_up calls it again.
 _OWNER_NOT_HEARD = "owner_unavailable"
+_NO_STATE = "that is no state that this version knows: use the mendq that is deployed"
+_NOT_DONE = "that is not what was asked for: nothing was changed by this command"
 
 
 @command(1, Kind.STEERING, SHOWN | {INVOKE})
@@ -102,5 +104,5 @@ def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
         call.out.say(waits, "yellow")
     if state in _MEANT[decision]:
         return Exit.DONE
-    call.out.say("that is not what was asked for: nothing was changed by this command", "red")
+    call.out.say(_NOT_DONE if state else _NO_STATE, "red")
     return Exit.FAILED

@@ -55,10 +55,10 @@ def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
     last = min(max(good) + PERIOD, now) if good else now - 2 * LOOKED_BACK
     lately, failed = (sum(n for at, n in each.items() if at >= last) for each in (runs, errors))
     well = f"the follow-up ran well {age(last, now)} ago"
-    told = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
+    says = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
     failing = f"it failed in {failed:.0f} of {lately:.0f} runs"
     silent = "it was not started: is its schedule enabled, and was it throttled?"
-    fault = f"{told} {failing if failed else silent}"
+    fault = f"{says} {failing if failed else silent}"
     young = f"none yet: the stack was made {age(made_at, now)} ago"
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
     yield judged(

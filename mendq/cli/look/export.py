@@ -6,6 +6,8 @@ Nothing is removed: a file whose queue is gone is a person's to delete.
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,12 +69,19 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
 
 def replace_if_changed(path: Path, text: str) -> bool:
     """Whole or not at all: what reads meanwhile never sees a part."""
-    content, new = text.encode(), path.with_name(f".{path.name}.new")
+    content = text.encode()
     try:
         if path.is_file() and path.read_bytes() == content:
             return False
-        new.write_bytes(content)
-        new.replace(path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                opened.write(content)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise Stopped(f"{path} cannot be written: {error.strerror}") from error
     return True

@@ -28,7 +28,7 @@ from mendq.cli.look.case_view import (
 )
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import progress_lines, progress_of
-from mendq.cli.undo.answers import Answer, attribute_line, by_hand, name_later_cases
+from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
 from mendq.heal.recover import standing
 from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import Case, State
@@ -76,7 +76,7 @@ class Whole(Struct, frozen=True):
     def undo(self) -> list[str]:
         """The commands that take back what stands there as the case wrote it."""
         ours = any(each["outcome"] == Outcome.UNDONE for each in self.standing)
-        printed = by_hand(each for each in self.standing if not stays(each["attribute"]))
+        printed = printed_commands(each for each in self.standing if not stays(each["attribute"]))
         return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
     def document(self) -> dict[str, Any]:

@@ -49,12 +49,12 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         out.lines(map(attribute_line, attributes))
         if newest.state is State.ROLLED_BACK:
             out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
-        for attribute, command in by_hand(attributes).items():
+        for attribute, command in printed_commands(attributes).items():
             out.say(f"{why} {attribute}; by hand:")
             out.command(command)
 
 
-def by_hand(attributes: Iterable[Answer]) -> dict[str, str]:
+def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
     """By attribute the commands for what Mendq does not write."""
     printed = (each for each in attributes if each["outcome"] == Outcome.PRINTED)
     return {each["attribute"]: each["command"] for each in printed if each.get("command")}

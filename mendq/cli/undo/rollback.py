@@ -1,14 +1,14 @@
 """`mendq rollback`: one fix taken back, or all since a time, the newest first.
 
 The Lambda answers for a queue as it stands now. What a later case wrote hides what an earlier one
-wrote, until the later one is undone: so what is to come of the earlier is told by what it wrote.
+wrote, until the later one is undone: of that alone, what is to come is worked out here.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -34,24 +34,40 @@ from mendq.model.case import Case, State
 from mendq.notifications.text import counted
 
 
-def _once_undone(history: Sequence[Case], first: Sequence[str]) -> Answer:
-    """What is to come of a case behind those that are undone `first`: by what it wrote itself.
+def _once_undone(answer: Answer, history: Sequence[Case], first: Mapping[str, Answer]) -> Answer:
+    """What is to come of a case once those of `first` have put back their values, by attribute.
 
-    Its own turn decides: what somebody sets meanwhile is kept.
+    All else is as the Lambda answered. Its own turn decides: what somebody sets meanwhile is kept.
     """
-    attributes = [
-        {
-            "attribute": each.attribute,
-            "outcome": Outcome.PRINTED if each.attribute in NEVER_PUT_BACK else Outcome.UNDONE,
-            "before": each.before,
-            "after": each.after,
-            "now": each.after,
-        }
-        for each in written_by(history)
-    ]
-    newest = history[-1]
+    newest, written = history[-1], written_by(history)
+    back = {name: value for each in first.values() for name, value in each.items()}
+    attributes: list[Answer] = answer.get("attributes", [])
+    if "error" in answer:
+        error = answer["error"]
+        if error["code"] != "wrong_state" or not any(each in error["message"] for each in first):
+            return answer
+        attributes = [
+            {"attribute": each.attribute, "before": each.before, "after": each.after}
+            | {"outcome": Outcome.PRINTED if each.attribute in NEVER_PUT_BACK else Outcome.UNDONE}
+            for each in written
+        ]
+    elif back.keys().isdisjoint(each["attribute"] for each in attributes):
+        return answer
+    overridden = {each.attribute for each in written if each.was_overridden}
+    attributes = [_then(each, back, overridden) for each in attributes]
     answer = {"case_id": newest.case_id, "state": str(newest.state), "attributes": attributes}
     return {**answer, "once_undone": list(first)}
+
+
+def _then(found: Answer, back: Mapping[str, str], overridden: Container[str]) -> Answer:
+    """By the Lambda's own rule; what still stands there as the case wrote it was not read."""
+    if (stands := back.get(found["attribute"])) is None:
+        return found
+    if stands == found["before"]:
+        return {**found, "outcome": Outcome.NOTHING, "now": stands}
+    if stands != found["after"] or found["attribute"] in overridden:
+        return {**found, "outcome": Outcome.THEIRS, "now": stands}
+    return {**{key: found[key] for key in found if key != "now"}, "outcome": Outcome.UNDONE}
 
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
@@ -126,12 +142,15 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
 def _previewed(call: Invocation, chosen: Histories) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
     answers: list[Answer] = []
-    undone = defaultdict[str, list[str]](list)
+    undone = defaultdict[str, dict[str, Answer]](dict)
     for case_id, history in chosen.items():
-        first = undone[history[-1].queue_arn]
-        answer = _once_undone(history, first) if first else _ask(call, case_id, dry_run=True)
+        first, answer = undone[history[-1].queue_arn], _ask(call, case_id, dry_run=True)
+        answer = _once_undone(answer, history, first) if first else answer
         if _has(answer, "undone") and not was_rolled_back(answer):
-            first.append(case_id)
+            every = answer["attributes"]
+            first[case_id] = {
+                each["attribute"]: each["before"] for each in every if each["outcome"] == "undone"
+            }
         answers.append(answer)
     name_later_cases(call.account, answers)
     return answers

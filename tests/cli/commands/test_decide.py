@@ -36,6 +36,10 @@ def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) 
     answer = {"case_id": case_id, "state": "refused", "reason": "frozen", "steps": []}
     operator.answers("ApproveFunction", answer)
     assert operator.json("approve", case_id, "--yes", code=1) == answer
+    operator.answers("ApproveFunction", answer)
+    assert "nothing was changed by this command" in operator.shown(
+        "approve", case_id, "--yes", code=1
+    )
 
 
 @pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
@@ -87,4 +91,5 @@ def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[s
     case_id = operator.proposed()
     operator.answers("ApproveFunction", said)
     shown = operator.shown("approve", case_id, "--yes", code=1)
-    assert "that is not what was asked for" in shown
+    assert "no state that this version knows: use the mendq that is deployed" in shown
+    assert "nothing was changed" not in shown

@@ -3,6 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from mendq.cli.exit_codes import Stopped
+from mendq.cli.look.export import replace_if_changed
 from tests.cli.conftest import Operator
 
 STATEMENT = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue", "Resource": "*"}
@@ -28,3 +32,24 @@ def test_a_second_run_changes_no_byte_and_nothing_is_removed(
     assert list(found) == sorted(found)
     assert (found["attributes"]["Policy"], found["tags"]) == (POLICY, {"mendq": "heal"})
     assert not [each for each in found["attributes"] if "Approximate" in each or "Time" in each[:4]]
+
+
+def test_a_file_is_written_whole_or_not_at_all_and_through_no_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, others = tmp_path / "orders.json", tmp_path / "others"
+    others.write_text("somebody's")
+    (tmp_path / ".orders.json.new").symlink_to(others)
+    assert replace_if_changed(path, "{}")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("{}", 0o644)
+    assert others.read_text() == "somebody's"
+    names = {each.name for each in tmp_path.iterdir()}
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(Stopped, match="No space left on device"):
+        replace_if_changed(path, "{1}")
+    assert {each.name for each in tmp_path.iterdir()} == names
+    assert path.read_text() == "{}"

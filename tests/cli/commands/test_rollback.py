@@ -93,6 +93,54 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     assert operator.aws.visibility(queue) == 30
 
 
+@pytest.mark.parametrize("last", ["applied", "closed"])
+def test_what_nobody_reads_again_is_not_said_to_stand_there(operator: Operator, last: str) -> None:
+    _fixed_twice(operator, last)
+    later, earlier = operator.json("rollback", "--since", "5h", "--dry-run")
+    assert later["attributes"][0]["now"] == later["attributes"][0]["after"]
+    assert "now" not in earlier["attributes"][0]
+
+
+@pytest.mark.parametrize(("stood", "outcome", "code"), [("40", "kept", 3), ("30", "nothing", 0)])
+def test_what_stood_between_two_fixes_decides_and_not_what_hides_it(
+    operator: Operator, stood: str, outcome: str, code: int
+) -> None:
+    _, earlier, later = _fixed_twice(operator, "closed")
+    hidden = _answer(earlier, "kept", now="90")
+    undone = _answer(later, "undone", before=stood, after="90", now="90")
+    operator.answers("RollbackFunction", undone, hidden)
+    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=code)
+    (attribute,) = preview[1]["attributes"]
+    assert (attribute["outcome"], attribute["now"]) == (outcome, stood)
+    assert preview[1]["once_undone"] == [later]
+
+
+def test_a_persons_value_behind_a_fix_of_another_attribute_is_kept(operator: Operator) -> None:
+    """The visibility timeout 30 -> 45, the key's reuse 300 -> 600, then a person's 99."""
+    operator.aws.now -= timedelta(hours=3)
+    key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "300"}
+    queue = operator.aws.queue("orders.fifo", VisibilityTimeout="30", **key)
+    operator.aws.later(seconds=200)
+    fail(operator.aws, queue)
+    visibility = case_of(operator.aws).case_id
+    operator.aws.later(hours=1)
+    throttled = {"eventName": "SendMessage", "errorCode": "KMS.ThrottlingException"}
+    fail(operator.aws, queue, "kms", **throttled, errorMessage="Rate exceeded")
+    reuse = case_of(operator.aws)
+    assert (str(reuse.state), reuse.steps[0]["after"]) == ("applied", "600")
+    operator.set_by_a_person(99)
+    operator.lambdas_answer()
+    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=3)
+    assert [each["case_id"] for each in preview] == [reuse.case_id, visibility]
+    ((first,), (second,)) = (each["attributes"] for each in preview)
+    assert (first["outcome"], first["before"], first["now"]) == ("undone", "300", "600")
+    expected = {"attribute": "VisibilityTimeout", "outcome": "kept", "before": "30", "after": "45"}
+    assert second == {**expected, "now": "99", "command": "", "later_case": None}
+    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
+    assert _announced(done) == _announced(preview)
+    assert operator.aws.visibility(queue) == 99
+
+
 def test_nothing_is_undone_behind_a_value_of_a_person(operator: Operator) -> None:
     queue, earlier, later = _fixed_twice(operator, "applied")
     operator.set_by_a_person(99)

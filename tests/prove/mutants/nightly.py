@@ -31,9 +31,10 @@ NIGHTLY = (
     ), spark=True),
     Selection((f"{_BURSTS}::test_each_incident_has_its_case_or_its_why",), (
         Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
-            "Known.told", 'for each in of_queue« if each.newest.symptom == incident["symptom"]»»'),
+            "Known.with_outcome",
+            'for each in of_queue« if each.newest.symptom == incident["symptom"]»»'),
         Mutant("an incident is given the outcome of a case from another time", _INCIDENTS,
-            "Known.told", "since <= last« and until >= first»»"),
+            "Known.with_outcome", "since <= last« and until >= first»»"),
         Mutant("an incident of an unmanaged queue is told as an event that was lost", _INCIDENTS,
             "Known._why", '«"not_managed": scanned == "not_managed",»»'),
     )),
