@@ -28,8 +28,8 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     context = call.at_store(ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces())
     scanned = scan_hourly(context) or Scanned()
     counts = {
-        OwnMetric.SCANNED_QUEUES: scanned.queues,
-        OwnMetric.SCAN_SKIPPED: scanned.skipped,
+        OwnMetric.SCANNED_QUEUES: scanned.queues_scanned,
+        OwnMetric.SCAN_SKIPPED: scanned.skipped_for_budget,
         OwnMetric.SCAN_ERRORS: faults(scanned),
     }
     call.count(counts)
@@ -40,7 +40,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
         call.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     totals = {
         **{name: getattr(scanned, name) for name in COUNTS},
-        "skipped_for_budget": scanned.skipped,
+        "skipped_for_budget": scanned.skipped_for_budget,
         "findings": len(scanned.findings),
         "errors": len(scanned.failed),
     }

@@ -93,12 +93,12 @@ class Scanned:
     counts those that are no more, `unseen` those of which nothing could be seen.
     """
 
-    queues: int = 0
+    queues_scanned: int = 0
     gone: int = 0
     unseen: int = 0
     suspects: int = 0
     measured: int = 0
-    skipped: int = 0
+    skipped_for_budget: int = 0
     metrics: int = 0
     after: str = ""
     findings: tuple[Finding, ...] = ()
@@ -107,7 +107,7 @@ class Scanned:
     @property
     def is_blind(self) -> bool:
         """Whether there were queues, and nothing could be seen of any."""
-        return self.unseen > 0 and self.unseen + self.gone == self.queues
+        return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
 
     def by_symptom(self) -> Counter[str]:
         return Counter(each.symptom for each in self.findings)
@@ -117,21 +117,13 @@ class Scanned:
         return {
             "schema": SCHEMA,
             "at": to_text(at),
-            **{spelled: getattr(self, name) for spelled, name in _COUNTS.items()},
+            **{name: getattr(self, name) for name in _COUNTS},
             "failed": len(self.failed),
             "findings": [each.document() for each in sorted(self.findings)],
         }
 
 
-# The numbers of a round, as its document spells them.
-_COUNTS = {
-    "queues_scanned": "queues",
-    "gone": "gone",
-    "unseen": "unseen",
-    "suspects": "suspects",
-    "measured": "measured",
-    "skipped_for_budget": "skipped",
-}
+_COUNTS = ("queues_scanned", "gone", "unseen", "suspects", "measured", "skipped_for_budget")
 
 
 def with_managed(
@@ -239,7 +231,7 @@ def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
 
 def together(one: Scanned, other: Scanned) -> Scanned:
     """Two stretches of a scan as one."""
-    counts = (*_COUNTS.values(), "metrics")
+    counts = (*_COUNTS, "metrics")
     return replace(
         other,
         after=other.after or one.after,

@@ -91,9 +91,9 @@ def _look_at(
         facts = reader.consumers(reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE}))
         window = reader.window(facts)
     except QueueGone:
-        return Scanned(queues=1, gone=1), None
+        return Scanned(queues_scanned=1, gone=1), None
     except Exception as error:  # noqa: BLE001 - told of with the scan
-        return Scanned(queues=1, unseen=1, failed={queue.queue_arn: error}), None
+        return Scanned(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}), None
     findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
     for symptom in symptoms:
         try:
@@ -107,7 +107,7 @@ def _look_at(
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed.setdefault(queue.queue_arn, error)
     to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
-    return Scanned(queues=1, findings=tuple(findings), failed=failed), to_measure
+    return Scanned(queues_scanned=1, findings=tuple(findings), failed=failed), to_measure
 
 
 def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
@@ -133,7 +133,7 @@ def _measured(
         figures = reader.metrics_of_figures(each.facts for each in batch)
         metrics = figures + sum(each.metrics for each in batch)
         if not allowance.may_measure(metrics):
-            yield Scanned(skipped=len(suspects) - done)
+            yield Scanned(skipped_for_budget=len(suspects) - done)
             return
         yield replace(_measured_together(batch, reader), metrics=metrics)
 

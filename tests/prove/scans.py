@@ -198,19 +198,19 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
         managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
         for each in scan(managed, reader, Allowance(may_measure=may_measure)):
             done = reduce(together, (done, each))
-            proving.progress(done.queues / queues)
+            proving.progress(done.queues_scanned / queues)
     # Each service has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after.
     sqs, functions, cloudwatch = (each.seconds for each in waited)
     seconds = max(sqs, functions) + cloudwatch
     harmed = [may_be_harmed(each) for each in many.measured]
     proving.note(
         {
-            "queues": done.queues,
+            "queues": done.queues_scanned,
             **{f"calls_{name}": calls for name, calls in sorted(many.calls.items())},
             "seconds_at_the_retained_rates": round(seconds),
             "suspects": done.suspects,
             "measured": done.measured,
-            "skipped_for_budget": done.skipped,
+            "skipped_for_budget": done.skipped_for_budget,
             "suspects_of_harm_to_messages": worth_it,
             "measured_of_those": sum(harmed),
             "measured_of_short_polling_alone": len(harmed) - sum(harmed),
@@ -221,11 +221,11 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     lists, timeouts = many.calls["ListEventSourceMappings"], many.calls["GetFunctionConfiguration"]
     mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
     budget = many.metrics == spent["metrics"] <= limits.scan_metrics_per_day
-    counted = done.measured + done.skipped == done.suspects
+    counted = done.measured + done.skipped_for_budget == done.suspects
     proving.holding(
         {
             "every queue is looked at, and none fails": not done.failed,
-            "all of them are": done.queues == queues,
+            "all of them are": done.queues_scanned == queues,
             "no queue's attributes are asked for twice": max(many.asked.values()) == 1,
             "the mappings are listed once for the account": lists <= 1 + mapped // 10_000,
             "each function's timeout is asked for once": timeouts == mapped // 100,

@@ -82,8 +82,10 @@ def test_a_request_may_be_anything(found: Any) -> None:
 def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     one: list[Finding], other: list[Finding]
 ) -> None:
-    first = Scanned(queues=3, suspects=2, measured=1, skipped=1, findings=tuple(one))
-    second = Scanned(queues=4, suspects=1, measured=1, findings=tuple(other))
+    first = Scanned(
+        queues_scanned=3, suspects=2, measured=1, skipped_for_budget=1, findings=tuple(one)
+    )
+    second = Scanned(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
     document = added_to(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7
     assert (document["suspects"], document["measured"]) == (3, 2)

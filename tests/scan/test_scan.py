@@ -68,7 +68,7 @@ def test_what_is_found_is_reported_to_heal_and_healed(scanned: Scanning) -> None
     queue = dlq(scanned)
     before = scanned.account.attributes(queue)
     done = scanned.done([DLQ_RETENTION_TOO_SHORT])
-    assert (done.queues, done.failed) == (1, {}), "its source is not managed"
+    assert (done.queues_scanned, done.failed) == (1, {}), "its source is not managed"
     assert scanned.account.attributes(queue) == before, "a scan itself changes nothing"
     assert not [each for _, each in scanned.account.case_store_items() if each.startswith("case#")]
     assert scanned.named() == [(queue, "dlq_retention_too_short")]
@@ -111,11 +111,11 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     scanned.remaining_seconds = lambda: next(times, 100.0)
     symptoms = [slow(of_configuration=True)]
     first = scanned.done(symptoms)
-    assert (first.queues, first.after) == (4, "q-3")
+    assert (first.queues_scanned, first.after) == (4, "q-3")
     scanned.remaining_seconds = lambda: 900.0
     scanned.account.later(minutes=10)
     second = scanned.done(symptoms)
-    assert (second.queues, second.after) == (1, "q-4")
+    assert (second.queues_scanned, second.after) == (1, "q-4")
     document = scanned.findings()
     assert document["queues_scanned"] == 5
     assert [each["queue_arn"][-3:] for each in document["findings"]] == [f"q-{n}" for n in range(5)]
@@ -179,13 +179,16 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning
     measured_queues(scanned, 25)
     limit(scanned, of_an_hour(100))
     done = scanned.done([slow()])
-    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 10, 15, 80)
+    assert (done.suspects, done.measured, done.skipped_for_budget, done.metrics) == (25, 10, 15, 80)
     assert scanned.findings()["skipped_for_budget"] == 15
     an_hour_on(scanned.account)
     done = scanned.done([slow()])
-    assert (done.suspects, done.measured, done.skipped, done.metrics) == (25, 0, 25, 0), (
-        "heal measures again what is found, and that counts"
-    )
+    assert (done.suspects, done.measured, done.skipped_for_budget, done.metrics) == (
+        25,
+        0,
+        25,
+        0,
+    ), "heal measures again what is found, and that counts"
     an_hour_on(scanned.account)
     done = scanned.done([slow()])
     assert done.measured == 10, "what an hour left is the next one's"
@@ -204,7 +207,7 @@ def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     ]
     limit(scanned, of_an_hour(80))
     done = scanned.done(symptoms)
-    assert (done.suspects, done.measured, done.skipped) == (25, 10, 15)
+    assert (done.suspects, done.measured, done.skipped_for_budget) == (25, 10, 15)
     assert {each.queue_arn for each in done.findings} == set(queues[-10:])
     assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
 
@@ -240,7 +243,7 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     listed = Listing((gone,), {})
     monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
     done = scanned.done()
-    assert (done.queues, done.gone, done.failed) == (1, 1, {})
+    assert (done.queues_scanned, done.gone, done.failed) == (1, 1, {})
 
 
 def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:

@@ -108,7 +108,7 @@ def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
     source = named.account.queue("orders", tag=tag)
     named.account.queue("orders-quarantine", tag=tag)
     named.account.queue("orders-quarantine.fifo", tag=tag, FifoQueue="true")
-    assert named.done().queues == 1
+    assert named.done().queues_scanned == 1
     assert {arn for arn, _ in named.named()} <= {source}
 
 
@@ -122,7 +122,7 @@ def test_a_round_that_fails_is_begun_again_by_the_next_scan(
         named.scan(SYMPTOMS)
     let_in()
     named.account.later(minutes=10)
-    assert named.done(SYMPTOMS).queues
+    assert named.done(SYMPTOMS).queues_scanned
     named.account.later(minutes=10)
     assert named.scan(SYMPTOMS) is None, "the hour's round is done"
 

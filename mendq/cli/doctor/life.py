@@ -138,10 +138,8 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
     )
 
 
-class LastRound(
-    Struct, frozen=True, rename={"queues": "queues_scanned", "skipped": "skipped_for_budget"}
-):
-    """Numbers of queues, as the case bucket holds them; `skipped` were beyond the day's metrics.
+class LastRound(Struct, frozen=True):
+    """Numbers of queues, as the case bucket holds them.
 
     At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
     those of which nothing was seen, and not because they are `gone`: a version before did not
@@ -149,10 +147,10 @@ class LastRound(
     """
 
     at: datetime
-    queues: int
+    queues_scanned: int
     suspects: int
     measured: int
-    skipped: int
+    skipped_for_budget: int
     findings: list[Any]
     gone: int = 0
     unseen: int = 0
@@ -161,10 +159,11 @@ class LastRound(
     @property
     def says(self) -> str:
         """In one line, without how long ago it was."""
-        left_out = f"{self.skipped:,} skipped for the budget" if self.skipped else "none skipped"
+        skipped = self.skipped_for_budget
+        left_out = f"{skipped:,} skipped for the budget" if skipped else "none skipped"
         failed = f", {self.failed:,} failed" if self.failed else ""
         return (
-            f"{minute(self.at)}, {self.queues:,} queues, {self.suspects:,} suspects, "
+            f"{minute(self.at)}, {self.queues_scanned:,} queues, {self.suspects:,} suspects, "
             f"{self.measured:,} measured, {left_out}{failed}, {len(self.findings):,} findings"
         )
 
@@ -200,12 +199,12 @@ def round_check(found: LastRound | None, account: Account, now: datetime) -> Che
         young = (is_young, WARN, says, "ask again in an hour")
         return judged("scan", young, (True, FAIL, says, log))
     says = f"the last round was {age(found.at, now)} ago: {found.says}"
-    scanned = Scanned(queues=found.queues, gone=found.gone, unseen=found.unseen)
+    scanned = Scanned(found.queues_scanned, found.gone, found.unseen)
     return judged(
         "scan",
         (scanned.is_blind, FAIL, f"{says}; nothing could be seen of any queue", log),
         (now - found.at >= ROUNDS_WITHIN, FAIL, says, log),
         (found.failed, WARN, says, log),
-        (found.skipped, WARN, says, "raise limits.scanMetricsPerDay, and deploy"),
+        (found.skipped_for_budget, WARN, says, "raise limits.scanMetricsPerDay, and deploy"),
         (True, OK, says, ""),
     )

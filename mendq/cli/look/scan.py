@@ -65,8 +65,8 @@ def _scanned(call: Invocation, this: DryRun) -> Scanned:
     ) as bar:
         task = bar.add_task("looking at queues", total=queues)
         for scanned in this.stretches():
-            what = "measuring suspects" if scanned.queues >= queues else "looking at queues"
-            bar.update(task, completed=scanned.queues, description=what)
+            what = "measuring suspects" if scanned.queues_scanned >= queues else "looking at queues"
+            bar.update(task, completed=scanned.queues_scanned, description=what)
     return scanned
 
 
@@ -81,8 +81,8 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
     out.say("")
     an_hour = this.metrics_an_hour(scanned, would)
     out.say(
-        f"{scanned.queues:,} queues looked at, {scanned.suspects:,} suspects, "
-        f"{scanned.measured:,} measured, {scanned.skipped:,} skipped for the budget, "
+        f"{scanned.queues_scanned:,} queues looked at, {scanned.suspects:,} suspects, "
+        f"{scanned.measured:,} measured, {scanned.skipped_for_budget:,} skipped for the budget, "
         f"{len(scanned.findings):,} findings"
     )
     out.say(

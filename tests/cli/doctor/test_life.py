@@ -125,7 +125,9 @@ ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 
 
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    document = Scanned(queues=30, suspects=9, measured=5, skipped=4).document(at) | over
+    document = (
+        Scanned(queues_scanned=30, suspects=9, measured=5, skipped_for_budget=4).document(at) | over
+    )
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
 
 
