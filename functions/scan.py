@@ -15,7 +15,7 @@ from mendq.scan.reader import Paces
 # Where everything fails it fails alike; what was found stands in the case bucket whole.
 MOST_ERRORS = 20
 MOST_FINDINGS = 100
-COUNTS = ("queues", "gone", "unseen", "suspects", "measured", "metrics")
+COUNTS = ("gone", "unseen", "suspects", "measured", "metrics")
 
 
 @entry(ScanSettings)
@@ -39,6 +39,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     for queue_arn, error in islice(scanned.failed.items(), MOST_ERRORS):
         call.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     totals = {
+        "queues": scanned.queues_scanned,
         **{name: getattr(scanned, name) for name in COUNTS},
         "skipped_for_budget": scanned.skipped_for_budget,
         "findings": len(scanned.findings),
