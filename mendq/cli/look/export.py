@@ -79,9 +79,8 @@ def replace_if_changed(path: Path, text: str) -> bool:
                 opened.write(content)
             Path(name).chmod(0o644)
             Path(name).replace(path)
-        except BaseException:
+        finally:
             Path(name).unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise Stopped(f"{path} cannot be written: {error.strerror}") from error
     return True

@@ -133,5 +133,4 @@ def _later_case(histories: Histories, answer: Answer, case_id: str) -> str | Non
 
 
 def _written(history: Sequence[Case], attribute: str) -> Written | None:
-    found = (each for each in written_by(history) if each.attribute == attribute)
-    return next(found, None)
+    return next((each for each in written_by(history) if each.attribute == attribute), None)

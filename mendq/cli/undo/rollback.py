@@ -1,14 +1,13 @@
 """`mendq rollback`: one fix taken back, or all since a time, the newest first.
 
-The Lambda answers for a queue as it stands now. What a later case wrote hides what an earlier one
-wrote, until the later one is undone: of that alone, what is to come is worked out here.
+The Lambda answers for a queue as it stands now: what a later case hides is worked out here.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -29,45 +28,36 @@ from mendq.cli.undo.answers import (
     retained_of,
     was_rolled_back,
 )
-from mendq.heal.undo import NEVER_PUT_BACK, Outcome, written_by
+from mendq.heal.undo import NEVER_PUT_BACK, Outcome, Written, written_by
 from mendq.model.case import Case, State
+from mendq.model.steps import stays
 from mendq.notifications.text import counted
 
 
-def _once_undone(answer: Answer, history: Sequence[Case], first: Mapping[str, Answer]) -> Answer:
-    """What is to come of a case once those of `first` have put back their values, by attribute.
-
-    All else is as the Lambda answered. Its own turn decides: what somebody sets meanwhile is kept.
-    """
-    newest, written = history[-1], written_by(history)
-    back = {name: value for each in first.values() for name, value in each.items()}
-    attributes: list[Answer] = answer.get("attributes", [])
-    if "error" in answer:
-        error = answer["error"]
-        if error["code"] != "wrong_state" or not any(each in error["message"] for each in first):
-            return answer
-        attributes = [
-            {"attribute": each.attribute, "before": each.before, "after": each.after}
-            | {"outcome": Outcome.PRINTED if each.attribute in NEVER_PUT_BACK else Outcome.UNDONE}
-            for each in written
-        ]
-    elif back.keys().isdisjoint(each["attribute"] for each in attributes):
+def _once_undone(answer: Answer, history: Sequence[Case], first: Sequence[Answer]) -> Answer:
+    """The Lambda's answer once those of `first` are undone; what is set meanwhile is kept."""
+    newest, cases = history[-1], [each["case_id"] for each in first]
+    error = answer.get("error", {"code": "wrong_state", "message": cases})
+    if error["code"] != "wrong_state" or not any(each in error["message"] for each in cases):
         return answer
-    overridden = {each.attribute for each in written if each.was_overridden}
-    attributes = [_then(each, back, overridden) for each in attributes]
-    answer = {"case_id": newest.case_id, "state": str(newest.state), "attributes": attributes}
-    return {**answer, "once_undone": list(first)}
+    back = {each["attribute"]: each["before"] for other in first for each in _undone(other)}
+    read = {each["attribute"]: each for each in answer.get("attributes", ())}
+    found = [_then(each, read.get(each.attribute), back) for each in written_by(history)]
+    once = {"attributes": found, "once_undone": cases}
+    return {"case_id": newest.case_id, "state": str(newest.state), **once}
 
 
-def _then(found: Answer, back: Mapping[str, str], overridden: Container[str]) -> Answer:
-    """By the Lambda's own rule; what still stands there as the case wrote it was not read."""
-    if (stands := back.get(found["attribute"])) is None:
+def _then(written: Written, read: Answer | None, back: Mapping[str, str]) -> Answer:
+    """What was `read`, unless a later case hides it: then by the value that one puts `back`."""
+    name, before, after = written.attribute, written.before, written.after
+    outcome = Outcome.PRINTED if name in NEVER_PUT_BACK or stays(name) else Outcome.UNDONE
+    found = read or {"attribute": name, "outcome": outcome, "before": before, "after": after}
+    if (stands := back.get(name)) is None:
         return found
-    if stands == found["before"]:
-        return {**found, "outcome": Outcome.NOTHING, "now": stands}
-    if stands != found["after"] or found["attribute"] in overridden:
-        return {**found, "outcome": Outcome.THEIRS, "now": stands}
-    return {**{key: found[key] for key in found if key != "now"}, "outcome": Outcome.UNDONE}
+    if stands == found["after"] != found["before"] and not written.was_overridden:
+        return {key: found[key] for key in found if key != "now"} | {"outcome": Outcome.UNDONE}
+    outcome = Outcome.NOTHING if stands == found["before"] else Outcome.THEIRS
+    return {**found, "outcome": outcome, "now": stands}
 
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
@@ -99,7 +89,7 @@ def rollback(
         chosen = _chosen(call, case_id, moment)
         preview = _previewed(call, chosen)
     print_preview(call.out, preview, chosen)
-    undone = sum(_has(each, "undone") for each in preview if not was_rolled_back(each))
+    undone = sum(bool(_undone(each)) for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
     confirm(f"Undo {undone} of {counted(len(preview), 'case')}?", yes=yes)
@@ -142,15 +132,12 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
 def _previewed(call: Invocation, chosen: Histories) -> list[Answer]:
     """In their order, the newest first; what was kept for a later case names it."""
     answers: list[Answer] = []
-    undone = defaultdict[str, dict[str, Answer]](dict)
+    undone = defaultdict[str, list[Answer]](list)
     for case_id, history in chosen.items():
-        first, answer = undone[history[-1].queue_arn], _ask(call, case_id, dry_run=True)
-        answer = _once_undone(answer, history, first) if first else answer
-        if _has(answer, "undone") and not was_rolled_back(answer):
-            every = answer["attributes"]
-            first[case_id] = {
-                each["attribute"]: each["before"] for each in every if each["outcome"] == "undone"
-            }
+        first = undone[history[-1].queue_arn]
+        answer = _once_undone(_ask(call, case_id, dry_run=True), history, first)
+        if _undone(answer) and not was_rolled_back(answer):
+            first.append(answer)
         answers.append(answer)
     name_later_cases(call.account, answers)
     return answers
@@ -167,8 +154,8 @@ def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     return {"case_id": case_id, **announced, **left}
 
 
-def _has(answer: Answer, outcome: str) -> bool:
-    return any(each["outcome"] == outcome for each in answer.get("attributes", ()))
+def _undone(answer: Answer) -> list[Answer]:
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == "undone"]
 
 
 def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
@@ -179,5 +166,5 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     retained = [each.get("later_case") for answer in answers for each in retained_of(answer)]
     if None in retained:
         return Exit.OVERRIDDEN
-    undone = {each["case_id"] for each in answers if _has(each, "undone")}
+    undone = {each["case_id"] for each in answers if _undone(each)}
     return Exit.DONE if undone.issuperset(retained) else Exit.FAILED
