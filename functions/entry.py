@@ -101,10 +101,6 @@ class Entry(Generic[Settings]):
         """Raises SettingsUnreadable."""
         return self.settings.from_environment(os.environ), Clients.of_this_lambda()
 
-    def forget(self) -> None:
-        """Begin cold again."""
-        self.__dict__.pop("cold_start", None)
-
     def __call__(self, event: Any, context: Any) -> Any:
         """Answer as `act` does; its error is logged with whom it is to blame on, and raised."""
         return self.logger.inject_lambda_context(self._answer)(event, context)

@@ -12,9 +12,9 @@ from typing import Any
 from mendq.catalogue._restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
+    Advice,
     Caught,
     Fixed,
-    MassAdvice,
     NotMatched,
     Refused,
     carries_messages,
@@ -134,9 +134,7 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
-    mass=MassAdvice(
-        "Look for what these queues have in common: a role, a policy, an organization's."
-    ),
+    mass=Advice("Look for what these queues have in common: a role, a policy, an organization's."),
     examples=lambda: (
         Caught(
             "a deployment overwrote the policy that a person has pinned",

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Detected, Detection, Found, MassAdvice, NotFound, Paged
+from mendq.catalogue.symptom import Advice, Detected, Detection, Found, NotFound, Paged
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -80,7 +80,7 @@ CONSUMER_THROTTLED = Paged(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    mass=MassAdvice(
+    mass=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",
         partial(aws_command, "lambda get-account-settings"),

@@ -7,8 +7,8 @@ import shlex
 from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
+    Advice,
     Caught,
-    MassAdvice,
     NotMatched,
     Paged,
     Refused,
@@ -111,7 +111,7 @@ KMS_DENIED = Paged(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
-    mass=MassAdvice("Look for the key that these queues share, and who changed its policy."),
+    mass=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
         Caught(
             "a sender without a grant",

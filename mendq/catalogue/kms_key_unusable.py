@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
 from mendq.catalogue.kms_denied import KEY_ATTRIBUTES, KEY_TAKEN_OFF, describe_key, without_key
-from mendq.catalogue.symptom import Caught, MassAdvice, NotMatched, Paged, seen_as_labelled
+from mendq.catalogue.symptom import Advice, Caught, NotMatched, Paged, seen_as_labelled
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -38,7 +38,7 @@ KMS_KEY_UNUSABLE = Paged(
     seen_as=seen_as_labelled("kms_key_unusable"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
-    mass=MassAdvice("Look for the key that these queues share, and who disabled or deletes it."),
+    mass=Advice("Look for the key that these queues share, and who disabled or deletes it."),
     examples=lambda: (
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),

@@ -6,9 +6,9 @@ from mendq.catalogue.examples import failed_call, standard
 from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
+    Advice,
     Caught,
     Fixed,
-    MassAdvice,
     NotMatched,
     Refused,
     seen_as_labelled,
@@ -71,7 +71,7 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    mass=MassAdvice(
+    mass=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",
         request_quotas,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
+    Advice,
     Caught,
-    MassAdvice,
     NotMatched,
     Paged,
     Refused,
@@ -49,7 +49,7 @@ QUEUE_MISSING = Paged(
     speaks=carries_messages,
     needs=frozenset(),
     plan=plan,
-    mass=MassAdvice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
+    mass=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
         Caught(
             "sending to a queue that is gone",

@@ -137,7 +137,7 @@ NearMiss = NotMatched | NotFound | Refused
 
 
 @dataclass(frozen=True)
-class MassAdvice:
+class Advice:
     """What to look for where many queues have the symptom; `command` takes the ARN of one."""
 
     words: str = "Look for what these queues have in common: a deployment, a key, a network."
@@ -170,7 +170,7 @@ class Symptom:
     autonomy: Mode | None = field(default=None, init=False)
     shows: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
-    mass: MassAdvice = field(default=MassAdvice(""), init=False)
+    mass: Advice = field(default=Advice(""), init=False)
 
     @property
     def every_need(self) -> frozenset[Need]:
@@ -198,7 +198,7 @@ class Symptom:
     @property
     def ships_as(self) -> str:
         """How far it goes out of the box, in a word."""
-        raise NotImplementedError
+        return "count only" if self.detection is None else "report only"
 
     def matches(self, call: FailedCall) -> bool:
         return any(way.fits(call) for way in self.seen_as)
@@ -206,10 +206,6 @@ class Symptom:
 
 class Reported(Symptom):
     """A symptom that is only counted or, where a scan detects it, reported."""
-
-    @property
-    def ships_as(self) -> str:
-        return "count only" if self.detection is None else "report only"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -219,15 +215,14 @@ class Paged(Symptom):
     `shows` names the attributes that its page shows, set or not. `habit` is what the weekly report
     says, after its name, of a queue that has it again and again; empty: nothing. While a case of
     one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
-    one whose messages that takes, it is not taken up: that says it better, or has to be fixed
-    first.
+    one whose messages that takes, it is not taken up: that says it better, or comes first.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
     gives_way_to: frozenset[str] = frozenset()
-    mass: MassAdvice = MassAdvice()
+    mass: Advice = Advice()
     habit: str = ""
 
     @property

@@ -64,16 +64,13 @@ class Followed(Struct):
     unknown: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
-    @property
-    def by_state(self) -> Counter[str]:
-        return Counter(each.state for each in self.open_cases)
-
     def gauges(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
         """How many are open that people and alarms wait for."""
+        by_state = Counter(each.state for each in self.open_cases)
         open_cases = ((each.state, each.opened_at) for each in self.open_cases)
         return {
-            OwnMetric.ESCALATED_CASES_OPEN: self.by_state[State.ESCALATED],
-            OwnMetric.PROPOSED_CASES_OPEN: self.by_state[State.PROPOSED],
+            OwnMetric.ESCALATED_CASES_OPEN: by_state[State.ESCALATED],
+            OwnMetric.PROPOSED_CASES_OPEN: by_state[State.PROPOSED],
             OwnMetric.FIXES_BEING_VERIFIED: fixes_being_verified(open_cases, now, limits),
         }
 

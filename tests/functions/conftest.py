@@ -43,6 +43,11 @@ def call_with(metrics: Any) -> Call[Any]:
     return Call(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
 
 
+def forget(handler: Entry[Any]) -> None:
+    """Begin cold again."""
+    vars(handler).pop("cold_start", None)
+
+
 @pytest.fixture
 def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     """Give a handler its environment, from the account's settings and `over`, and begin cold."""
@@ -53,12 +58,12 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
         monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
-        handler.forget()
+        forget(handler)
         deployed.append(handler)
 
     yield at
     for each in deployed:
-        each.forget()
+        forget(each)
 
 
 def metrics(printed: str) -> dict[str, float]:

@@ -17,7 +17,7 @@ from mendq.aws.clients import Clients
 from mendq.nightly.deliver import ReportNotDelivered
 from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
 from tests.account.faults import KINDS, Fault, Killed
-from tests.functions.conftest import Context, Deploy
+from tests.functions.conftest import Context, Deploy, forget
 from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.mails import SENDER, recipients, sent, verify
 from tests.report.weeks import busy_week
@@ -143,7 +143,7 @@ def test_without_a_sender_the_verdict_alone_goes_out(
 ) -> None:
     for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
         monkeypatch.delenv(variable)
-    deliver_report.handler.forget()
+    forget(deliver_report.handler)
     assert len(made.run()["sent_to"]) == 1
     assert (len(made.verdicts), sent(made.account)) == (1, [])
 

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from functions import heal
-from tests.functions.conftest import Context
+from tests.functions.conftest import Context, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
 
@@ -50,7 +50,7 @@ class HealLambda:
 @contextmanager
 def heal_lambda(account: Account) -> Iterator[HealLambda]:
     """What it logs and measures is counted and thrown away."""
-    heal.handler.forget()
+    forget(heal.handler)
     output = io.StringIO()
     with (
         patch.dict(os.environ, account.settings.to_environment()),
@@ -59,7 +59,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
     ):
         _, clients = heal.handler.cold_start
         yield HealLambda(account, CountedCalls(clients.session), output)
-    heal.handler.forget()
+    forget(heal.handler)
 
 
 @dataclass
