@@ -175,11 +175,11 @@ def _come_again(
 def _filed(made: World, faults: Sequence[Fault]) -> bool:
     """follow_up files what is left, struck as the turns are; whether nothing is left.
 
-    One run that goes through looks at each case, as it does where nothing is left to file.
+    It looks at no case meanwhile: time that passes until it is filed would move one on.
     """
     for _ in range(TURNS + len(faults)):
         made.account.later(minutes=FILED_EVERY_MINUTES)
-        with suppress(Killed):
+        with suppress(Killed), patch.object(OpenCases, "listed", return_value=[]):
             if made.minute() and not _unfiled(made, faults):
                 return True
     return False
