@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import product
+from unittest.mock import patch
 
+from mendq.cases.table import OpenCases
 from tests.account.faults import KINDS, Fault, Killed
 from tests.heal.conftest import ACCOUNT, REGION
 from tests.heal.operators import context_of
