@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
+from msgspec import Struct
 
 from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
 from infra.roles import may, own_role
@@ -26,8 +26,7 @@ SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 OF_A_JOB, OF_A_TICK = (4 * 3_600, 20), (5 * 60, 2)
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """Starts a Lambda; a job is one that it starts in turn."""
 
     name: str

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
+from msgspec import Struct
 
 from infra.alarms import Alarms
 from infra.alarms.health import Watched
@@ -31,8 +31,7 @@ from mendq.model.names import LEFT_OUT, PROBE, role_name
 from mendq.model.steps import Owner
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Struct, frozen=True):
     """Where the code of the Lambdas, of the report's Lambda and of the job is staged."""
 
     lambdas: Path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
+from msgspec import Struct
 
 from mendq.cases import view
 from mendq.nightly.verdict import NIGHTLY_RUNS
@@ -33,8 +33,7 @@ def retained_bucket(
     )
 
 
-@dataclass(frozen=True)
-class Buckets:
+class Buckets(Struct, frozen=True):
     """What the nightly job reads and writes."""
 
     trail: s3.IBucket

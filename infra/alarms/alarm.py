@@ -5,11 +5,10 @@ The words say what it means for people, what to type first, and where to read on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
+from msgspec import Struct
 
 from mendq.model.case import Severity
 from mendq.model.names import NAMESPACE, OwnMetric
@@ -33,8 +32,7 @@ def in_region(command: str, region: str) -> str:
     return f"{command} --region {region}"
 
 
-@dataclass(frozen=True)
-class AlarmDescription:
+class AlarmDescription(Struct, frozen=True):
     """What a person reads of one alarm; `command` is the first to type.
 
     `when` says when it fires. `runbook` is the name of the page where it shares another's.
@@ -70,8 +68,7 @@ class AlarmDescription:
         return "".join(each.capitalize() for each in self.called(of).split("-")[1:])
 
 
-@dataclass(frozen=True)
-class Firing:
+class Firing(Struct, frozen=True):
     """At `threshold` in `of` periods out of `periods`; `missing` is what silence means.
 
     Where periods are missing CloudWatch looks further back than `periods`, how far it does not say.
@@ -85,8 +82,7 @@ class Firing:
     operator: cloudwatch.ComparisonOperator = AT_LEAST
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """An alarm on one metric; `of` names what it watches where there are several."""
 
     announced: AlarmDescription

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
@@ -13,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_destinations as destinations
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from msgspec import Struct
 
 from infra.own_queues import DLQ, dlq
 from infra.roles import own_role
@@ -58,8 +58,7 @@ def _as_long_as_it_may_be(token: re.Match[str]) -> str:
     return "x" * (_ACCOUNT_DIGITS if token[1] else _LONGEST_NAME)
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(Struct, frozen=True):
     """What a Lambda runs, `functions.<name>.handler`, and what it gets for it."""
 
     name: str

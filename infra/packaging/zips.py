@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from uv import find_uv_bin
 
 from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
@@ -36,8 +36,7 @@ def foreign_libraries(folder: Path) -> Iterator[Path]:
 _LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
 
-@dataclass(frozen=True)
-class LambdaZip:
+class LambdaZip(Struct, frozen=True):
     """A lock and what of our own code goes beside its packages."""
 
     lock: Path

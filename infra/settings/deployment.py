@@ -10,15 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.settings.reading import (
-    Conflict,
-    Reading,
-    SettingsRefused,
-    entries,
-    one_of,
-    parse,
-    text,
-)
+from infra.settings.reading import Conflict, Reading, SettingsRefused, entries, one_of, parse, text
 from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES

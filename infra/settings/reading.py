@@ -11,13 +11,12 @@ from difflib import get_close_matches
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from mendq.model.limits import MODES, Mode
 
 
-@dataclass(frozen=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """One field that cannot stay as it is; `path` as the user wrote it."""
 
     path: str

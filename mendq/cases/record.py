@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct, field
 
 from mendq.aws.recent_changes import last_change
 from mendq.cases.items import Key, notification_key, transition_key
@@ -34,8 +35,7 @@ HELD_BACK = timedelta(hours=1)
 _NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
 
 
-@dataclass(frozen=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """What there is to say about a queue's case, beyond the case itself.
 
     `news` tells apart what state and refusal alone would not. Without a symptom nobody is paged.

@@ -155,9 +155,11 @@ def _decline(
         return SayNo(refusal)
     notification = _notified(situation, case, refusal, of_the_plan=of_the_plan)
     if quiet:
-        notification = replace(notification, severity=None)
+        notification = structs.replace(notification, severity=None)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
-        notification = replace(notification, changes=situation.records.says_the_silence(case))
+        notification = structs.replace(
+            notification, changes=situation.records.says_the_silence(case)
+        )
     return Record(case, notification, refusal)
 
 
@@ -187,7 +189,9 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
     notification = _notified(situation, case, refusal)
-    return Record(case, replace(notification, news=",".join(situation.evidence.principals())))
+    return Record(
+        case, structs.replace(notification, news=",".join(situation.evidence.principals()))
+    )
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict:
@@ -209,7 +213,7 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
         return SayNo(Ignore("said_already", case.reason))
     notification = _notified(situation, case)
     beyond = tuple(map(str, plan.proposal))
-    return Record(case, replace(notification, first=plan.first, beyond=beyond))
+    return Record(case, structs.replace(notification, first=plan.first, beyond=beyond))
 
 
 def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:

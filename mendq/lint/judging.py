@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain
+
+from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE, _visibility
 from mendq.catalogue._visibility import VisibilityNeed
@@ -35,8 +37,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A symptom that a resource would show; `remedy` are lines of the template that change it."""
 
     resource: str
@@ -50,8 +51,7 @@ class Finding:
     aws_page: str
 
 
-@dataclass(frozen=True)
-class NotJudged:
+class NotJudged(Struct, frozen=True):
     """A place of which nobody can say whether it shows one of `symptoms`; empty: any."""
 
     path: str
@@ -60,8 +60,7 @@ class NotJudged:
     symptoms: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Linted:
+class Linted(Struct, frozen=True):
     """One template, judged; `defaults` are the parameters whose default was taken."""
 
     file: str
@@ -177,7 +176,7 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     because += longest.recommended_beyond(seconds)
     severity = Severity.ERROR if unmet else Severity.WARNING
     finding = _finding(found, symptom, queue, [SetVisibilityTimeout.attribute], because)
-    yield replace(finding, remedy=(remedy,), severity=severity)
+    yield structs.replace(finding, remedy=(remedy,), severity=severity)
 
 
 def _advised_seconds(need: VisibilityNeed) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 
@@ -133,8 +132,7 @@ def _advice(text: str) -> str:
 _MOST_QUEUES = 10
 
 
-@dataclass(frozen=True)
-class MassSymptom:
+class MassSymptom(Struct, frozen=True):
     """A symptom that many queues have, and how to look for its one cause."""
 
     name: str

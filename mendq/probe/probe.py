@@ -6,8 +6,10 @@ CloudTrail spells the error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mendq.notifications.sent import MOST_BYTES, NotificationText
 from mendq.notifications.text import Section, body, moment, plain, value
@@ -21,8 +23,7 @@ LOST_IN_A_ROW = 2
 SKEW = timedelta(seconds=5)
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """The last probe that was sent, the newest one that heal has seen, and how many were lost.
 
     `scheduled_at` is the time that the schedule stood for, so that a second delivery of it judges

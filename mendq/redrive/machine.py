@@ -8,12 +8,12 @@ conditions and actions stand in docs/redrive-stages.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field, structs
+from msgspec.structs import replace
 
 from mendq.model.dlq import name_of_quarantine
 from mendq.model.facts import Facts
@@ -39,8 +39,7 @@ FOREIGN = "somebody else's message movement task runs on the DLQ"
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
 
 
-@dataclass(frozen=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """Why something may not or cannot be done, empty where nothing is in its way.
 
     `for_good` where asking again would not help: its owner's own word, or a queue that is gone.
@@ -57,8 +56,7 @@ class Blocked:
 NOT_BLOCKED = Blocked()
 
 
-@dataclass(frozen=True)
-class RedriveSituation:
+class RedriveSituation(Struct, frozen=True):
     """A progress beside what is seen at this tick; `sample` is None until one was taken.
 
     A queue without attributes is gone, or was not shown. `deleted_since` are the messages deleted
@@ -156,7 +154,7 @@ class RedriveSituation:
             expected=max(0, current.expected - lost),
             in_flight=0,
         )
-        return replace(self, progress=spent)
+        return structs.replace(self, progress=spent)
 
 
 class Then(Enum):
@@ -519,7 +517,7 @@ class Tick(Struct):
 
     def _write(self, progress: RedriveProgress) -> None:
         if progress != self.progress or not progress.n:
-            self.situation = replace(self.situation, progress=self.effects.save(progress))
+            self.situation = structs.replace(self.situation, progress=self.effects.save(progress))
 
     def _sample(self) -> None:
         found = self.effects.take_sample(self.progress)
@@ -530,14 +528,14 @@ class Tick(Struct):
         put = self.effects.quarantine(self.progress, found.returned)
         found = replace(found, quarantined=put.moved)
         self._write(settled(self.progress, found, self.situation.waiting))
-        self.situation = replace(self.situation, sample=found)
+        self.situation = structs.replace(self.situation, sample=found)
         if found.still_back:
             refused = put.reason or "there was no time for all of it"
             reason = f"what came back cannot be quarantined: {refused}"
             self._block(Blocked(reason, put.is_refused_for_good))
 
     def _block(self, blocked: Blocked) -> None:
-        self.situation = replace(self.situation, blocked=self.situation.blocked | blocked)
+        self.situation = structs.replace(self.situation, blocked=self.situation.blocked | blocked)
 
     def _send_back(self, progress: RedriveProgress) -> None:
         wanted = progress.current.in_flight

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec.structs import asdict, replace
 
 from mendq.model.queue import parsed
 
@@ -25,8 +25,7 @@ MOST_REDRIVES = 10**LONGEST_NUMBER - 1
 UNANSWERED = "unanswered"
 
 
-@dataclass(frozen=True)
-class MessageAttribute:
+class MessageAttribute(Struct, frozen=True):
     """One attribute that a sender gave; a text, or bytes where its type begins with Binary."""
 
     data_type: str
@@ -42,8 +41,7 @@ class MessageAttribute:
         return {"DataType": self.data_type, kind: self.value}
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(Struct, frozen=True):
     """One message received from a DLQ or a quarantine; all of it is senders' text.
 
     `sent_at` is when SQS took it: of a standard queue's message when it was sent to its source, of
@@ -101,8 +99,7 @@ LONGEST_MARK = 8_192
 LONGEST_WHY = 512
 
 
-@dataclass(frozen=True)
-class QuarantineMark:
+class QuarantineMark(Struct, frozen=True):
     """Why and when a message came to the quarantine, from where and after how many redrives.
 
     `at` is in ISO 8601; `source` is where it failed, and where `mendq quarantine return` sends it.
@@ -145,8 +142,7 @@ def quarantine_reason(message: Message) -> QuarantineMark | None:
     return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))
 
 
-@dataclass(frozen=True)
-class NotMoved:
+class NotMoved(Struct, frozen=True):
     """A message that stays where it is; `code` is SQS's in its canonical spelling, or ours.
 
     `passes`: asked again later, SQS may take it.
@@ -158,8 +154,7 @@ class NotMoved:
     passes: bool = False
 
 
-@dataclass(frozen=True)
-class MoveResult:
+class MoveResult(Struct, frozen=True):
     """What became of some messages.
 
     `copied` were sent and could not be deleted: SQS hands them out again, and a mover that sees one

@@ -5,16 +5,14 @@ All of it outlives the look that it was written down by: machine.py moves it on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self
 
-from msgspec import Meta, convert
+from msgspec import Meta, Struct, convert, to_builtins
+from msgspec.structs import replace
 
-from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.redrive.messages import Message, hopped
 
@@ -40,8 +38,7 @@ GOING_ON = (Stage.CANARY, Stage.SOAK, Stage.RAMP)
 ENDED = (Stage.DONE, Stage.HALTED)
 
 
-@dataclass(frozen=True)
-class RedriveQueues:
+class RedriveQueues(Struct, frozen=True):
     """From where to where; a queue that was made at another time is another queue."""
 
     dlq_arn: str
@@ -50,8 +47,7 @@ class RedriveQueues:
     source_made_at: Moment | None = None
 
 
-@dataclass(frozen=True)
-class StageProgress:
+class StageProgress(Struct, frozen=True):
     """`size` is what this stage may move at most and `moved` what it may have moved: what a run
     that died had in flight (`in_flight`) counts here as `unsure` too, and proves nothing.
 
@@ -74,8 +70,7 @@ class StageProgress:
         return max(0, self.size - self.moved)
 
 
-@dataclass(frozen=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """Since when nobody was seen to handle the source's messages, SQS took no message any more
     (`is_refused`: in this stage too), or what it has to see could not be seen."""
 
@@ -85,8 +80,7 @@ class Waits:
     blocked_since: Moment | None = None
 
 
-@dataclass(frozen=True)
-class RedriveProgress:
+class RedriveProgress(Struct, frozen=True):
     """How far one redrive has come, as the case store keeps it; `n` counts how often it was
     written.
 
@@ -104,7 +98,7 @@ class RedriveProgress:
     returned: Count = 0
     quarantined: Count = 0
     rate_per_second: Rate = 0
-    waits: Waits = field(default_factory=Waits)
+    waits: Waits = Waits()
     is_opened: bool = False
     because: str = ""
 
@@ -127,7 +121,7 @@ class RedriveProgress:
 
     def document(self) -> dict[str, Any]:
         """The document that the case store holds."""
-        return cast("dict[str, Any]", json.loads(json.dumps(asdict(self), default=to_text)))
+        return to_builtins(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_document(cls, document: object) -> Self:
@@ -153,8 +147,7 @@ class RedriveProgress:
         return self if self.is_over else self.now_in(Stage.HALTED, now, because)
 
 
-@dataclass(frozen=True)
-class DlqSample:
+class DlqSample(Struct, frozen=True):
     """What was seen of the messages in the DLQ, in the order they were received in.
 
     `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import consuming, mappings_of

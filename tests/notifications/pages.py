@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import Case, State
 from mendq.model.policy import QueueChange
@@ -101,7 +103,7 @@ def every_page() -> dict[str, NotificationText]:
         "messages and an overridden value": notified(**back_and_retained, **overridden),
         "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
         "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
-            replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
+            structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
         ),
         "pages held back": notification.of_held_back("123456789012", "us-east-1", LATE, 20),
         "a report not mailed": notification.not_mailed("2026-W46", {"a@example.com": WHY}, AGAIN),

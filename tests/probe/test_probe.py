@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mendq.catalogue.examples import failed_call
 from mendq.heal.guardrails import Home
@@ -29,7 +30,7 @@ CALL = replace(
 
 def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -> Probe:
     made_at = (probe.sent_at + made_after).replace(microsecond=0)
-    return replace(probe, made_at=made_at, seen_at=probe.sent_at + after, spelled="X")
+    return structs.replace(probe, made_at=made_at, seen_at=probe.sent_at + after, spelled="X")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_the_roles_own_call_on_its_queue_is_a_probe_and_no_other(over: dict[str,
         (_seen(SENT, SEEN_WITHIN + MOMENT), False),
         # Clocks differ a little, and CloudTrail cuts the second; an earlier one's call is none.
         (_seen(SENT, MINUTE, made_after=-SKEW), True),
-        (_seen(replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
+        (_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
         (_seen(SENT, MINUTE, made_after=-SKEW - MOMENT), False),
     ],
 )
@@ -103,7 +104,7 @@ def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
         "docs/runbooks/probe_lost.md",
     ):
         assert said in page.body
-    never = replace(lost, seen_at=None, spelled="")
+    never = structs.replace(lost, seen_at=None, spelled="")
     body = notification_of_lost(never, "123456789012", "us-east-1").body
     assert "seen last: never" in body
     assert '"not known"' in body

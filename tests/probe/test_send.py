@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ConnectTimeoutError
+from msgspec.structs import replace
 
 from mendq.aws.errors import (
     CaseStoreUnavailable,

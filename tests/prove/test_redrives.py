@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from moto.dynamodb.models import dynamodb_backends
+from msgspec import structs
+from msgspec.structs import replace
 
 from mendq.redrive import redrive
 from mendq.redrive.machine import RedriveSituation
@@ -55,7 +56,7 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
 def test_a_tick_that_does_not_see_the_freeze_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def blind(*asked: Any) -> RedriveSituation:
-        return replace(situation_of(*asked), frozen="")
+        return structs.replace(situation_of(*asked), frozen="")
 
     monkeypatch.setattr(redrive, "situation_of", blind)
     proving = Proving()

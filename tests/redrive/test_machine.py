@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.model.limits import Bounds
 from mendq.redrive.machine import (
@@ -45,15 +45,15 @@ def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
     current = StageProgress(
         NOW - AN_HOUR, size=80, number=2, moved=80, soak_ends_at=NOW, expected=1_000
     )
-    made = replace(begun(), stage=stage, began_at=NOW - AN_HOUR, current=current, is_opened=True)
-    made = replace(made, moved=over.pop("moved", 100))
+    of_all = {"began_at": NOW - AN_HOUR, "is_opened": True, "moved": over.pop("moved", 100)}
+    made = structs.replace(begun(), stage=stage, current=current, **of_all)
     of_stage = {"stage_moved": "moved", "stage_at": "began_at"}
     named = {of_stage.get(name, name): value for name, value in over.items()}
     parts: dict[Any, Any] = {StageProgress: made.current, Waits: made.waits}
     for kind, part in parts.items():
-        names = {each.name for each in fields(part)} & named.keys()
-        parts[kind] = replace(part, **{name: named.pop(name) for name in names})
-    return replace(made, current=parts[StageProgress], waits=parts[Waits], **named)
+        names = {*part.__struct_fields__} & named.keys()
+        parts[kind] = structs.replace(part, **{name: named.pop(name) for name in names})
+    return structs.replace(made, current=parts[StageProgress], waits=parts[Waits], **named)
 
 
 def decided(
@@ -93,7 +93,7 @@ def returned(number: int) -> tuple[Any, ...]:
 def test_it_halts_at_five_in_a_hundred_or_at_ten(moved_so_far: int, halts_at: int) -> None:
     before = progress(moved=moved_so_far, returned=halts_at - 1)
     assert stage_of(before) is not Stage.HALTED
-    halted = after(replace(before, returned=halts_at))
+    halted = after(structs.replace(before, returned=halts_at))
     assert halted.stage is Stage.HALTED
     assert f"{halts_at} came back" in halted.because
     # 0.05 * 140 is 7.000000000000001.
@@ -264,7 +264,7 @@ def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
 
 
 def test_nothing_goes_on_for_longer_than_sqs_keeps_a_message() -> None:
-    old = replace(progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
+    old = structs.replace(progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
     assert stage_of(old) is Stage.HALTED
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
+
+from msgspec import structs
+from msgspec.structs import replace
 
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
@@ -139,7 +142,7 @@ class Toy:
         """Consumers work, and somebody else's task moves what it finds, unmarked."""
         self.now += time
         for each in self.dead[:5] if self.has_foreign_task else ():
-            self._to_source(replace(each, attributes={}))
+            self._to_source(structs.replace(each, attributes={}))
             self.dead.remove(each)
         due = [each for each in self.source if each[0] <= self.now]
         self.source = [each for each in self.source if each[0] > self.now]
@@ -174,7 +177,7 @@ class Toy:
         times = RECEIVES if each.body in self.poison else 1
         back_at = self.now + timedelta(seconds=times * VISIBILITY)
         self.copies += 1
-        new = replace(each, message_id=f"copy {self.copies}", sent_at=self.now)
+        new = structs.replace(each, message_id=f"copy {self.copies}", sent_at=self.now)
         self.source.append((back_at, new))
 
     def _effect(self) -> None:
@@ -186,7 +189,7 @@ class Toy:
 def message(name: str, **over: object) -> Message:
     """One that died in the source an hour before."""
     old = Message(name, name, NOW - timedelta(hours=1), source_arn=SOURCE)
-    return replace(old, **over)  # type: ignore[arg-type]
+    return structs.replace(old, **over)
 
 
 def queue(queue_arn: str, waiting: int = 0, visibility: int = 30, delay: int = 0) -> Facts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from mendq.cases.items import freeze_key
 from mendq.cli.account import Account
@@ -18,8 +19,7 @@ from mendq.model.evidence import to_text
 from mendq.notifications.text import plain
 
 
-@dataclass(frozen=True)
-class Freeze:
+class Freeze(Struct, frozen=True):
     by: str
     at: str
     reason: str

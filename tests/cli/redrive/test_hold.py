@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.exit_codes import Stopped
@@ -114,7 +115,7 @@ def _case(case_id: str = "case-7", step: dict[str, str] = STEP) -> Case:
 
 def _progress(dlq_arn: str = DEAD, **over: Any) -> RedriveProgress:
     made = RedriveProgress.begun("case-7", RedriveQueues(dlq_arn, SOURCE), size=5, now=NOW)
-    return replace(made, **over)
+    return structs.replace(made, **over)
 
 
 def _at(**over: Any) -> StageProgress:
@@ -137,7 +138,7 @@ def test_a_case_has_its_own_and_one_that_redrives_nothing_none(queues: Dlq) -> N
 def test_every_stage_can_be_said(stage: Stage) -> None:
     current = _at(soak_ends_at=NOW + timedelta(minutes=3), number=2, moved=80, size=80)
     progress = _progress(stage=stage, current=current, moved=105, returned=3, quarantined=2)
-    progress = replace(progress, because="why", rate_per_second=2.5)
+    progress = structs.replace(progress, because="why", rate_per_second=2.5)
     said = {label: words for label, _, words in progress_lines(progress)}
     assert said["stage"].startswith(f"{stage} since 2026-11-21 12:00 UTC")
     expected = {

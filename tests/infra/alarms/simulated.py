@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain
 
 from aws_lambda_powertools import Metrics
+from msgspec.structs import replace
 
 from functions.follow_up import emit
 from mendq.cases import items
