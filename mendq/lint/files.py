@@ -9,10 +9,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from mendq.lint.template import MOST_BYTES, NotATemplate, under
 from mendq.lint.values import Environment
@@ -25,7 +24,8 @@ _ENVIRONMENT = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})"
 _READ_AT_MOST = MOST_BYTES + 1
 
 
-class Source(Struct, frozen=True):
+@dataclass(frozen=True)
+class Source:
     """One template's bytes, where they come from, and where it would be deployed."""
 
     file: str

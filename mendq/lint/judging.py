@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
-
-from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE, _visibility
 from mendq.catalogue._visibility import VisibilityNeed
@@ -37,7 +35,8 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-class Finding(Struct, frozen=True):
+@dataclass(frozen=True)
+class Finding:
     """A symptom that a resource would show; `remedy` are lines of the template that change it."""
 
     resource: str
@@ -51,7 +50,8 @@ class Finding(Struct, frozen=True):
     aws_page: str
 
 
-class NotJudged(Struct, frozen=True):
+@dataclass(frozen=True)
+class NotJudged:
     """A place of which nobody can say whether it shows one of `symptoms`; empty: any."""
 
     path: str
@@ -60,7 +60,8 @@ class NotJudged(Struct, frozen=True):
     symptoms: tuple[str, ...] = ()
 
 
-class Linted(Struct, frozen=True):
+@dataclass(frozen=True)
+class Linted:
     """One template, judged; `defaults` are the parameters whose default was taken."""
 
     file: str
@@ -176,7 +177,7 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     because += longest.recommended_beyond(seconds)
     severity = Severity.ERROR if unmet else Severity.WARNING
     finding = _finding(found, symptom, queue, [SetVisibilityTimeout.attribute], because)
-    yield structs.replace(finding, remedy=(remedy,), severity=severity)
+    yield replace(finding, remedy=(remedy,), severity=severity)
 
 
 def _advised_seconds(need: VisibilityNeed) -> int:

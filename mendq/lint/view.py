@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
 from rich.text import Text
 
 from mendq.catalogue import CATALOGUE
@@ -30,7 +30,7 @@ def document(templates: Sequence[Linted]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **{name: sum(len(getattr(each, name)) for each in templates) for name in counted_by},
-        "templates": to_builtins(templates),
+        "templates": [asdict(each) for each in templates],
     }
 
 
