@@ -217,8 +217,7 @@ def rounds(findings: Storage, days: Days) -> list[Round]:
     around = {f"dt={day}" for day in days.widened(1, _LATER_DAYS + 1)}
     there = [each for each in findings.folders("") if each in around]
     paths = [path for name in there for path in findings.files(name)]
-    read = (read_round(findings.read(path) or b"") for path in paths)
-    return [each for each in read if each]
+    return [each for each in (read_round(findings.read(path) or b"") for path in paths) if each]
 
 
 def read_round(content: bytes) -> Round | None:

@@ -206,8 +206,7 @@ def _has_fixed(case: Case) -> bool:
 
 def _stands_in_the_queue(step: Step) -> bool:
     """Not a queue that was made, nor messages that went back."""
-    is_made = step.attribute == CreateDlq.attribute
-    return leaves_a_value(step.attribute) and not is_made
+    return leaves_a_value(step.attribute) and step.attribute != CreateDlq.attribute
 
 
 def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:

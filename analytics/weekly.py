@@ -63,8 +63,7 @@ def _seen(days: Days, cases: CaseFiles | None, tables: Tables) -> Observation:
 def _began(out: Storage) -> date | None:
     """The first day that a nightly run wrote tables of, or that it read nothing."""
     names = [*out.folders("quality"), *out.folders(NIGHTLY_RUNS)]
-    days = (day_named(each.removeprefix("dt=")) for each in names)
-    return min(filter(None, days), default=None)
+    return min(filter(None, (day_named(each.removeprefix("dt=")) for each in names)), default=None)
 
 
 def _reads(out: Storage, days: Days) -> dict[date, NightlyRead]:
@@ -78,5 +77,4 @@ def as_json(document: Mapping[str, Any]) -> bytes:
 
     Half a character, which UTF-8 cannot spell, is spelled in that way.
     """
-    text = json.dumps(document, indent=1, ensure_ascii=False)
-    return text.encode(errors="backslashreplace")
+    return json.dumps(document, indent=1, ensure_ascii=False).encode(errors="backslashreplace")

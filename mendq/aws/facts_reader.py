@@ -176,8 +176,7 @@ class FactsReader(Struct, frozen=True):
         window = self.window(facts)
         if window is None:
             return facts
-        found = self.measured({facts.queue_arn: window})
-        return replace(facts, measured=found[facts.queue_arn])
+        return replace(facts, measured=self.measured({facts.queue_arn: window})[facts.queue_arn])
 
     def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
         return measure(self.clients, windows)

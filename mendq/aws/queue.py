@@ -154,14 +154,12 @@ def make_queue(
             return attributes_of(clients, queue_arn)
         except QueueGone:
             time.sleep(SECONDS_UNTIL_USABLE)
-    reason = f"{queue_arn} was made and cannot be used yet"
-    return Retry("not_usable_yet", reason)
+    return Retry("not_usable_yet", f"{queue_arn} was made and cannot be used yet")
 
 
 def taken(queue_arn: str, because: str) -> Refusal:
     """The name is somebody else's."""
-    reason = f"there is another queue {queue_arn} already: {because}"
-    return Escalate("name_taken", reason)
+    return Escalate("name_taken", f"there is another queue {queue_arn} already: {because}")
 
 
 def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:

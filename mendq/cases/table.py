@@ -172,8 +172,7 @@ class OpenCases(Table, frozen=True):
     def listed(self) -> list[OpenCase]:
         """As `by_due`, with those whose end people may not have been told of yet."""
         every = asked({"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every")
-        found = map(_open_case_of, self._indexed(every))
-        return [each for each in found if each is not None]
+        return [each for each in map(_open_case_of, self._indexed(every)) if each is not None]
 
     def unfiled(self, now: datetime) -> list[items.Key]:
         """The transitions that whoever wrote them down has not filed."""

@@ -204,8 +204,7 @@ def record_parts(entry: Entry) -> list[Part]:
 
 
 def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
-    item = {**key, **attributes}
-    return {"Put": {"Item": item, **asked(values, ConditionExpression=condition)}}
+    return {"Put": {"Item": {**key, **attributes}, **asked(values, ConditionExpression=condition)}}
 
 
 def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:

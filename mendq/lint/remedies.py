@@ -69,8 +69,7 @@ def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     if queue.policy is not None:
         return _lines("PolicyDocument", document)
     properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
-    policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-    return _lines(f"{own}Policy", policy)
+    return _lines(f"{own}Policy", {"Type": "AWS::SQS::QueuePolicy", "Properties": properties})
 
 
 def _lines(name: str, document: object) -> Lines:

@@ -245,8 +245,7 @@ class Names(Values):
 
     def function_named(self, text: str) -> str | None:
         """The logical id of the function that a name or an ARN is about, if one is declared."""
-        name = text.rpartition(":function:")[2].partition(":")[0]
-        return self._functions.get(name)
+        return self._functions.get(text.rpartition(":function:")[2].partition(":")[0])
 
     def shown(self, sentence: str) -> str:
         """The sentence with logical ids for what the template itself declares."""

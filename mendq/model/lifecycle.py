@@ -118,8 +118,7 @@ class Row:
 
 def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
     """As many failed calls as the symptom needs as evidence, all from after the change."""
-    since = evidence_since.failures.since(counts_from(case, evidence_since.timing))
-    return since.suffices
+    return evidence_since.failures.since(counts_from(case, evidence_since.timing)).suffices
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:

@@ -103,8 +103,7 @@ class Measured:
         where every delete came too late and no message is gone yet, all of them are surplus.
         """
         twice_by_one = self.deleted > self.received + self.inexact_by
-        by_deletes = self.surplus_deletes <= self.deleted
-        return self.has_surplus and by_deletes and not twice_by_one
+        return self.has_surplus and self.surplus_deletes <= self.deleted and not twice_by_one
 
     @property
     def may_be_retries(self) -> bool:

@@ -88,8 +88,7 @@ def _principals(given: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    listed = given if isinstance(given, list) else [given]
-    return tuple(map(_policies_text, listed))
+    return tuple(map(_policies_text, given if isinstance(given, list) else [given]))
 
 
 def _policies_text(given: Any) -> str:

@@ -62,8 +62,7 @@ class NotificationRecord(Struct, frozen=True):
         """
         announced = sorted(last.announced.items(), key=itemgetter(1)) if last else []
         recent = [each for each in announced if at - each[1] < NOTIFIED_AGAIN_AFTER]
-        newest = dict(recent[-MOST_NEWS:])
-        return cls(at, urgent, newest, page.subject, page.body, news, about, at)
+        return cls(at, urgent, dict(recent[-MOST_NEWS:]), page.subject, page.body, news, about, at)
 
     def sent(self) -> NotificationRecord:
         """The record once people have it: its news counts as told."""

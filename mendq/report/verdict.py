@@ -177,8 +177,7 @@ def _habit(summary: Summary, mine: list[Incident]) -> str:
         return ""
     total = max(summary.by_symptom.get(symptom, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    habit = quoted(summary.habits[symptom])
-    return f"{habit}: {share} {marked(symptom)} incidents came from it."
+    return f"{quoted(summary.habits[symptom])}: {share} {marked(symptom)} incidents came from it."
 
 
 def _leader(incidents: Iterable[Incident]) -> str | None:

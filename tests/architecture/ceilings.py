@@ -30,9 +30,9 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 23_556, 22_000),
-    Ceiling("code lines beside it", "beside", "code_lines", 4_980, 4_980),
-    Ceiling("code lines of the tests", "tests", "code_lines", 30_199, 28_000),
+    Ceiling("code lines of the product", "product", "code_lines", 22_000, 22_000),
+    Ceiling("code lines beside it", "beside", "code_lines", 4_992, 4_992),
+    Ceiling("code lines of the tests", "tests", "code_lines", 27_600, 27_600),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),
@@ -42,8 +42,8 @@ CEILINGS = (
     Ceiling("functions over 7 parameters", "cut", "functions_over_7_parameters", 0, 0),
     Ceiling("classes over 15 fields", "cut", "classes_over_15_fields", 0, 0),
     # What is left at the end are AWS's own names, such as DeadLetterQueueSourceArn.
-    Ceiling("old words in identifiers", "old_words", "in_identifiers", 6, 0),
-    Ceiling("old words in strings", "old_words", "in_strings", 31, 0),
+    Ceiling("old words in identifiers", "old_words", "in_identifiers", 5, 0),
+    Ceiling("old words in strings", "old_words", "in_strings", 19, 0),
     Ceiling("old words in pages", "old_words", "in_pages", 11, 0),
 )
 # Rooms that may hold more than 15 files, and how many; the target is the catalogue alone.

@@ -49,8 +49,7 @@ def doctor(call: Invocation) -> Exit:
     call.out.document(doctor.document())
     if not call.as_json:
         print_findings(call.out, doctor)
-    failed = any(each.status is Status.FAIL for each in doctor.checks)
-    return Exit.FAILED if failed else Exit.DONE
+    return Exit.FAILED if any(each.status is Status.FAIL for each in doctor.checks) else Exit.DONE
 
 
 def print_findings(out: Output, found: Doctor) -> None:

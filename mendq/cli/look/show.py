@@ -121,8 +121,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    announced = tuple(answer["attributes"])
-    return Whole(transitions, facts, now, timing, announced, held_up, progress)
+    return Whole(transitions, facts, now, timing, tuple(answer["attributes"]), held_up, progress)
 
 
 @command(3, Kind.LOOKING, SHOWN)

@@ -30,7 +30,7 @@ PEOPLE = (
         Mutant("what was measured is verified before it was measured anew", _SIGNS, "quiet_at",
             "CLOUDTRAIL_LAG« if stands_on_calls else A_SCAN_AND_ITS_WINDOW»»"),
         Mutant("one late call undoes a fix", _ADVANCE, "_failed_again",
-            "«since.suffices»bool(since.sightings)»"),
+            "evidence_since.timing))«.suffices».sightings != ()»"),
         Mutant("messages received before a fix speak against it", _SIGNS, "counts_from",
             "timing.propagation_seconds« + max(visibilities, default=0)»»"),
         Mutant("a proposal that nobody answered stays for ever", _ADVANCE, "_waited",
