@@ -45,8 +45,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
         for name in sorted({one.symptom for _, one in found})
     ]
     driver = {"name": "mendq", "rules": rules}
-    results = [_sarif_result(file, one) for file, one in found]
-    run = {"tool": {"driver": driver}, "results": results}
+    run = {"tool": {"driver": driver}, "results": [_sarif_result(*each) for each in found]}
     return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
 
 

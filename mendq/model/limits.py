@@ -10,12 +10,9 @@ from functools import total_ordering
 from math import ceil
 from typing import Annotated
 
-from msgspec import Meta
-
 from mendq.model.queue import is_quarantine
 
 # What is empty says nothing.
-Text = Annotated[str, Meta(min_length=1)]
 
 
 @total_ordering
@@ -86,7 +83,7 @@ class Consent:
 
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
-    queues: tuple[Text, ...] = ()
+    queues: tuple[str, ...] = ()
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """The queue's mode; None: not managed.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json as plain_json
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from msgspec import Struct, convert, field, json
+from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import fields
 
-from mendq.model.limits import Bounds, Consent, Limits, Mode, Text, Timing
+from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.steps import Owner
+
+Text = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
@@ -24,6 +26,8 @@ def read(text: str, kind: Any) -> Any:
             raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
         if any(isinstance(each, int | float) and each < 0 for each in given.values()):
             raise ValueError("a number is below 0")
+        if any("" in each for each in given.values() if isinstance(each, list)):
+            raise ValueError("a name is empty")
     return value
 
 

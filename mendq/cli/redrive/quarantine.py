@@ -74,8 +74,7 @@ class Quarantine(Struct, frozen=True):
     @property
     def expires_by(self) -> datetime | None:
         """When SQS has deleted the first message, at the latest."""
-        retained = timedelta(seconds=self.queue.retention_seconds)
-        return self.oldest_at and self.oldest_at + retained
+        return self.oldest_at and self.oldest_at + timedelta(seconds=self.queue.retention_seconds)
 
     def document(self) -> dict[str, object]:
         return {
