@@ -38,6 +38,7 @@ from mendq.catalogue.examples import (
     dlq,
     messages,
     source,
+    sources,
 )
 from mendq.model.case import FINAL, Case, State
 from mendq.model.facts import Facts, QueueFacts
@@ -329,3 +330,10 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
         closed = [each for each in of_messages if each.state is State.CLOSED]
         of_then = [each for each in closed if each.at >= began_at]
         assert all((e.came_from, e.actor) == (State.WATCHING, "follow_up") for e in of_then)
+
+
+def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
+    facts = messages(sole_source=SOLE, dlq_sources=sources(SOLE.queue_arn, f"{SOLE.queue_arn}-2"))
+    refusal = first_against(facts)
+    assert refusal is not None
+    assert refusal.code == "shared_dlq"
