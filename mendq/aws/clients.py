@@ -11,6 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 from msgspec import Struct
 
+from mendq.aws.pace import Pace
+
 if TYPE_CHECKING:
     import boto3
     from mypy_boto3_cloudtrail import CloudTrailClient
@@ -85,7 +87,7 @@ class Clients(Struct, frozen=True, dict=True):
         "cached_property[CloudTrailClient]",
         _client("cloudtrail", _usual_but(read_timeout=2, retries=_ONCE)),
     )
-    # Asked for an answer that decides; an account gets two requests a second.
+    # Asked for an answer that decides.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
         _client("cloudtrail", _usual_but(retries={"mode": "standard", "total_max_attempts": 5})),
@@ -102,6 +104,11 @@ class Clients(Struct, frozen=True, dict=True):
     tagging = cast(
         "cached_property[ResourceGroupsTaggingAPIClient]", _client("resourcegroupstaggingapi")
     )
+
+    @cached_property
+    def look_ups(self) -> Pace:
+        """Of CloudTrail's event history: an account gets two a second, of all who ask."""
+        return Pace(per_second=2)
 
     @classmethod
     def of_this_lambda(cls) -> Clients:

@@ -1,4 +1,9 @@
-"""Read who changed a queue, from CloudTrail's event history."""
+"""Read who changed a queue, from CloudTrail's event history.
+
+By the names of the calls that change one, never by SQS's: the history holds every read of every
+queue too, our own among them, and one attribute is all that it is searched by.
+https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,22 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
+from mendq.notifications.text import moment
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudtrail import CloudTrailClient
 
-# An account gets two requests a second: so many answers, of each kind of change where all count.
+# Of each kind of change; many where all count.
 MOST_PAGES_OF_LAST_CHANGE = 2
 MOST_PAGES = 10
 EVENTS_PER_PAGE = 50
@@ -29,6 +37,8 @@ CHANGES = frozenset(
     {"SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"}
 )
 Event = Mapping[str, Any]
+# A change and the queues that it names.
+_Changed = tuple[QueueChange, set[str]]
 
 
 class _NotRecorded(Exception):
@@ -39,27 +49,52 @@ class _MoreFollow(_NotRecorded):
     """There are more events than are read."""
 
 
-def last_change(clients: Clients, queue_arn: str) -> QueueChange | str | None:
-    """The newest change of the queue's configuration that went through.
+class RecentChanges(Struct, frozen=True, dict=True):
+    """The newest changes of all queues of the account: asked once, however many are paged about."""
 
-    None where CloudTrail's whole history holds none; a text where it does not say: a page goes out
-    without it. Never raises.
-    """
-    seen = 0
-    try:
-        for event in _events(clients.cloudtrail, "EventSource", SQS, MOST_PAGES_OF_LAST_CHANGE):
-            seen += 1
-            with suppress(_NotRecorded):
-                change, named = _changed(event)
-                if change and queue_arn in named:
-                    return change
-    except _MoreFollow:
-        return f"not among the newest {seen} changes of this account's queues"
-    except _NotRecorded:
-        return "CloudTrail did not say (no events in its answer)"
-    except (ClientError, BotoCoreError) as error:
-        return f"CloudTrail did not say ({type(error).__name__})"
-    return None
+    clients: Clients
+
+    def last_of(self, queue_arn: str) -> QueueChange | str | None:
+        """The newest change of the queue's configuration that went through.
+
+        None where CloudTrail's whole history holds none; a text where it does not say: a page goes
+        out without it. Never raises.
+        """
+        if isinstance(self._read, str):
+            return self._read
+        changes, all_since = self._read
+        of_queue = (change for change, named in changes if queue_arn in named)
+        newest = max(of_queue, key=lambda change: change.at, default=None)
+        if all_since and (newest is None or newest.at < all_since):
+            return f"not among the changes of this account's queues since {moment(all_since)}"
+        return newest
+
+    @cached_property
+    def _read(self) -> tuple[list[_Changed], datetime | None] | str:
+        """The changes, and since when all of them are among these where more came before."""
+        changes, cut_at = list[_Changed](), list[datetime]()
+        try:
+            for name in sorted(CHANGES):
+                of_kind, cut = self._of_kind(name)
+                changes, cut_at = changes + of_kind, cut_at + cut
+        except _NotRecorded:
+            return "CloudTrail did not say (no events in its answer)"
+        except (ClientError, BotoCoreError) as error:
+            return f"CloudTrail did not say ({type(error).__name__})"
+        return changes, max(cut_at, default=None)
+
+    def _of_kind(self, name: str) -> tuple[list[_Changed], list[datetime]]:
+        changes, times = list[_Changed](), list[datetime]()
+        client, most = self.clients.cloudtrail, MOST_PAGES_OF_LAST_CHANGE
+        try:
+            for event in _events(self.clients, client, name, most):
+                with suppress(_NotRecorded):
+                    change, named = _changed(event)
+                    times.append(event["EventTime"])
+                    changes += [(change, named)] if change else []
+        except _MoreFollow:
+            return changes, times[-1:]
+        return changes, []
 
 
 def changes_since(
@@ -67,15 +102,15 @@ def changes_since(
 ) -> tuple[QueueChange, ...] | str:
     """Every change of the queue that went through; a text where they are not all known.
 
-    Never raises. Kind by kind, because the history holds every read of every queue too. What cannot
-    be told to be another service's, refused or another queue's is this one's.
+    Never raises. What cannot be told to be another service's, refused or another queue's is this
+    one's.
     """
     try:
         every = [
             (change, named)
             for event_name in sorted(CHANGES)
             for event in _events(
-                clients.cloudtrail_in_full, "EventName", event_name, MOST_PAGES, StartTime=since
+                clients, clients.cloudtrail_in_full, event_name, MOST_PAGES, StartTime=since
             )
             for change, named in [_changed(event)]
             if change and change.event_name == event_name
@@ -88,22 +123,24 @@ def changes_since(
 
 
 def _events(
-    client: CloudTrailClient, attribute: Any, value: str, most: int, **asked: Any
+    clients: Clients, client: CloudTrailClient, name: str, most: int, **asked: Any
 ) -> Iterator[Event]:
     """Those of so many pages; raises _MoreFollow behind them, and _NotRecorded without any."""
     pages = client.get_paginator("lookup_events").paginate(
-        LookupAttributes=[{"AttributeKey": attribute, "AttributeValue": value}],
+        LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": name}],
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
         **asked,
     )
+    clients.look_ups.wait()
     for page in islice(pages, most):
         events: Any = page.get("Events")
         if not isinstance(events, list):
-            raise _NotRecorded(f"CloudTrail's answer about {value} holds no events")
+            raise _NotRecorded(f"CloudTrail's answer about {name} holds no events")
         yield from events
         if not page.get("NextToken"):
             return
-    raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {value} since")
+        clients.look_ups.wait()
+    raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {name} since")
 
 
 def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:

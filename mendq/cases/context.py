@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
+from mendq.aws.recent_changes import RecentChanges
 from mendq.cases import items
 from mendq.cases.finding import round_of
 from mendq.cases.outbox import Notifier
@@ -65,7 +67,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
         return MovesByName(self.clients.dynamodb, self.settings.case_table)
 
 
-class CaseContext(StoreContext, frozen=True, kw_only=True):
+class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     """By `now` cases are judged; where that clock was put forward, `real_now` is the time."""
 
     settings: CaseSettings
@@ -80,6 +82,10 @@ class CaseContext(StoreContext, frozen=True, kw_only=True):
         """Whether the queue is in our own account and region; ValueError for what is no ARN."""
         queue = parts_of(queue_arn)
         return (queue.account, queue.region) == (self.settings.account, self.clients.region)
+
+    @cached_property
+    def recent_changes(self) -> RecentChanges:
+        return RecentChanges(self.clients)
 
     @property
     def case_bucket(self) -> CaseBucket:

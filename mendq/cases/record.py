@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.recent_changes import last_change
 from mendq.cases.items import Key, notification_key, transition_key
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
@@ -147,7 +146,7 @@ def _record(
         tags=facts.tags,
         event_names=facts.event_names,
         known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
-        last_change=last_change(context.clients, case.queue_arn),
+        last_change=context.recent_changes.last_of(case.queue_arn),
         next_command=notice.next_command,
         first=notice.first,
         beyond=notice.beyond,

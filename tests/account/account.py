@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
 from mendq.aws.clients import Clients
+from mendq.aws.pace import Pace
 from mendq.cases import view
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch
@@ -197,8 +198,28 @@ def settings(**over: Any) -> HealSettings:
 
 
 def _lookup_events_of(made: Account) -> Callable[[object], str]:
-    """moto knows no LookupEvents: the account's own `history` answers."""
-    return lambda _: json.dumps({"Events": made.history}, default=datetime.timestamp)
+    """moto knows no LookupEvents: the account's own `history`, newest first, answers in pages."""
+
+    def answer(response: Any) -> str:
+        asked = json.loads(response.body)
+        (wanted,) = asked["LookupAttributes"]
+        found = [each for each in made.history if _has(each, wanted)]
+        begin = int(asked.get("NextToken", 0))
+        end = begin + asked.get("MaxResults", 50)
+        more = {"NextToken": str(end)} if found[end:] else {}
+        return json.dumps({"Events": found[begin:end], **more}, default=datetime.timestamp)
+
+    return answer
+
+
+def _has(event: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Whether a record has the attribute; one that cannot be read is found by any."""
+    try:
+        record = json.loads(event["CloudTrailEvent"])
+        name = wanted["AttributeKey"]
+        return bool(record[f"{name[0].lower()}{name[1:]}"] == wanted["AttributeValue"])
+    except (KeyError, TypeError, ValueError):
+        return True
 
 
 def _keys(partition: str, sort: str) -> list[Any]:
@@ -226,6 +247,7 @@ def furnished(clients: Clients) -> Account:
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")
+    clients.__dict__["look_ups"] = Pace(None)
     for name in ("urgent", "info"):
         clients.sns.create_topic(Name=name)
     return Account(clients, settings())

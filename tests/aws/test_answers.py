@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,11 +14,9 @@ from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import measure
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts_reader import FactsReader
-from mendq.aws.recent_changes import last_change
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Consent, Mode, Timing
 from mendq.model.metrics import Window, metrics_of
-from mendq.model.policy import QueueChange
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -145,60 +142,3 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
     second = found[TWO[1]]
     assert second is not None
     assert second.sent in (10, 20)
-
-
-URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders"
-PERSON = "arn:aws:iam::123456789012:user/ada"
-
-
-def event(**over: Any) -> dict[str, Any]:
-    record = {
-        "eventName": "SetQueueAttributes",
-        "awsRegion": "us-east-1",
-        "userIdentity": {"type": "IAMUser", "arn": PERSON},
-        "requestParameters": {"queueUrl": URL, "attributes": {"Policy": "", "DelaySeconds": "1"}},
-        **over,
-    }
-    return {"EventTime": NOW, "CloudTrailEvent": json.dumps(record)}
-
-
-def changed_last(*events: dict[str, Any], more: int = 0) -> QueueChange | str | None:
-    with Stubber(CLIENTS.cloudtrail) as cloudtrail:
-        for n in range(more, -1, -1):
-            token = {"NextToken": f"t{n}"} if n else {}
-            cloudtrail.add_response("lookup_events", {"Events": list(events), **token})
-        return last_change(CLIENTS, QUEUE)
-
-
-CREATED = {"eventName": "CreateQueue", "requestParameters": {"queueName": "orders"}}
-BOTH = ("DelaySeconds", "Policy")
-
-
-@pytest.mark.parametrize(
-    ("over", "said"),
-    [
-        ({}, ("SetQueueAttributes", PERSON, BOTH)),
-        ({**CREATED, "responseElements": {"queueUrl": URL}}, ("CreateQueue", PERSON)),
-        *(
-            ({"userIdentity": each}, ("SetQueueAttributes", "unknown", BOTH))
-            for each in (None, "ada", {}, {"sessionContext": "x"})
-        ),
-    ],
-)
-def test_the_newest_change_is_named_with_what_it_set_behind_what_cannot_be_read(
-    over: dict[str, Any], said: tuple[Any, ...]
-) -> None:
-    texts = ("", "[]", "null", "{", '"text"')
-    unreadable = [{"EventTime": NOW, "CloudTrailEvent": text} for text in texts]
-    found = changed_last(*unreadable, {}, event(**over), event(userIdentity={"arn": "older"}))
-    assert found == QueueChange(NOW, *said)
-
-
-def test_what_cloudtrail_does_not_say_is_said() -> None:
-    created = [{"EventName": "CreateQueue"}] * 50
-    assert changed_last(*created, more=2) == (
-        "not among the newest 100 changes of this account's queues"
-    )
-    with Stubber(CLIENTS.cloudtrail) as cloudtrail:
-        cloudtrail.add_response("lookup_events", {})
-        assert last_change(CLIENTS, QUEUE) == "CloudTrail did not say (no events in its answer)"

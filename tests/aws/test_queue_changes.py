@@ -1,4 +1,4 @@
-"""All changes or none: what CloudTrail leaves open is said, and never taken for nobody."""
+"""Who changed a queue: what CloudTrail leaves open is said, and never taken for nobody."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from mendq.aws.recent_changes import CHANGES, MOST_PAGES, changes_since
+from mendq.aws.pace import Pace
+from mendq.aws.recent_changes import CHANGES, MOST_PAGES, RecentChanges, changes_since
 from mendq.model.policy import QueueChange
 from mendq.model.queue import public_url
 from tests.account.answers import answer_instead
@@ -131,3 +132,70 @@ def test_an_answer_without_events_is_not_that_nobody_changed_it(
     found = _since(account)
     assert isinstance(found, str)
     assert "holds no events" in found
+
+
+def _reads(account: Account, number: int) -> list[dict[str, Any]]:
+    """Calls of our own that ask, as many of them stand before a change as there are ticks."""
+    asked = {"eventName": "ListMessageMoveTasks", "readOnly": True}
+    return [event(account, QUEUE, **asked) for _ in range(number)]
+
+
+def _last(account: Account, queue_arn: str = QUEUE) -> QueueChange | str | None:
+    return RecentChanges(account.clients).last_of(queue_arn)
+
+
+def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
+    changed = event(account, QUEUE)
+    account.history = [*_reads(account, 300), changed]
+    assert _last(account) == QueueChange(account.now, "SetQueueAttributes", ALICE, ("Policy",))
+
+
+def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: Account) -> None:
+    made = event(account, QUEUE, "CreateQueue", responseElements={"queueUrl": public_url(QUEUE)})
+    account.later(minutes=1)
+    changed = event(account, QUEUE, userIdentity={})
+    unreadable = [{"EventTime": account.now, "CloudTrailEvent": text} for text in ("", "null")]
+    account.history = [*unreadable, {}, changed, made]
+    found = _last(account)
+    assert isinstance(found, QueueChange)
+    assert (found.event_name, found.principal_arn) == ("SetQueueAttributes", "unknown")
+    account.history = [made]
+    found = _last(account)
+    assert isinstance(found, QueueChange)
+    assert found.event_name == "CreateQueue"
+    assert _last(account, f"{QUEUE}2") is None
+
+
+def test_a_change_that_older_ones_may_follow_is_not_called_the_last(account: Account) -> None:
+    """101 changes of another queue hide those before; the making of this one is older still."""
+    made = event(account, QUEUE, "CreateQueue")
+    account.later(minutes=1)
+    others = [event(account, f"{QUEUE}2") for _ in range(101)]
+    account.history = [*others, made]
+    assert str(_last(account)).startswith("not among the changes of this account's queues since 20")
+    account.later(minutes=1)
+    account.history.insert(0, event(account, QUEUE, "AddPermission"))
+    found = _last(account)
+    assert isinstance(found, QueueChange)
+    assert found.event_name == "AddPermission"
+
+
+def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
+    account: Account,
+) -> None:
+    slept = list[float]()
+    paced = Pace(per_second=2, sleep=slept.append, clock=lambda: 0.0)
+    account.clients.__dict__["look_ups"] = paced
+    asked = list[Any]()
+    events = account.clients.cloudtrail.meta.events
+    events.register("before-call.cloudtrail.LookupEvents", lambda **_: asked.append(1))
+    account.history = [event(account, QUEUE)]
+    recent = RecentChanges(account.clients)
+    assert [recent.last_of(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [0, 1, 0]
+    assert len(asked) == len(CHANGES)
+    assert slept == [n / 2 for n in range(len(CHANGES))]
+
+
+def test_what_cloudtrail_does_not_say_is_said(account: Account) -> None:
+    answer_instead(account.clients.cloudtrail, {})
+    assert _last(account) == "CloudTrail did not say (no events in its answer)"
