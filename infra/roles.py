@@ -66,9 +66,3 @@ def role_arn(stack: Stack, purpose: str) -> str:
 def role_arns(stack: Stack) -> tuple[str, ...]:
     """The roles left out."""
     return tuple(role_arn(stack, each) for each in LEFT_OUT)
-
-
-def session_arn_prefixes(stack: Stack) -> list[str]:
-    """How the ARN of every session of theirs begins, as `userIdentity.arn` names it."""
-    sessions = (each.replace(":iam:", ":sts:") for each in role_arns(stack))
-    return [f"{each.replace(':role/', ':assumed-role/')}/" for each in sessions]

@@ -69,7 +69,10 @@ def report_bucket(scope: Construct) -> s3.Bucket:
 
 
 def case_table(scope: Construct) -> dynamodb.Table:
-    """On demand, restorable to any second of the last 35 days, kept when the stack goes."""
+    """On demand, restorable to any second of the last 35 days, kept when the stack goes.
+
+    Whoever deletes it takes its deletion protection off first.
+    """
     text = dynamodb.AttributeType.STRING
     table = dynamodb.Table(
         scope,
@@ -82,6 +85,7 @@ def case_table(scope: Construct) -> dynamodb.Table:
         ),
         time_to_live_attribute="expires_at",
         removal_policy=RemovalPolicy.RETAIN,
+        deletion_protection=True,
     )
     table.add_global_secondary_index(
         index_name=view.OPEN_CASES,

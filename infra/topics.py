@@ -42,12 +42,9 @@ class Topics(Construct):
             pending_window=Duration.days(7),
             removal_policy=RemovalPolicy.DESTROY,
         )
-        # What an alarm and a rule take; each topic's policy says whether they may publish. SNS's
-        # page has EventBridge's statement without aws:SourceAccount: with it nothing arrives.
-        # Not tried on AWS.
-        for service, conditions in (("cloudwatch", this_account(Stack.of(self))), ("events", {})):
-            uses = may(_USE_OF_KEY, "*", service=service, conditions=conditions)
-            key.add_to_resource_policy(uses)
+        # What an alarm takes; each topic's policy says which may publish. Not tried on AWS.
+        only = this_account(Stack.of(self))
+        key.add_to_resource_policy(may(_USE_OF_KEY, "*", service="cloudwatch", conditions=only))
         self.urgent = Topic(self, "Urgent", "Mendq urgent", notifications.urgent, key)
         self.info = Topic(self, "Info", "Mendq", notifications.info, key)
 

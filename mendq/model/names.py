@@ -59,7 +59,7 @@ SCHEDULE = "schedule"
 NIGHTLY = "nightly"
 PROBE = "probe"
 
-# Left out by the rule and the trail, so that a failing call of ours never starts a fix. The role of
+# Left out by the rule, so that a failing call of ours never starts a fix. The role of
 # the probe is not among them: its call is meant to be seen.
 LEFT_OUT = (
     *("heal", "attach-dlq", "restore-policy", REDRIVE),

@@ -33,24 +33,32 @@ def test_alarms_of_ours_alone_may_publish(
     assert decision([statement], "sns:Publish", statement["Resource"], keys=keys) == expected
 
 
-@pytest.mark.parametrize(
-    ("service", "keys", "expected"),
-    [
-        ("cloudwatch", {"aws:SourceAccount": ACCOUNT}, "Allow"),
-        ("cloudwatch", {"aws:SourceAccount": THEIRS}, "ImplicitDeny"),
-        ("events", {}, "Allow"),
-    ],
-)
-def test_one_key_is_used_by_alarms_of_this_account_and_by_rules(
-    service: str, keys: dict[str, str], expected: str
-) -> None:
-    """SNS's page: a key's policy with aws:SourceAccount does not work for EventBridge."""
+def test_the_key_is_used_by_alarms_of_this_account_and_by_no_other_service() -> None:
     key = template_of("default").only("AWS::KMS::Key")
-    principal = {"Service": f"{service}.amazonaws.com"}
-    (found,) = (each for each in key["KeyPolicy"]["Statement"] if each["Principal"] == principal)
-    found.pop("Principal")
-    for action in ("kms:GenerateDataKey", "kms:Decrypt"):
-        assert decision([found], action, "arn:key", keys=keys) == expected
+    owner, found = key["KeyPolicy"]["Statement"]
+    assert list(owner["Principal"]) == ["AWS"]
+    assert found.pop("Principal") == {"Service": "cloudwatch.amazonaws.com"}
+    for account, expected in ((ACCOUNT, "Allow"), (THEIRS, "ImplicitDeny")):
+        keys = {"aws:SourceAccount": account}
+        for action in ("kms:GenerateDataKey", "kms:Decrypt"):
+            assert decision([found], action, "arn:key", keys=keys) == expected
+
+
+def test_the_case_store_is_kept_and_deleted_by_nobody_in_passing() -> None:
+    ((_, table),) = template_of("default").all("AWS::DynamoDB::Table").items()
+    assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
+
+
+def test_the_trail_leaves_out_no_caller() -> None:
+    """A service that calls has no ARN: whether such a selector would take its call, nobody says."""
+    trail = template_of("named").only("AWS::CloudTrail::Trail")
+    fields = {
+        test["Field"] for each in trail["AdvancedEventSelectors"] for test in each["FieldSelectors"]
+    }
+    assert fields == {
+        *("eventCategory", "resources.type", "resources.ARN", "eventName", "readOnly"),
+    }
 
 
 @pytest.mark.parametrize("name", ["default", "named"])

@@ -8,11 +8,8 @@ from typing import Any
 from tests.infra.synthesized import Template, as_list
 
 PERMISSION = "AWS::Lambda::Permission"
-# Services that name nobody when they ask: Lambda for a role, EventBridge for a key (SNS's page).
-NAME_NOBODY = {
-    ("AWS::IAM::Role", "lambda.amazonaws.com"),
-    ("AWS::KMS::Key", "events.amazonaws.com"),
-}
+# Services that name nobody when they ask: Lambda for a role.
+NAME_NOBODY = {("AWS::IAM::Role", "lambda.amazonaws.com")}
 FOR_WHOM = {"aws:sourcearn", "aws:sourceaccount"}
 
 
