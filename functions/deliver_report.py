@@ -1,16 +1,24 @@
-"""Deliver a week's report from its summary in the bucket: page, verdict and mails."""
+"""Deliver a week's report from its summary in the bucket, or say that nobody makes one."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from functions.entry import Call, Event, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
-from mendq.nightly.deliver import ReportBucket, ReportNotDelivered, send_report
+from mendq.nightly.deliver import (
+    Delivery,
+    ReportBucket,
+    ReportNotDelivered,
+    deliver,
+    send_report,
+    topic,
+)
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.notifications.notification import Again
+from mendq.nightly.verdict import week_named
+from mendq.notifications.notification import Again, of_nothing_counted
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
 from mendq.report.read_summary import MOST_BYTES, read_under
@@ -22,12 +30,14 @@ DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DE
 def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
     """Make the page anew for every summary; send each week that is over once to everybody.
 
+    `{"time"}` in, from the schedule of a stack without the nightly job: the topic is told so, once.
     Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
     again and then parked; what was sent is not sent again.
     """
     delivered, failed = False, True
     try:
-        answer = _delivered(event, call)
+        act = _delivered if "detail" in event else _said_that_nothing_is_counted
+        answer = act(event, call)
         delivered, failed = bool(answer["sent_to"]), False
     finally:
         call.count({DELIVERED: delivered, NOT_DELIVERED: failed}, zeros=True)
@@ -43,15 +53,30 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     if not summary.not_seen.week_is_over:
         call.log.warning("made a page, sent nothing: the week is not over", page=place)
         return {"week": summary.week, "page": place, "sent_to": []}
-    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
-    marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
+    marked = _claims(summary.week, call)
     again = Again(call.context.function_name, clients.region, key)
     report = Outgoing(summary, place, clients.region, settings.sender or "")
     delivery = send_report(clients, settings, marked, report, again)
-    for each in delivery.failed:
-        to = each.channel.reaches
-        call.log.error("not delivered", week=summary.week, to=to, why=each.why)
     call.log.info("made a page", week=summary.week, page=place, sent_to=delivery.reached)
+    return {"week": summary.week, "page": place, "sent_to": _reached(delivery, call)}
+
+
+def _said_that_nothing_is_counted(event: Event, call: Call[DeliverReportSettings]) -> Event:
+    week = week_named((datetime.fromisoformat(event["time"]) - timedelta(days=7)).date())
+    text = of_nothing_counted(week, call.clients.region)
+    told = topic(call.clients, "nothing-counted", call.settings.topic_arn, text.subject, text.body)
+    return {"week": week, "sent_to": _reached(deliver(_claims(week, call), [told]), call)}
+
+
+def _claims(week: str, call: Call[DeliverReportSettings]) -> DeliveryClaims:
+    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
+    return DeliveryClaims(call.clients.s3, call.settings.report_bucket, week, owner, clock)
+
+
+def _reached(delivery: Delivery, call: Call[DeliverReportSettings]) -> list[str]:
+    """Whom it reached; raises ReportNotDelivered where a channel failed."""
+    for each in delivery.failed:
+        call.log.error("not delivered", to=each.channel.reaches, why=each.why)
     if delivery.failed:
         raise ReportNotDelivered("; ".join(each.why for each in delivery.failed))
-    return {"week": summary.week, "page": place, "sent_to": list(delivery.reached)}
+    return list(delivery.reached)

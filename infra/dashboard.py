@@ -57,7 +57,7 @@ def dashboard(
         _asked("Is the healer well?", in_region(DOCTOR, region), "asks for more."),
         [_status("Alarms about Mendq itself", about_us, WIDE)],
         _on_the_way(watched, settings.timing.probe_minutes),
-        _failing(watched),
+        _failing(watched, nightly=settings.nightly.enabled),
         _asked("What is broken now?", in_region(OPEN_CASES, region), "names the queues."),
         [
             _status("Alarms about your queues", about_queues, WIDTH),
@@ -137,17 +137,18 @@ def _on_the_way(watched: Watched, probe_minutes: int) -> list[cloudwatch.IWidget
     ]
 
 
-def _failing(watched: Watched) -> list[cloudwatch.IWidget]:
+def _failing(watched: Watched, *, nightly: bool) -> list[cloudwatch.IWidget]:
     """What a Lambda has caught is no error to AWS.
 
     A week of nightly runs, whatever the page shows: a point a nightly run.
     """
     errors = [watched.errors(name, label=name.replace("_", "-")) for name in watched.lambdas]
     runs = _own(RUNS, "Maximum", A_DAY)
+    of_runs = _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D")
     return [
         _graph("Lambdas that failed", errors, stacked=True),
         _graph("Queues and cases that a Lambda failed at", _own(NOT_DONE, "Sum")),
-        _graph("Nightly runs of the last week", runs, start="-P7D", end="P0D"),
+        *([of_runs] if nightly else ()),
     ]
 
 

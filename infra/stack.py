@@ -72,10 +72,11 @@ class MendqStack(Stack):
             "CaseTable": work.case_store.table_name,
             "UrgentTopic": work.topics.urgent.arn,
             "InfoTopic": work.topics.info.arn,
-            "NightlyApplication": work.nightly.application.attr_application_id,
             "IntakeQueue": intake.queue.queue_url,
             **{f"{each.node.id}Function": each.function.function_name for each in lambdas.values()},
         }
+        if work.nightly:
+            outputs["NightlyApplication"] = work.nightly.application.attr_application_id
         for output, value in outputs.items():  # what outsiders find by name
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
 
@@ -85,7 +86,8 @@ class MendqStack(Stack):
         cases, reports = Construct(self, "Cases"), Construct(self, "Reports")
         buckets = Buckets(trail, case_bucket(cases), report_bucket(reports))
         topics = Topics(self, "Topics", settings.notifications)
-        nightly = Nightly(self, "Nightly", settings, buckets, job)
+        enabled = settings.nightly.enabled
+        nightly = Nightly(self, "Nightly", settings, buckets, job) if enabled else None
         case_store = case_table(Construct(self, "CaseStore"))
         return Work(self, settings, case_store, buckets, topics, nightly)
 
@@ -95,7 +97,7 @@ class MendqStack(Stack):
         return {
             **vars(settings),
             **vars(settings.report),
-            **work.nightly.known(),
+            **(work.nightly.known() if work.nightly else {}),
             "account": self.account,
             "case_table": work.case_store.table_name,
             "case_bucket": work.buckets.cases.bucket_name,

@@ -157,7 +157,8 @@ WRITER_FAILING = _parked(
     f"a Lambda that writes failed in {WRITER_FAILS} of {WRITER_PERIODS} periods of 5 minutes",
     "Changes that were approved, or are due, are not made; after a day their cases are escalated.",
 )
-_nightly = partial(AlarmDescription, runbook="nightly_and_report", part="NightlyRuns")
+_NIGHTLY_RUNS = "NightlyRuns"
+_nightly = partial(AlarmDescription, runbook="nightly_and_report", part=_NIGHTLY_RUNS)
 _run = partial(
     _nightly, impact="The week's report lacks this nightly run; queues are fixed all the same."
 )
@@ -255,7 +256,8 @@ def watches(watched: Watched, settings: DeploymentSettings) -> Iterator[Watch]:
     periods = SCAN_MISSING_HOURS * 60 // SCAN_MINUTES
     yield Watch(SCAN_MISSING, least, Firing(1, A_FAULT, periods, periods))
     for announced, metric, statistic, period, firing in _ON_OURS:
-        if announced is not NOT_DELIVERED or settings.report.mails:
+        is_run = settings.nightly.enabled or announced.part != _NIGHTLY_RUNS
+        if is_run and (announced is not NOT_DELIVERED or settings.report.mails):
             yield Watch(announced, own(metric, statistic, period), firing)
     # Each tells of itself: what lies in one queue for days must not hide the next. By what waits,
     # not by what arrived: it ends when a person has emptied the queue.

@@ -36,7 +36,13 @@ class Work:
     case_store: dynamodb.Table
     buckets: Buckets
     topics: Topics
-    nightly: Nightly
+    nightly: Nightly | None
+
+    @property
+    def job(self) -> Nightly:
+        """For the Lambdas that are there only where the nightly job is."""
+        assert self.nightly is not None  # noqa: S101 - `every_lambda` makes no others then
+        return self.nightly
 
 
 Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
@@ -104,14 +110,14 @@ def probes(work: Work) -> Statements:
 def starts_jobs(work: Work) -> Statements:
     """It may pass the job's role to EMR Serverless and to nothing else."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
-    yield may(actions, work.nightly.application.attr_arn)
+    yield may(actions, work.job.application.attr_arn)
     to_emr = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-    yield may(["iam:PassRole"], work.nightly.role.role_arn, conditions=to_emr)
+    yield may(["iam:PassRole"], work.job.role.role_arn, conditions=to_emr)
 
 
 def checks_jobs(work: Work) -> Statements:
     """It reads the accounts of nightly runs, asks EMR about them, and lists weeks."""
-    runs = f"{work.nightly.application.attr_arn}/jobruns/*"
+    runs = f"{work.job.application.attr_arn}/jobruns/*"
     yield may(["emr-serverless:GetJobRun"], runs)
     yield may(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
     listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}

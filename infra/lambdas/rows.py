@@ -51,6 +51,8 @@ from mendq.probe.probe import QUEUE_NAME
 
 SUMMARIES = "summary/week=*/summary.json"
 DELIVER_SECONDS = 120
+# What these Lambdas start and watch is there or not: nightly.enabled.
+_OF_NIGHTLY = (StartNightlySettings, WatchNightlySettings)
 _OWNERS = tuple(each.value for each in Owner)
 
 
@@ -81,7 +83,7 @@ def _run_ended(work: Work, started: ParkingLambda) -> None:
 
     A nightly run that nobody heard of in time is missing: the alarm on its figures says so.
     """
-    application_id = work.nightly.application.attr_application_id
+    application_id = work.job.application.attr_application_id
     detail = {"applicationId": [application_id], "state": list(ENDED)}
     pattern = {"source": [SOURCE], "detail_type": [DETAIL_TYPE], "detail": detail}
     ended = "A job run of Mendq's application ended"
@@ -202,7 +204,8 @@ def every_lambda(
     work: Work, known: Mapping[str, Any], code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
     """Each of ROWS by its handler's name; `known` are the values of their settings."""
-    made = {row.handler.name: _made(work.stack, row, code, report_code) for row in ROWS}
+    rows = [row for row in ROWS if work.nightly or row.settings not in _OF_NIGHTLY]
+    made = {row.handler.name: _made(work.stack, row, code, report_code) for row in rows}
     probe_queue = _probe_queue(made["probe"])
     made["probe"].role.add_to_policy(may([PROBE_ACTION], probe_queue.queue_arn))
     known = {
@@ -210,7 +213,7 @@ def every_lambda(
         "probe_queue_url": probe_queue.queue_url,
         "heal_function": made[HEAL.name].function.function_name,
     }
-    for row in ROWS:
+    for row in rows:
         _let_work(made, row, work, known)
     # What this call did not do, the next minute's does.
     made[Owner.REDRIVE.value].function.configure_async_invoke(

@@ -17,7 +17,8 @@ def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
     said = settings.trail.bucket_region
-    others = _others(said, regions) if settings.trail.bucket is not None else []
+    reads_it = settings.trail.bucket is not None and settings.nightly.enabled
+    others = _others(said, regions) if reads_it else []
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
     if said is not None and others:
         fault = f"is {said}, and a stack goes to {others[0]}, whose nightly job reads no other's"
@@ -72,7 +73,8 @@ def warnings(
                 f"freezeCalendars: {arn} is of another account than a stack: share it first, or "
                 "that stack cannot read it and is frozen for ever"
             )
-    if settings.trail.bucket is not None and settings.trail.bucket_region is None:
+    in_use = settings.trail.bucket is not None and settings.nightly.enabled
+    if in_use and settings.trail.bucket_region is None:
         yield (
             "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
             "region, every nightly run fails"
@@ -105,5 +107,7 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
             "nobody reads what can wait: notifications.info names no address, so proposals, the "
             "week's verdict and alarms that are not urgent reach nobody"
         )
+    if settings.report.mails and not settings.nightly.enabled:
+        yield "nobody is mailed: nightly.enabled is false, so report.recipients get no report"
     if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"

@@ -106,6 +106,11 @@ class Account(Struct, frozen=True, dict=True):
         return self.outputs[name]
 
     @property
+    def counts_nothing(self) -> bool:
+        """Whether the stack was deployed without the nightly job."""
+        return "NightlyApplication" not in self.outputs
+
+    @property
     def case_store(self) -> CaseStore:
         return CaseStore(self.clients.dynamodb, self.output("CaseTable"))
 

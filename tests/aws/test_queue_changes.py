@@ -136,7 +136,7 @@ def test_an_answer_without_events_is_not_that_nobody_changed_it(
 
 def _reads(account: Account, number: int) -> list[dict[str, Any]]:
     """Calls of our own that ask, as many of them stand before a change as there are ticks."""
-    asked = {"eventName": "ListMessageMoveTasks", "readOnly": True}
+    asked: dict[str, Any] = {"eventName": "ListMessageMoveTasks", "readOnly": True}
     return [event(account, QUEUE, **asked) for _ in range(number)]
 
 

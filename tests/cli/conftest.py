@@ -27,6 +27,7 @@ OUTPUTS = {
     "HealFunction": "heal",
     "FollowUpFunction": "follow_up",
     "ScanFunction": "scan",
+    "NightlyApplication": "00f1r2a3n4d5o6m7",
 }
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 

@@ -13,7 +13,15 @@ from functions.start_nightly import JOBS
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
 from mendq.model.limits import Consent, Mode
-from tests.infra.synthesized import SETTINGS, THREE, folder_of_three, light_code, template_of
+from tests.infra.synthesized import (
+    SETTINGS,
+    THREE,
+    WITHOUT_NIGHTLY,
+    folder_of_three,
+    light_code,
+    template_of,
+    template_with,
+)
 
 KNOWN = Path(__file__).with_name("stack.json")
 # Whose properties the file holds, by the name of the settings.
@@ -56,6 +64,28 @@ def test_every_job_is_started_by_the_clock() -> None:
     schedules = template_of("default").all("AWS::Scheduler::Schedule").values()
     sent = [json.loads(each["Properties"]["Target"]["Input"]) for each in schedules]
     assert {each["job"] for each in sent if "job" in each} == set(JOBS)
+
+
+def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
+    off, on = template_with(WITHOUT_NIGHTLY), template_of("default")
+    text = json.dumps(off.raw).lower()
+    assert "emr-serverless" not in text
+    assert "emrserverless" not in text
+    gone = {"NightlyApplication", "StartNightlyFunction", "WatchNightlyFunction"}
+    assert on.outputs.keys() - off.outputs.keys() == gone
+    schedules = off.all("AWS::Scheduler::Schedule")
+    assert len(on.all("AWS::Scheduler::Schedule")) == len(schedules) + 1
+    (weekly,) = (each for name, each in schedules.items() if "Weekly" in name)
+    assert weekly["Properties"]["Target"]["Arn"].startswith("arn:DeliverReport")
+    alarms = on.all("AWS::CloudWatch::Alarm").keys() - off.all("AWS::CloudWatch::Alarm").keys()
+    assert {re.sub("[0-9A-F]{8}$", "", each) for each in alarms} == {
+        *(f"AlarmsNightlyRuns{each}" for each in ("NightlyFailed", "NightlyMissing")),
+        *(
+            f"AlarmsNightlyRuns{each}"
+            for each in ("NightlyDoubtful", "WeekFailed", "ReportMissing")
+        ),
+        *(f"AlarmsParkedOwnDlq{each}Nightly" for each in ("Start", "Watch")),
+    }
 
 
 def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, str]:

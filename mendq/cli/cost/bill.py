@@ -148,11 +148,12 @@ _OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 def _metrics(stack: Deployed) -> Line:
     """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
-    sometimes = {*_OF_A_RUN, *_OF_A_WEEK}
-    always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes
-    of_runs = len(_OF_A_RUN) * stack.times("start_nightly")
-    hours = len(always) * MONTH_HOURS + of_runs + len(_OF_A_WEEK) * MONTH_DAYS / 7
-    quantity = f"{len(always)} all month, {len(sometimes)} some hours of it"
+    always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - {*_OF_A_RUN, *_OF_A_WEEK}
+    runs = stack.times("start_nightly")
+    sometimes = len(_OF_A_WEEK) + (len(_OF_A_RUN) if runs else 0)
+    of_weeks = len(_OF_A_WEEK) * MONTH_DAYS / 7
+    hours = len(always) * MONTH_HOURS + len(_OF_A_RUN) * runs + of_weeks
+    quantity = f"{len(always)} all month, {sometimes} some hours of it"
     because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
     return Line("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})
 

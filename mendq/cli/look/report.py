@@ -18,6 +18,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Yes
+from mendq.notifications.notification import NOTHING_COUNTED
 
 MOST_WEEKS_NAMED = 8
 # Where deliver_report puts a week's page, and the weekly job what the page is made of.
@@ -68,6 +69,8 @@ def report(
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
+    if call.account.counts_nothing:
+        call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
     # What a browser prints is no part of a document.
     if in_browser and not call.as_json and not webbrowser.open(path.resolve().as_uri()):
         call.out.say("no browser could be started here: open the file in one", "yellow")
@@ -124,6 +127,8 @@ def _missing(reports: Reports, week: str, weeks: list[str]) -> Stopped:
     if summed_up:
         lost = "if it stays away, the log of deliver_report says why"
         return Stopped(f"{_BEING_MADE.format(summed_up[-1])}; {lost}", Exit.NOT_FOUND)
+    if reports.account.counts_nothing:
+        return Stopped(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
     if not weeks:
         return Stopped(_NONE_YET, Exit.NOT_FOUND)
     more = len(weeks) - MOST_WEEKS_NAMED

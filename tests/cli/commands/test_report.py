@@ -74,6 +74,16 @@ def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
         assert message.startswith("there is no report yet: the first comes when a week has ended")
 
 
+def test_without_the_nightly_job_it_says_why_there_is_no_report(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(OUTPUTS, "NightlyApplication")
+    off = "the nightly job is off (nightly.enabled: false)"
+    assert operator.refused("report", code=4).startswith(f"there is no report: {off}")
+    _deliver(operator)
+    assert off in operator.shown("report")
+
+
 def test_the_same_page_again_changes_nothing_and_another_is_not_overwritten_unasked(
     operator: Operator, here: Path
 ) -> None:

@@ -20,7 +20,7 @@ from mendq.heal.batch import Healed
 from mendq.model import prices
 from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from tests.functions.conftest import call_with
-from tests.infra.synthesized import SETTINGS, template_of
+from tests.infra.synthesized import SETTINGS, WITHOUT_NIGHTLY, template_of, template_with
 
 if TYPE_CHECKING:
     pass
@@ -89,6 +89,12 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     by_probe = _names_sent(lambda call: call.count(Healed().counts())) | {OwnMetric.PROBES_LOST}
     by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
     assert by_follow_up | by_probe | by_others == {*OwnMetric} - WHEN_SOMETHING_HAPPENS
-    (metrics,) = (each for each in bill.lines(stack()) if each.what == "custom metrics")
-    assert metrics.quantity == f"{len(by_follow_up | by_probe)} all month, 10 some hours of it"
-    assert metrics.billed[prices.METRIC_MONTH] == pytest.approx(6 + 2 * 30 / 7 / 720)
+    always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
+    runs = 8 * (30 + 30 / 7)
+    on, off = template_of("default"), template_with(WITHOUT_NIGHTLY)
+    for template, sometimes, hours in ((on, 10, runs + of_weeks), (off, 2, of_weeks)):
+        lines = {each.what: each for each in bill.lines(Deployed(template.raw))}
+        metrics = lines["custom metrics"]
+        assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"
+        assert metrics.billed[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)
+        assert ("EMR Serverless" in lines) is (template is on)

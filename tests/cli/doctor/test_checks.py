@@ -114,6 +114,15 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
         assert mistake_in(found.remedy) == ""
 
 
+def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(OUTPUTS, "NightlyApplication")
+    (found,) = checks.trail_bucket(Doctor(operator.account, NOW))
+    assert (found.name, found.status) == ("nightly job", OK)
+    assert "nightly.enabled: false" in found.says
+
+
 @pytest.mark.parametrize("row", KNOWN["parts"])
 def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, row: list[Any]
