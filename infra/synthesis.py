@@ -76,7 +76,8 @@ def synthesize(
     validation fails.
     """
     where = [_place(each) for each in settings.environments or (None,)]
-    if mistakes := [*misplaced(settings, [str(each.region) for each in where])]:
+    accounts = {each.account or own_place()[1] for each in where} - {None}
+    if mistakes := [*misplaced(settings, [str(each.region) for each in where], accounts)]:
         raise SettingsRefused(mistakes)
     with TemporaryDirectory(prefix="mendq-") as folder:
         staged = code or _staged(Path(folder), target)

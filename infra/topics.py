@@ -6,6 +6,8 @@ Two topics, so that each may reach other people.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -25,14 +27,41 @@ _USE_OF_KEY = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 
 class Topics(Construct):
-    """`urgent` and `info`, both encrypted with one key of our own.
-
-    The AWS-managed key lets no service publish, and its policy cannot be changed.
-    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-    """
+    """`urgent` and `info`: those that the settings name, else of our own."""
 
     def __init__(self, scope: Construct, name: str, notifications: NotificationSettings) -> None:
         super().__init__(scope, name)
+        existing = notifications.topics
+        self.urgent = self._topic("Urgent", existing.urgent, "Mendq urgent", notifications.urgent)
+        self.info = self._topic("Info", existing.info, "Mendq", notifications.info)
+
+    def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
+        """When it begins and when it ends."""
+        topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
+        for announced in (alarm.add_alarm_action, alarm.add_ok_action):
+            announced(actions.SnsAction(topic.topic))
+
+    def _topic(self, name: str, existing: str | None, title: str, to: Sequence[str]) -> Topic:
+        place = Construct(self, name)
+        if existing is None:
+            return _made(place, title, to, self._key)
+        # SNS asks for the key of whoever encrypted it, which changes without a deployment.
+        stack = Stack.of(self)
+        keys = stack.format_arn(service="kms", resource="key", resource_name="*")
+        via_sns = {
+            "kms:ViaService": f"sns.{stack.region}.amazonaws.com",
+            "kms:CallerAccount": stack.account,
+        }
+        uses = may(_USE_OF_KEY, keys, conditions={"StringEquals": via_sns})
+        return Topic(sns.Topic.from_topic_arn(place, "Topic", existing), uses)
+
+    @cached_property
+    def _key(self) -> kms.Key:
+        """One for both of ours.
+
+        The AWS-managed key lets no service publish, and its policy cannot be changed.
+        https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+        """
         # The topics keep nothing, so nothing is lost with their key.
         key = kms.Key(
             self,
@@ -45,43 +74,42 @@ class Topics(Construct):
         # What an alarm takes; each topic's policy says which may publish. Not tried on AWS.
         only = this_account(Stack.of(self))
         key.add_to_resource_policy(may(_USE_OF_KEY, "*", service="cloudwatch", conditions=only))
-        self.urgent = Topic(self, "Urgent", "Mendq urgent", notifications.urgent, key)
-        self.info = Topic(self, "Info", "Mendq", notifications.info, key)
-
-    def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
-        """When it begins and when it ends."""
-        topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
-        for announced in (alarm.add_alarm_action, alarm.add_ok_action):
-            announced(actions.SnsAction(topic.topic))
+        return key
 
 
-class Topic(Construct):
-    """One severity: a topic, and those of the settings who hear from it."""
+@dataclass(frozen=True)
+class Topic:
+    """One severity, and what publishing takes of its key."""
 
-    def __init__(
-        self, scope: Construct, name: str, title: str, to: Sequence[str], key: kms.Key
-    ) -> None:
-        super().__init__(scope, name)
-        self._key = key
-        self.topic = sns.Topic(self, "Topic", display_name=title, master_key=key, enforce_ssl=True)
-        self.arn = self.topic.topic_arn
-        for address in to:  # an e-mail address or an https URL
-            is_url = address.startswith("https://")
-            kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
-            self.topic.add_subscription(kind(address))
-        # Mendq's own alarms of this account and region may publish, and no other.
-        # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
-        ours = Stack.of(self).format_arn(
-            service="cloudwatch",
-            resource="alarm",
-            resource_name=f"{ALARM_PREFIX}*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        only = {**this_account(Stack.of(self)), "ArnLike": {"aws:SourceArn": ours}}
-        publishes = may(["sns:Publish"], self.arn, service="cloudwatch", conditions=only)
-        self.topic.add_to_resource_policy(publishes)
+    topic: sns.ITopic
+    uses_key: iam.PolicyStatement
+
+    @property
+    def arn(self) -> str:
+        return self.topic.topic_arn
 
     def publishing(self) -> Iterator[iam.PolicyStatement]:
         """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""
         yield may(["sns:Publish"], self.arn)
-        yield may(["kms:GenerateDataKey", "kms:Decrypt"], self._key.key_arn)
+        yield self.uses_key
+
+
+def _made(place: Construct, title: str, to: Sequence[str], key: kms.Key) -> Topic:
+    """A topic, and those of the settings who hear from it."""
+    topic = sns.Topic(place, "Topic", display_name=title, master_key=key, enforce_ssl=True)
+    for address in to:  # an e-mail address or an https URL
+        is_url = address.startswith("https://")
+        kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
+        topic.add_subscription(kind(address))
+    # Mendq's own alarms of this account and region may publish, and no other.
+    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+    ours = Stack.of(place).format_arn(
+        service="cloudwatch",
+        resource="alarm",
+        resource_name=f"{ALARM_PREFIX}*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    only = {**this_account(Stack.of(place)), "ArnLike": {"aws:SourceArn": ours}}
+    publishes = may(["sns:Publish"], topic.topic_arn, service="cloudwatch", conditions=only)
+    topic.add_to_resource_policy(publishes)
+    return Topic(topic, may(["kms:GenerateDataKey", "kms:Decrypt"], key.key_arn))

@@ -47,6 +47,12 @@ _BUCKET = text(
     "our-cloudtrail-logs",
     ("^arn:", "leave out arn:aws:s3:::"),
 )
+_TOPIC = text(
+    "the ARN of an SNS topic",
+    rf"arn:aws[a-z-]*:sns:{_REGION}:{_ACCOUNT}:[A-Za-z0-9_-]{{1,256}}",
+    "arn:aws:sns:eu-west-1:111122223333:on-call",
+    (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
+)
 _SUBSCRIBER = text(
     "an e-mail address or an https URL",
     rf"{_MAIL}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
@@ -108,6 +114,17 @@ class TrailSettings:
 
 
 @dataclass(frozen=True)
+class TopicSettings:
+    """Topics of yours, in place of Mendq's own."""
+
+    urgent: Annotated[str, _TOPIC] | None = None
+    """Of urgent notifications; in the stack's account and region. [What its policy and its key have
+    to allow](deploy.md#topics-of-your-own) is yours to set."""
+    info: Annotated[str, _TOPIC] | None = None
+    """Of the others; in the stack's account and region."""
+
+
+@dataclass(frozen=True)
 class NotificationSettings:
     """Whom notifications reach."""
 
@@ -115,6 +132,14 @@ class NotificationSettings:
     """Whom urgent notifications reach, which want somebody now."""
     info: Subscribers = ()
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
+    topics: TopicSettings = TopicSettings()
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What no single field can show."""
+        for name in ("urgent", "info"):
+            if getattr(self, name) and getattr(self.topics, name):
+                remedy = f"subscribe them to that topic, or leave topics.{name} out"
+                yield {name, "topics"}, name, f"is given although topics.{name} is", remedy
 
 
 @dataclass(frozen=True)

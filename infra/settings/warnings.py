@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import Mistake
@@ -10,8 +10,12 @@ from mendq.model.limits import Mode
 from mendq.model.queue import partition_of
 
 
-def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[Mistake]:
-    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar.
+def misplaced(
+    settings: DeploymentSettings, regions: Sequence[str], accounts: Collection[str] = ()
+) -> Iterator[Mistake]:
+    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar, nor publish.
+
+    `accounts` are theirs, as far as they are known.
 
     The nightly job has no VPC: it reaches the endpoints of its own region alone.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
@@ -29,6 +33,13 @@ def misplaced(settings: DeploymentSettings, regions: Sequence[str]) -> Iterator[
     for number, arn in enumerate(settings.freeze_calendars):
         if fault_and_remedy := _calendar_elsewhere(arn, regions):
             yield Mistake(f"freezeCalendars[{number}]", *fault_and_remedy)
+    for name, arn in vars(settings.notifications.topics).items():
+        _, partition, _, region, account, *_ = f"{arn}:::::".split(":")
+        there = {(partition_of(each), each) for each in regions} - {(partition, region)}
+        if arn and (there or {*accounts} - {account}):
+            fault = "is of another account or region than a stack, whose alarms cannot tell it"
+            remedy = "name one there, and deploy each place with settings of its own"
+            yield Mistake(f"notifications.topics.{name}", fault, remedy)
 
 
 def _others(region: str | None, regions: Sequence[str]) -> list[str]:
@@ -93,7 +104,8 @@ def _fits(prefix: str, region: str | None, account: str | None) -> bool:
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:
     """Alarms are sent in every mode; who deploys the defaults to see them is left in peace."""
-    urgent, info = settings.notifications.urgent, settings.notifications.info
+    given = settings.notifications
+    urgent, info = (given.urgent or given.topics.urgent), (given.info or given.topics.info)
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
     if acts and not (urgent or info):
         yield (

@@ -8,7 +8,7 @@ from mendq.cli.deploy.drill import drill_queue_name
 from mendq.cli.deploy.drill_queue import LATE_CALL
 from mendq.cli.doctor.visibility import Trail, logged
 from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of, template_with
 
 THEIRS = "444455556666"
 
@@ -42,6 +42,38 @@ def test_the_key_is_used_by_alarms_of_this_account_and_by_no_other_service() -> 
         keys = {"aws:SourceAccount": account}
         for action in ("kms:GenerateDataKey", "kms:Decrypt"):
             assert decision([found], action, "arn:key", keys=keys) == expected
+
+
+def test_topics_of_others_are_told_and_none_is_made() -> None:
+    """Their policies and keys are theirs: a role may publish there, by SNS with the key alone."""
+    topics = {name: f"arn:aws:sns:{REGION}:{ACCOUNT}:team-{name}" for name in ("urgent", "info")}
+    template = template_with({"notifications": {"topics": topics}})
+    for kind in ("SNS::Topic", "SNS::TopicPolicy", "KMS::Key", "SNS::Subscription"):
+        assert template.all(f"AWS::{kind}") == {}
+    told = {
+        arn
+        for kind in ("Alarm", "CompositeAlarm")
+        for each in template.all(f"AWS::CloudWatch::{kind}").values()
+        for arn in each["Properties"].get("AlarmActions", ())
+    }
+    assert told == {*topics.values()}
+    assert template.outputs["UrgentTopic"]["Value"] == topics["urgent"]
+    heal = template.statements("HealRole")
+    for arn, expected in ((topics["info"], "Allow"), (f"{topics['info']}2", "ImplicitDeny")):
+        assert decision(heal, "sns:Publish", arn) == expected
+    key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1"
+    for service, expected in (("sns", "Allow"), ("s3", "ImplicitDeny")):
+        via = f"{service}.{REGION}.amazonaws.com"
+        keys = {"kms:ViaService": via, "kms:CallerAccount": ACCOUNT}
+        assert decision(heal, "kms:GenerateDataKey", key, keys=keys) == expected
+
+
+def test_one_topic_of_others_leaves_the_other_one_ours() -> None:
+    theirs = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
+    template = template_with({"notifications": {"topics": {"urgent": theirs}, "info": ["a@b.io"]}})
+    (made,) = template.all("AWS::SNS::Topic")
+    assert made.startswith("TopicsInfo")
+    assert template.only("AWS::SNS::Subscription")["TopicArn"] == made
 
 
 def test_the_case_store_is_kept_and_deleted_by_nobody_in_passing() -> None:

@@ -86,7 +86,12 @@ def topics(doctor: Doctor) -> Iterator[Check]:
         says = f"{pending} of {whole} subscription(s) not confirmed"
         yield judged(
             f"topic {name}",
-            (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
+            (
+                not found,
+                WARN,
+                "nobody is subscribed",
+                f"set notifications.{name} and deploy, or subscribe to {arn}",
+            ),
             (pending == whole, FAIL, says, _CONFIRM),
             (pending, WARN, says, _CONFIRM),
             (True, OK, f"{whole} subscription(s), all confirmed", ""),

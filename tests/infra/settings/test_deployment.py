@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,23 +32,22 @@ def test_the_defaults_watch_and_change_nothing() -> None:
 
 
 def test_the_defaults_lie_within_their_own_bounds() -> None:
-    spelled: dict[str, Any] = {}
-    for path, value in _leaves(DeploymentSettings()):
-        outer, _, inner = path.rpartition(".")
-        section = spelled.setdefault(outer, {}) if outer else spelled
-        if value is not None:
-            section[inner] = str(value) if isinstance(value, Mode) else value
-    assert read(spelled) == DeploymentSettings()
+    assert read(_spelled(DeploymentSettings())) == DeploymentSettings()
 
 
-def _leaves(settings: DeploymentSettings) -> Iterator[tuple[str, Any]]:
-    for name, (outer, kind) in settings_of(DeploymentSettings).items():
-        value = getattr(settings, outer.name)
-        inner = settings_of(kind)
-        if not inner:
-            yield name, value
-        for key, (each, _) in inner.items():
-            yield f"{name}.{key}", getattr(value, each.name)
+def _spelled(settings: Any) -> dict[str, Any]:
+    """As a user would write all of it; what has no value is left out."""
+    fields_of = settings_of(type(settings)).items()
+    values = {name: (getattr(settings, each.name), kind) for name, (each, kind) in fields_of}
+    return {
+        name: str(value)
+        if isinstance(value, Mode)
+        else _spelled(value)
+        if settings_of(kind)
+        else value
+        for name, (value, kind) in values.items()
+        if value is not None
+    }
 
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:

@@ -30,6 +30,27 @@ def test_what_a_stack_cannot_read_is_a_mistake(
     assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
 
+@pytest.mark.parametrize(
+    ("regions", "accounts", "is_here"),
+    [
+        ([HERE], {OWNER}, True),
+        ([HERE, HERE], (), True),
+        ([THERE], {OWNER}, False),
+        ([HERE, THERE], {OWNER}, False),
+        ([HERE], {OWNER, OTHER}, False),
+        (["cn-north-1"], (), False),
+    ],
+)
+def test_a_topic_is_of_every_stacks_account_and_region(
+    regions: list[str], accounts: set[str], *, is_here: bool
+) -> None:
+    for name in ("urgent", "info"):
+        arn = f"arn:aws:sns:{HERE}:{OWNER}:on-call"
+        given = read({"notifications": {"topics": {name: arn}}})
+        found = [each.path for each in misplaced(given, regions, accounts)]
+        assert found == ([] if is_here else [f"notifications.topics.{name}"])
+
+
 def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
     trail = {"create": False, "bucket": "our-logs", "bucketRegion": THERE}
     raw = {"trail": trail, "environments": [{"account": OWNER, "region": HERE}]}
