@@ -194,6 +194,15 @@ NOT_DELIVERED = _nightly(
     runbook="report_not_mailed",
     severity=Severity.INFO,
 )
+TRAIL_BUSY = _nightly(
+    "trail_busy",
+    "the day before the newest nightly run had more records than trail.expectedEventsPerDay",
+    "CloudTrail bills every call that is logged, so this month's bill grows faster than expected. "
+    "Queues are fixed all the same.",
+    command="mendq cost",
+    runbook="trail_busy",
+    severity=Severity.INFO,
+)
 
 _OFTEN_FIRING = Firing(1, FINE, FAILS, PERIODS)
 # A gauge, or what the newest run said: an alarm lasts as long as its cause, and silence ends none.
@@ -259,6 +268,10 @@ def watches(watched: Watched, settings: DeploymentSettings) -> Iterator[Watch]:
         is_run = settings.nightly.enabled or announced.part != _NIGHTLY_RUNS
         if is_run and (announced is not NOT_DELIVERED or settings.report.mails):
             yield Watch(announced, own(metric, statistic, period), firing)
+    if settings.nightly.enabled:
+        most = Firing(settings.trail.expected_events_per_day + 1, AS_BEFORE)
+        read = own(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR)
+        yield Watch(TRAIL_BUSY, read, most)
     # Each tells of itself: what lies in one queue for days must not hide the next. By what waits,
     # not by what arrived: it ends when a person has emptied the queue.
     for of, queue in {"": watched.intake.undelivered, **watched.dlqs()}.items():

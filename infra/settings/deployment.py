@@ -20,6 +20,8 @@ _ACCOUNT = r"[0-9]{12}"
 # What needs no quotes in a header; SES takes ASCII alone.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAIL = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+"
+# What may be expected of a trail without a word about what it costs.
+EVENTS_UNSAID = 1_000_000
 WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 
 _QUEUE = text(
@@ -94,6 +96,15 @@ class TrailSettings:
     none are named, only those of Mendq's own probe and drills are."""
     event_names: Annotated[tuple[DataEvent, ...], entries("SQS data events")] = ()
     """The calls that are logged; empty: all of them."""
+    expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = EVENTS_UNSAID
+    """So many records a day are no surprise on the bill. After a day with more of them
+    `mendq-trail-busy` rings, the night after, and `make synth` says what more than the default
+    cost."""
+
+    @property
+    def logs_every_queue(self) -> bool:
+        """True where a prefix ends before a queue's name begins."""
+        return any(each.endswith(":") for each in self.queue_arn_prefixes)
 
     def conflicts(self) -> Iterator[Conflict]:
         """What no single field can show."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from infra.settings.deployment import DeploymentSettings
+from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings
 from infra.settings.reading import Mistake
 from mendq.model.limits import Mode
+from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
 
 
@@ -78,6 +79,7 @@ def warnings(
                 f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
                 "every stack, so no trail logs its calls"
             )
+    yield from _of_the_bill(settings)
     for arn in settings.freeze_calendars:
         if {of for _, of in stacks} - {None, arn.split(":")[4]}:
             yield (
@@ -100,6 +102,24 @@ def _fits(prefix: str, region: str | None, account: str | None) -> bool:
     return all(
         not here or not there or here == there for here, there in zip(place, said, strict=False)
     )
+
+
+def _of_the_bill(settings: DeploymentSettings) -> Iterator[str]:
+    """CloudTrail bills every call that is logged, whether it fails or not."""
+    trail, expected = settings.trail, settings.trail.expected_events_per_day
+    if trail.logs_every_queue or (trail.create and expected > EVENTS_UNSAID):
+        what = "every queue's calls are logged" if trail.logs_every_queue else "the trail is dear"
+        dollars = DATA_EVENT.of(30 * expected)
+        yield (
+            f"{what}: ${dollars:,.2f} a month for {expected:,} calls a day, which "
+            "trail.expectedEventsPerDay expects, and as much again for as many more; `mendq cost "
+            "--all` counts them"
+        )
+    if trail.queue_arn_prefixes and not settings.nightly.enabled:
+        yield (
+            "nobody counts what the trail delivers: nightly.enabled is false, so no alarm tells of "
+            "a bill that grows; make a budget of AWS's for CloudTrail"
+        )
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:

@@ -78,13 +78,10 @@ def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
     (weekly,) = (each for name, each in schedules.items() if "Weekly" in name)
     assert weekly["Properties"]["Target"]["Arn"].startswith("arn:DeliverReport")
     alarms = on.all("AWS::CloudWatch::Alarm").keys() - off.all("AWS::CloudWatch::Alarm").keys()
+    runs = ("NightlyFailed", "NightlyMissing", "NightlyDoubtful", "WeekFailed", "ReportMissing")
     assert {re.sub("[0-9A-F]{8}$", "", each) for each in alarms} == {
-        *(f"AlarmsNightlyRuns{each}" for each in ("NightlyFailed", "NightlyMissing")),
-        *(
-            f"AlarmsNightlyRuns{each}"
-            for each in ("NightlyDoubtful", "WeekFailed", "ReportMissing")
-        ),
-        *(f"AlarmsParkedOwnDlq{each}Nightly" for each in ("Start", "Watch")),
+        *(f"AlarmsNightlyRuns{each}" for each in (*runs, "TrailBusy")),
+        *("AlarmsParkedOwnDlqStartNightly", "AlarmsParkedOwnDlqWatchNightly"),
     }
 
 

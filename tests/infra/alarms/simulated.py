@@ -39,6 +39,8 @@ NIGHTLY_ENDS, WEEK_ENDS = 3 * HOUR + 12, 6 * HOUR + 12
 SCAN_ENDS, SCANNED_EACH = 5, 10
 FUNCTION = "AWS::Lambda::Function"
 USUAL_RECORDS = 50_000
+# Of nightly runs that are not as usual; so many are expected at most, and one more.
+_RECORDS = {"little": 0, "expected": 1_000_000, "much": 1_000_001}
 EMPTY = range(0)
 CASE_KEY = items.case_key("arn:aws:sqs:eu-west-1:123456789012:orders", "any_symptom")
 Minutes = Collection[int]
@@ -93,7 +95,9 @@ class Days:
     scan_down: Minutes = EMPTY  # it is not started; where it fails is said in `errors`
     probe_down: Minutes = EMPTY
     probes_unseen: Minutes = EMPTY
-    nightly_runs: Mapping[int, str] = field(default_factory=dict)  # failed, none or little, by day
+    nightly_runs: Mapping[int, str] = field(
+        default_factory=dict
+    )  # failed, none or as in _RECORDS, by day
     messages: Mapping[str, Minutes] = field(default_factory=dict)
     errors: Mapping[str, Minutes] = field(default_factory=dict)
     deliveries: Mapping[int, bool] = field(default_factory=dict)
@@ -181,7 +185,7 @@ class Days:
                 continue
             slept, ended_at = at((day - 1) * DAY).date(), at(minute)
             if outcome != "failed":
-                records = 0 if outcome == "little" else USUAL_RECORDS
+                records = _RECORDS.get(outcome, USUAL_RECORDS)
                 nightly_runs[slept] = NightlyRead(slept, ended_at, NATIVE, "", records=records)
             state = "FAILED" if outcome == "failed" else "SUCCESS"
             started_at = ended_at - timedelta(minutes=10)

@@ -66,6 +66,12 @@ def test_what_is_hardly_meant_is_a_line_each(
     assert [line.partition(":")[0] for line in warnings(read(raw), HERE, account)] == begins
 
 
+def test_what_every_queue_costs_is_a_months_sum() -> None:
+    trail = {"queueArnPrefixes": ["arn:aws:sqs:"], "expectedEventsPerDay": 40_000_000}
+    (line,) = warnings(read({"trail": trail}), HERE, OWNER)
+    assert "$1,200.00 a month for 40,000,000 calls a day" in line
+
+
 def _misses(prefix: str, *where: str | None, **settings: Any) -> bool:
     """Whether it is said that a prefix, beside one that fits, is of another place."""
     given = read({"trail": {"queueArnPrefixes": [prefix, f"{PREFIX}orders"]}, **settings})
