@@ -143,7 +143,10 @@ class Limits:
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
     """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
-    written."""
+    written. Nor is it above this share of those among them that Mendq may go as far on."""
+    mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
+    """Above so many queues in an hour it is not theirs either, however many are managed: as many
+    notifications are sent in an hour, and more would be read by nobody."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
     scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000
