@@ -321,7 +321,8 @@ def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
     return None
 
 
-ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
+# What another run has claimed may be written by now: no freeze makes that untrue.
+ON_CASE = (stale_or_future, too_little_evidence, case_already_open, claimed_by_another, frozen)
 ON_PLAN = (overridden, out_of_bounds, too_soon, too_often, mass_symptom, too_little_time)
 
 

@@ -54,6 +54,7 @@ def case(state: State, age: timedelta = timedelta()) -> Case:
 
 
 VISIBILITY = SetVisibilityTimeout.attribute
+HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(seconds=60))
 
 
 def situation(step: AttributeStep = STEP, **over: Any) -> Situation:
@@ -131,7 +132,9 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
 @pytest.mark.parametrize(
     ("over", "expected"),
     [
-        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "frozen"),
+        ({"view": CaseStoreView(frozen="drill")}, "frozen"),
+        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "stale_or_future"),
+        ({"view": CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})}, "claimed"),
         ({"fresh": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),

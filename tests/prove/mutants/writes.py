@@ -69,7 +69,7 @@ WRITES = (
         Mutant("another plan than the approved one is written", "mendq.heal.decide", "_plan_again",
             "«_documents(plan.steps) != case»not plan».steps"),
         Mutant("a queue that Mendq may no longer change is written to", "mendq.heal.decide",
-            "decide_unlooked", "if situation.«mode is Mode.HEAL»waits.steps»:"),
+            "decide_unlooked", "or situation.«mode is Mode.HEAL»waits.steps»:"),
         Mutant("heal writes what another Lambda owns", "mendq.heal.decide", "_act_on",
             "owner «is situation.whose»in type(owner)»"),
     )),
