@@ -95,7 +95,7 @@ def write_statements(stack: Stack, settings: DeploymentSettings, kinds: Kinds) -
         stack, settings, sorted(write_actions(kind for kind in written if not kind.stays))
     )
     making = sorted(write_actions(kind for kind in written if kind.stays))
-    if making and _is_tag_enough(settings):
+    if making and (_is_tag_enough(settings) or _named(settings)):
         yield _make(making, queue_arn(stack, "*"))
     yield _not_by_another_tag(stack, sorted(write_actions(STEPS)))
 
@@ -126,7 +126,7 @@ def _on_managed(stack: Stack, settings: DeploymentSettings, actions: Sequence[st
     """Of queues whose tag lets them be written, and of those that the settings name."""
     if actions and _is_tag_enough(settings):
         yield may(actions, queue_arn(stack, "*"), conditions={"StringEquals": {_TAG: _MODES}})
-    named = settings.queues if actions and settings.mode in WRITTEN_MODES else ()
+    named = _named(settings) if actions else ()
     for start in range(0, len(named), NAMES_PER_STATEMENT):
         names = named[start : start + NAMES_PER_STATEMENT]
         yield may(actions, *(queue_arn(stack, each) for each in names))
@@ -148,7 +148,13 @@ def _make(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
 
 
 def _is_tag_enough(settings: DeploymentSettings) -> bool:
-    return max(settings.mode, settings.tag_may_raise_to) in WRITTEN_MODES
+    """Of a queue that nobody named; `Consent.mode_of` says the same of each queue."""
+    return settings.tag_may_raise_to in WRITTEN_MODES
+
+
+def _named(settings: DeploymentSettings) -> Sequence[str]:
+    """The names whose queues may be written without a tag."""
+    return settings.queues if settings.mode in WRITTEN_MODES else ()
 
 
 def _written_kinds(settings: DeploymentSettings) -> set[type[AttributeStep]]:

@@ -230,7 +230,8 @@ class DeploymentSettings:
     mode: Mode = Mode.OBSERVE
     """How far Mendq may go on the queues that `queues` names."""
     tag_may_raise_to: Mode = Mode.OBSERVE
-    """How far a queue's tag `mendq` may raise it above `mode`."""
+    """How far a queue's tag `mendq` may raise it: above `mode` where `queues` names it, and from
+    nothing where it does not."""
     queues: Annotated[
         tuple[Annotated[str, _QUEUE], ...], entries("queue names, or starts of names and a `*`")
     ] = ()

@@ -112,6 +112,12 @@ class Reading:
 
     def read(self, kind: Any, raw: object, path: str) -> Any:
         """The value of type `kind` that `raw` spells."""
+        try:
+            return self._read(kind, raw, path)
+        except RecursionError:
+            return self.note(path or "mendq", "is nested too deep", "see docs/settings.md")
+
+    def _read(self, kind: Any, raw: object, path: str) -> Any:
         if is_there_twice(raw):
             return self.note(path or "mendq", "is there twice", "leave one out")
         base, bounds = bounds_of(kind)
@@ -222,11 +228,21 @@ def shown(raw: object) -> str:
     return written if len(written) <= 60 else f"{written[:57]}..."
 
 
+# Settings are four deep; whatever reads them further goes as deep as they are.
+MOST_DEEP = 50
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+
+
 def parse(content: str) -> Any:
     """The JSON in `content`, a key that is there twice as what no setting can be.
 
-    Raises ValueError where it is no JSON.
+    Raises ValueError, which names the place, where it is no JSON or nested too deep.
     """
+    depth = 0
+    for token in _TOKEN.finditer(content):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth > MOST_DEEP:
+            raise json.JSONDecodeError("nested too deep", content, token.start())
     return json.loads(content, object_pairs_hook=_object)
 
 

@@ -21,7 +21,7 @@ from mendq.aws.errors import (
     looking_at_queue,
 )
 from mendq.model.failed_call import canonical
-from mendq.model.limits import MODE_TAG, Consent
+from mendq.model.limits import MODE_TAG, Consent, Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 
@@ -57,10 +57,11 @@ def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, order=True)
 class ManagedQueue:
-    """A queue that Mendq looks after, and its tags as they are listed: a moment old, maybe."""
+    """A queue that Mendq looks after; tags and mode as they are listed: a moment old, maybe."""
 
     queue_arn: str
     tags: Mapping[str, str] = field(compare=False)
+    mode: Mode = field(default=Mode.OBSERVE, compare=False)
 
     @property
     def name(self) -> str:
@@ -101,8 +102,9 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
             failed[pattern] = error
     named = (arn_of_name(name, clients.region, account) for name in names)
     every = {**{arn: {} for arn in named if arn is not None}, **tags}
-    listed = (ManagedQueue(arn, every[arn]) for arn in sorted(every))
-    queues = tuple(each for each in listed if consent.mode_of(each.name, each.tags) is not None)
+    modes = {arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in every.items()}
+    managed = sorted((arn, mode) for arn, mode in modes.items() if mode is not None)
+    queues = tuple(ManagedQueue(arn, every[arn], mode) for arn, mode in managed)
     if failed and not queues:
         raise next(iter(failed.values()))
     return Listing(queues, failed)

@@ -18,6 +18,8 @@ from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
+# In the freeze's item: each freeze as when, by whom and why, so that one adds to another.
+FREEZES, NO_REASON = "freezes", "no reason given"
 # What values of any kind may raise where a reader of ours expects another.
 NOT_OURS = (
     *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
@@ -142,6 +144,35 @@ def record_in(kind: type[Record], item: Item, **given: Any) -> Record:
     return kind(**given)
 
 
+class Freeze(msgspec.Struct, frozen=True):
+    """`by` and `at` are empty where somebody put the item there without `mendq`."""
+
+    reason: str
+    by: str = ""
+    at: str = ""
+
+    def __str__(self) -> str:
+        by = f" by {self.by} at {self.at}" if self.by else ""
+        return f"frozen{by}: {self.reason}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Freeze:
+        """Total; what `to_text` wrote."""
+        at, by, reason = f"{text}  ".split(" ", 2)
+        return cls(reason.strip(), by, at)
+
+    def to_text(self) -> str:
+        return f"{self.at} {self.by} {self.reason}"
+
+
+def freezes_in(item: Item) -> list[Freeze]:
+    """All that hold, in their order: whatever an item says, it freezes."""
+    freezes = [Freeze.from_text(each) for each in sorted(texts_in(item, FREEZES))]
+    if item and ("reason" in item or not freezes):
+        freezes.append(Freeze(text_in(item, "reason", NO_REASON)))
+    return freezes
+
+
 def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
     """The items that `view_of` takes, in its order."""
     return (
@@ -158,7 +189,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
     freeze, case, evidence, page, configuration, *records = items
     return CaseStoreView(
-        frozen=text_in(freeze, "reason", "no reason given") if freeze else None,
+        frozen="; ".join(each.reason for each in freezes_in(freeze)) if freeze else None,
         case=case_of(case),
         hold_up=_json_in(case, "held_up", HoldUp | None),
         failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", list[str], "[]"))),

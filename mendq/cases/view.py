@@ -13,6 +13,7 @@ from msgspec import Struct, field, structs
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
+from mendq.model.limits import Mode
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, stays
 
 if TYPE_CHECKING:
@@ -75,15 +76,27 @@ def _slot_of(moment: datetime) -> datetime:
 
 
 class Reach(Struct, frozen=True):
-    """The queues that show a symptom now, of how many managed ones; 0: they were not counted."""
+    """The queues that show a symptom now, of how many managed ones; 0: they were not counted.
+
+    `alike` of them, of `managed_alike`, are queues that Mendq may go as far on.
+    """
 
     queue_arns: frozenset[str] = frozenset()
     managed_queues: int = 0
+    alike: int = 0
+    managed_alike: int = 0
 
     @classmethod
-    def among(cls, spread: frozenset[str], managed: frozenset[str]) -> Self:
-        """What was noted of queues that are gone, or not managed any more, counts for nothing."""
-        return cls(spread & managed, len(managed))
+    def among(
+        cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
+    ) -> Self:
+        """Of the `managed` queues, each in its mode, for one in `mode`.
+
+        What was noted of queues that are gone, or not managed any more, counts for nothing.
+        """
+        shown = spread & managed.keys()
+        alike = {arn for arn, theirs in managed.items() if theirs >= mode}
+        return cls(shown, len(managed), len(shown & alike), len(alike))
 
 
 CHANGES_REMEMBERED = timedelta(days=1)

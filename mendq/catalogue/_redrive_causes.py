@@ -86,8 +86,8 @@ SEND = "kms:GenerateDataKey"
 
 
 def redrive_is_off(tags: Mapping[str, str]) -> bool:
-    """Whether the tag forbids it; a word that is not `on` is taken for `off`."""
-    return tags.get(REDRIVE_TAG, ON).strip().lower() != ON
+    """Whether the tag forbids it; a word that is not `on` is `off`, as the role's IAM has it."""
+    return tags.get(REDRIVE_TAG, ON) != ON
 
 
 def why_not_to_move(queue: Facts, consent: Consent) -> str | None:

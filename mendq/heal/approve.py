@@ -164,6 +164,8 @@ def _once(
     asked = look_up(request, context)
     if isinstance(asked, Refusal):
         return asked
+    if (answer := said_before(word, asked.history)) is not None:
+        return answer
     move, case = DECISIONS[word], asked.newest
     view = asked.view
     if asked.symptom is None and word == "approve":
@@ -179,9 +181,22 @@ def _once(
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved, view, notification, context)
+    answer = Outcome(case).document()
     if word == "approve":
-        return _carried_out(case, context, functions)
-    return Outcome(case).document()
+        answer = _carried_out(case, context, functions)
+    return {**answer, "by": case.actor}
+
+
+def said_before(word: str, history: Sequence[Case]) -> Document | None:
+    """What came of a word that somebody has said already, and who; None while it is to be said.
+
+    An approval that waits may be said again: its owner is called once more.
+    """
+    into, newest = DECISIONS[word].into, history[-1]
+    said = next((each for each in history if each.state is into), None)
+    if said is None or newest.state is State.APPROVED:
+        return None
+    return {**Outcome(newest).document(), "by": said.actor}
 
 
 def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:

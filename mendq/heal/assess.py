@@ -76,18 +76,22 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
     return settle(view, view.intent, symptom, run)
 
 
-def reach_of(spread: frozenset[str], now_seen: Iterable[str], run: FixContext) -> Reach:
+def reach_of(
+    spread: frozenset[str], now_seen: Iterable[str], run: FixContext, mode: Mode = Mode.OBSERVE
+) -> Reach:
     """How far a symptom has spread; `now_seen` are managed, whatever a listing says yet."""
     if len(spread) <= FEW_QUEUES:
         return Reach(spread)
-    return Reach.among(spread, run.managed_arns.union(now_seen))
+    return Reach.among(spread, {**dict.fromkeys(now_seen, mode), **run.managed_modes}, mode)
 
 
 def decided(situation: Situation, run: FixContext, spread: Callable[[], frozenset[str]]) -> Verdict:
     """What is decided; how far the symptom has spread is asked where that matters."""
 
     def counted(of: Situation) -> Situation:
-        reach = reach_of(spread(), [of.facts.queue_arn], run)
+        queue_arn = of.facts.queue_arn
+        its_own = mode_of(queue_arn, run, of.facts.tags) or Mode.OBSERVE
+        reach = reach_of(spread(), [queue_arn], run, its_own)
         return structs.replace(of, reach=reach, remaining_seconds=run.remaining_seconds())
 
     return decide(situation, counted)

@@ -20,6 +20,7 @@ from mendq.cases.finding import Shared
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall
+from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, owner_of_case
 from mendq.model.settings import HealSettings, OwnerSettings
 from mendq.model.steps import Owner
@@ -53,10 +54,10 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
         return closed_calendars(self.clients, self.settings.freeze_calendars)
 
     @cached_property
-    def managed_arns(self) -> frozenset[str]:
+    def managed_modes(self) -> Mapping[str, Mode]:
         """Asked once an invocation, and only when many show a symptom."""
         found = managed_queues(self.clients, self.settings.account, self.settings.consent)
-        return frozenset(each.queue_arn for each in found)
+        return {each.queue_arn: each.mode for each in found}
 
 
 class Run(FixContext, frozen=True, kw_only=True):

@@ -69,8 +69,9 @@ Counted = Callable[[Situation], Situation]
 def decide_unlooked(situation: Situation) -> Verdict | None:
     """What is decided before the queue is looked at; None where it is to be looked at."""
     if situation.waits is not None:
-        if situation.mode is Mode.HEAL:
-            return None
+        held = guardrails.claimed_by_another(situation)
+        if held is not None or situation.mode is Mode.HEAL:
+            return Wait(held) if held else None
         unseen = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
         return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
     refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)

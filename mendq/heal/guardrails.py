@@ -282,9 +282,20 @@ def keeps_changing(changed_at: Iterable[datetime], now: datetime) -> Refusal | N
     return Escalate("keeps_changing", reason, silent_in_observe=True)
 
 
-def are_many(queues: int, managed_queues: int, limits: Limits) -> bool:
-    """True where so many managed queues show a symptom that it cannot be theirs alone."""
-    return queues > max(FEW_QUEUES, limits.mass_symptom_share * managed_queues)
+def why_many(reach: Reach, limits: Limits) -> str | None:
+    """Why so many queues show a symptom that it cannot be theirs alone; None where they are few.
+
+    Whoever may tag a queue can make any number of others: the share of those that are only observed
+    says nothing of those that are written, and no share goes over the number that is set.
+    """
+    share, most = limits.mass_symptom_share, limits.mass_symptom_queues
+    for shown, of, which in (
+        (len(reach.queue_arns), reach.managed_queues, "managed queues"),
+        (reach.alike, reach.managed_alike, "queues that Mendq may go as far on"),
+    ):
+        if shown > min(most, max(FEW_QUEUES, share * of)):
+            return f"{shown} of {of} {which} show it within the hour"
+    return None
 
 
 def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
@@ -292,15 +303,15 @@ def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | N
 
     It is about what would be written, so of itself it is nothing to tell where Mendq only watches.
     """
-    queues, managed = len(situation.reach.queue_arns), situation.reach.managed_queues
     if DRILL_TAG in situation.facts.tags:
-        is_mass = queues > MOST_DRILLS
-        reason = f"{queues} drills within the hour: at most {MOST_DRILLS} are fixed"
+        drills = len(situation.reach.queue_arns)
+        many = f"{drills} drills within the hour" if drills > MOST_DRILLS else None
+        because = f"at most {MOST_DRILLS} are fixed"
     else:
-        is_mass = are_many(queues, managed, situation.limits)
-        spread = f"{queues} of {managed} managed queues show it within the hour"
-        reason = f"{spread}: the cause is not this queue's"
-    return Refuse("mass_symptom", reason, silent_in_observe=True) if is_mass else None
+        many = why_many(situation.reach, situation.limits)
+        because = "the cause is not this queue's"
+    reason = f"{many}: {because}"
+    return Refuse("mass_symptom", reason, silent_in_observe=True) if many else None
 
 
 def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
@@ -310,7 +321,8 @@ def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
     return None
 
 
-ON_CASE = (frozen, stale_or_future, too_little_evidence, case_already_open, claimed_by_another)
+# What another run has claimed may be written by now: no freeze makes that untrue.
+ON_CASE = (stale_or_future, too_little_evidence, case_already_open, claimed_by_another, frozen)
 ON_PLAN = (overridden, out_of_bounds, too_soon, too_often, mass_symptom, too_little_time)
 
 

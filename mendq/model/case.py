@@ -98,13 +98,14 @@ class Case:
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Case:
-        """Raise KeyError or ValueError where `document` is none of ours."""
+        """Raise KeyError, TypeError or ValueError where `document` is none of ours."""
         read = {name: document[_SPELLED.get(name, name)] for name in _in_documents()}
         read["n"] = int(read["n"])
         read["at"] = datetime.fromisoformat(read["at"])
         read["came_from"] = State(read["came_from"]) if read["came_from"] else None
         read["state"] = State(read["state"])
-        read["steps"] = tuple(read["steps"])
+        read["steps"] = tuple({**step} for step in read["steps"])
+        parts_of(read["queue_arn"])
         return cls(**read, code=code, opened_at=opened_at)
 
     def key(self) -> str:

@@ -88,21 +88,19 @@ class Consent:
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """The queue's mode; None: not managed.
 
-        The tag lowers the account's mode freely and raises it only as far as the setting lets it.
+        A queue that is named begins at the account's mode, every other at the lowest: from there
+        its tag lowers freely and raises only as far as the setting lets it, as the roles' IAM does.
         A tag that cannot be read manages the queue in the lowest mode. A quarantine is nobody's to
         fix, whatever names or tags it: messages go in, and people alone take them out.
         """
         if is_quarantine(queue_name):
             return None
+        begins = self.mode if self._names(queue_name) else None
         tag = tags.get(MODE_TAG)
-        if tag is None:
-            return self.mode if self._names(queue_name) else None
-        if tag == OFF:
-            return None
-        wanted = MODES.get(tag)
-        if wanted is None:
-            return Mode.OBSERVE
-        return min(wanted, max(self.mode, self.tag_may_raise_to))
+        if tag is None or tag == OFF:
+            return begins if tag is None else None
+        wanted = MODES.get(tag, Mode.OBSERVE)
+        return min(wanted, max(begins or Mode.OBSERVE, self.tag_may_raise_to))
 
     def names_exactly(self, queue_name: str) -> bool:
         """A start of names and a `*` also fits queues that never were."""
@@ -145,7 +143,10 @@ class Limits:
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
     """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
-    written."""
+    written. Nor is it above this share of those among them that Mendq may go as far on."""
+    mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
+    """Above so many queues in an hour it is not theirs either, however many are managed: as many
+    notifications are sent in an hour, and more would be read by nobody."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
     scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000

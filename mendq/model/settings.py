@@ -32,9 +32,10 @@ def read(text: str, kind: Any) -> Any:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+    keys = [key for key, _ in pairs]
+    if twice := [each for each in keys if keys.count(each) > 1]:
+        raise ValueError(f"{twice[0][:40]!r} is there twice")
+    return dict(pairs)
 
 
 PREFIX = "MENDQ_"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 
@@ -29,9 +29,10 @@ from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.guardrails import are_many
+from mendq.heal.guardrails import why_many
 from mendq.heal.repeats import spoken_for
 from mendq.model.lifecycle import WATCHED
+from mendq.model.limits import Mode
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
@@ -124,8 +125,8 @@ def _deliver(
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
     announced = _at_their_pace(findings, slow, open_cases, context)
-    managed_arns = frozenset(each.queue_arn for each in managed)
-    many = [name for name in by_name if _is_mass(by_name[name], announced, managed_arns, context)]
+    modes = {each.queue_arn: each.mode for each in managed}
+    many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
     handed = most_urgent_first(fewer_of_many(announced, many), lambda each: each.seconds_left)
     paid = [
         each for each in handed if _can_be_measured(each, by_name[each.symptom], reader, context)
@@ -168,14 +169,16 @@ def _at_their_pace(
 
 
 def _is_mass(
-    symptom: Symptom, announced: Iterable[Finding], managed: frozenset[str], context: ScanContext
+    symptom: Symptom,
+    announced: Iterable[Finding],
+    managed: Mapping[str, Mode],
+    context: ScanContext,
 ) -> bool:
     queue_arns = [each.queue_arn for each in announced if each.symptom == symptom.name]
     if not queue_arns or symptom.is_of_configuration:
         return False
     spread = context.case_store.spread_to(queue_arns, symptom.name, context.now)
-    reach = Reach.among(spread, managed)
-    return are_many(len(reach.queue_arns), reach.managed_queues, context.settings.limits)
+    return why_many(Reach.among(spread, managed), context.settings.limits) is not None
 
 
 def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:

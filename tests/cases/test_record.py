@@ -17,6 +17,7 @@ from tests.heal.operators import OWNERS, context_of, fail, states
 
 SYMPTOM = "visibility_timeout_too_short"
 PROPOSING = {SYMPTOM: Mode.PROPOSE}
+LIMITS = Limits(mass_symptom_share=1, mass_symptom_queues=100)
 DENIED = {
     "eventName": "SendMessage",
     "errorCode": "KmsAccessDenied",
@@ -137,7 +138,7 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
     account: Account,
 ) -> None:
     count = NOTIFICATIONS_PER_HOUR + 3
-    account.settings = settings(autonomy=PROPOSING, limits=Limits(mass_symptom_share=1))
+    account.settings = settings(autonomy=PROPOSING, limits=LIMITS)
     for n in range(count):
         fail(account, account.queue(f"q{n}.fifo", VisibilityTimeout="30"), str(n))
     assert states(account) == ["proposed"] * count

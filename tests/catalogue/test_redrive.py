@@ -213,7 +213,7 @@ def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
 
 @pytest.mark.parametrize(
     ("word", "is_off"),
-    [("on", False), *((word, True) for word in ("OFF", " off ", "false", "", "0", "onn"))],
+    [("on", False), *((word, True) for word in ("OFF", "ON", " on", "false", "", "0", "onn"))],
 )
 def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
     assert redrive_is_off({REDRIVE_TAG: word}) is is_off

@@ -12,7 +12,7 @@ from mendq.heal.approve import NOBODY, OperatorRequest
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
-from tests.account.faults import come_between
+from tests.account.faults import AtCall, come_between
 from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
@@ -134,7 +134,7 @@ def test_what_a_person_is_to_end_a_person_closes(account: Account, state: str) -
 
 @pytest.mark.parametrize("second", ["approve", "decline"])
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
-def test_of_two_words_at_once_one_counts(
+def test_of_two_words_at_once_one_counts_and_who_said_the_same_hears_the_same(
     account: Account, proposed: Case, second: str, at: str
 ) -> None:
     """Alice's comes before Bob's run looks at the case store, or before it writes there."""
@@ -143,14 +143,57 @@ def test_of_two_words_at_once_one_counts(
         account, at, lambda: answers.append(say(account, "approve", proposed.case_id, ALICE))
     )
     answered = say(account, second, proposed.case_id, BOB)
-    assert answers[0]["state"] == "applied"
-    assert answered["error"] == "wrong_state"
+    assert (answers[0]["state"], answers[0]["by"]) == ("applied", ALICE)
+    if second == "approve":
+        assert answered == answers[0]
+    else:
+        assert answered["error"] == "wrong_state"
     assert account.visibility(proposed.queue_arn) == 45
     assert [(each["to"], each["actor"]) for each in account.transitions()] == [
         ("proposed", "heal"),
         ("approved", ALICE),
         ("applied", "heal"),
     ]
+
+
+@pytest.mark.parametrize("nth", range(1, 19))
+def test_whenever_two_approve_nobody_is_turned_away(
+    account: Account, proposed: Case, nth: int
+) -> None:
+    """Bob's whole run falls into any one call of Alice's, or into heal's on her behalf."""
+    bobs = _Bob(account, proposed.case_id, nth)
+    answered = say(account, "approve", proposed.case_id, ALICE)
+    bobs.leave()
+    assert [each["error"] for each in (answered, *bobs.heard) if "error" in each] == []
+    approved_by = account.transitions()[1]["actor"]
+    assert {each["by"] for each in (answered, *bobs.heard)} <= {approved_by}
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert account.visibility(proposed.queue_arn) == 45
+    again = say(account, "approve", proposed.case_id, BOB)
+    assert (again["state"], again["by"]) == ("applied", approved_by)
+
+
+class _Bob(AtCall):
+    def __init__(self, account: Account, case_id: str, nth: int) -> None:
+        super().__init__(account, "before-call", nth)
+        self.account, self.case_id, self.heard = account, case_id, list[dict[str, Any]]()
+
+    def act(self) -> None:
+        self.is_deaf = True
+        self.heard.append(say(self.account, "approve", self.case_id, BOB))
+
+
+@pytest.mark.parametrize("word", ["decline", "close"])
+def test_whoever_says_it_second_hears_who_did(account: Account, proposed: Case, word: str) -> None:
+    if word == "close":
+        move(account, proposed, "escalated")
+    account.later(minutes=1)
+    first = say(account, word, proposed.case_id, ALICE)
+    assert (first["state"], first["by"]) == (f"{word}d", ALICE)
+    heard = unchanged(
+        account, proposed.queue_arn, lambda: say(account, word, proposed.case_id, BOB)
+    )
+    assert heard == first
 
 
 def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
@@ -194,4 +237,4 @@ def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
     assert case.case_id not in [each.case_id for each in context_of(account).open_cases.listed()]
     assert account.pages() == pages
     assert account.visibility(proposed.queue_arn) == 30
-    assert say(account, "close", case.case_id)["error"] == "wrong_state"
+    assert say(account, "close", case.case_id)["by"] == BOB

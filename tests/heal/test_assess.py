@@ -125,6 +125,14 @@ def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) ->
     assert account.visibility(queues[4]) == 15
 
 
+def test_tagged_queues_of_a_stranger_dilute_no_mass_symptom(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
+    for n in range(80):
+        account.queue(f"of-a-stranger-{n}", tag="observe")
+    assert codes(account.heal(all_fail(account, queues))) == ["mass_symptom"] * 4
+    assert [account.visibility(queue) for queue in queues] == [10] * 4
+
+
 def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
     account.settings = replace(account.settings, case_table="gone")
     queue = account.queue(VisibilityTimeout="10")

@@ -54,6 +54,7 @@ def case(state: State, age: timedelta = timedelta()) -> Case:
 
 
 VISIBILITY = SetVisibilityTimeout.attribute
+HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(seconds=60))
 
 
 def situation(step: AttributeStep = STEP, **over: Any) -> Situation:
@@ -131,7 +132,9 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
 @pytest.mark.parametrize(
     ("over", "expected"),
     [
-        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "frozen"),
+        ({"view": CaseStoreView(frozen="drill")}, "frozen"),
+        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "stale_or_future"),
+        ({"view": CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})}, "claimed"),
         ({"fresh": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
@@ -231,14 +234,44 @@ def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
     [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
 )
 def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
-    reach = Reach(frozenset(map(str, range(showing))), managed)
-    assert code(guardrails.mass_symptom(situation(reach=reach))) == expected
+    assert code(mass_symptom({HEAL: showing}, {HEAL: managed})) == expected
+
+
+def mass_symptom(showing: dict[Mode, int], managed: dict[Mode, int]) -> Refusal | None:
+    """Of a queue in heal mode, where so many in each mode show it."""
+    modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
+    spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
+    return guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
+
+
+HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
+
+
+@pytest.mark.parametrize(
+    ("showing", "managed", "expected"),
+    [
+        ({HEAL: 4}, {HEAL: 10, OBSERVE: 300}, "4 of 10 queues that Mendq may go as far on"),
+        ({HEAL: 4}, {HEAL: 80, OBSERVE: 300}, None),
+        ({HEAL: 3, OBSERVE: 13}, {HEAL: 3, OBSERVE: 300}, "16 of 303 managed queues"),
+        ({HEAL: 3, OBSERVE: 12}, {HEAL: 3, OBSERVE: 300}, None),
+        ({HEAL: 20}, {HEAL: 3_000}, None),
+        ({HEAL: 21}, {HEAL: 3_000}, "21 of 3000 managed queues"),
+        ({HEAL: 3, OBSERVE: 18}, {HEAL: 3, OBSERVE: 3_000}, "21 of 3003 managed queues"),
+    ],
+)
+def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
+    showing: dict[Mode, int], managed: dict[Mode, int], expected: str | None
+) -> None:
+    refusal = mass_symptom(showing, managed)
+    assert code(refusal) == ("mass_symptom" if expected else None)
+    assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
 
 def test_queues_that_have_left_are_none_of_many() -> None:
     """The notes of the last hour outlive the queues that they were made of."""
-    reach = Reach.among(frozenset({"left", "stays"}), frozenset({"stays", "more"}))
-    assert reach == Reach(frozenset({"stays"}), 2)
+    managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
+    reach = Reach.among(frozenset({"left", "stays"}), managed, HEAL)
+    assert reach == Reach(frozenset({"stays"}), 3, 1, 2)
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])

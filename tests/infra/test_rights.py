@@ -14,8 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from infra.queue_grants import WRITTEN_MODES
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue._redrive_causes import REDRIVE_TAG, redrive_is_off
+from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.model.limits import MODE_TAG, MODES, Consent
 from mendq.model.steps import MESSAGE_ACTIONS, STEPS, write_actions
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
@@ -90,6 +96,47 @@ def test_a_role_may_what_the_table_says(row: list[str]) -> None:
             answer = decision(statements, one, _arn(template, name), tags, keys)
             wanted = answer != "Allow" if expected == "not Allow" else answer == expected
             assert wanted, (setting, role, one, name, call, answer)
+
+
+NAMED = ["orders", "billing-*"]
+SOME_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "orders-quarantine")
+
+
+@cache
+def _statements(mode: str, raised: str, role: str) -> list[dict[str, Any]]:
+    consent = {"mode": mode, "tagMayRaiseTo": raised, "queues": NAMED}
+    return template_with(consent).statements(f"{role}Role")
+
+
+@settings(deadline=None)
+@given(
+    mode=st.sampled_from([*MODES]),
+    raised=st.sampled_from([*MODES]),
+    name=st.sampled_from(SOME_NAMES),
+    tags=st.fixed_dictionaries(
+        {},
+        optional={
+            MODE_TAG: st.sampled_from([*MODES, "off", "Heal", ""]),
+            REDRIVE_TAG: st.sampled_from(["on", "ON", " on", "off", ""]),
+            MAX_VISIBILITY_TAG: st.just("43200"),
+            MAX_PROCESSING_TAG: st.just("43200"),
+        },
+    ),
+)
+@example("heal", "observe", "others", {MODE_TAG: "heal", MAX_VISIBILITY_TAG: "43200"})
+def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
+    mode: str, raised: str, name: str, tags: dict[str, str]
+) -> None:
+    consent = Consent(MODES[mode], MODES[raised], tuple(NAMED))
+    is_written = consent.mode_of(name, tags) in WRITTEN_MODES
+    assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
+    may_move = is_written and not redrive_is_off(tags)
+    for role, action, expected in (
+        *((each, "sqs:SetQueueAttributes", is_written) for each in WRITERS if each != "Redrive"),
+        *(("Redrive", each, may_move) for each in (*ACTIONS["SET"], *ACTIONS["TAKE"])),
+    ):
+        answer = decision(_statements(mode, raised, role), action, f"{QUEUE_ARNS}{name}", tags)
+        assert (answer == "Allow") is expected, (role, action, answer)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

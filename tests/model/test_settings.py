@@ -93,6 +93,12 @@ def test_a_variable_that_cannot_be_read_is_named(variable: str, texts: tuple[str
             type(whole).from_environment({**whole.to_environment(), f"MENDQ_{variable}": text})
 
 
+def test_a_key_that_is_there_twice_is_named() -> None:
+    twice = '{"mode": "heal", "queues": [], "mode": "observe"}'
+    with pytest.raises(SettingsUnreadable, match="MENDQ_CONSENT is not readable: 'mode' is there"):
+        HealSettings.from_environment({**FULL.to_environment(), "MENDQ_CONSENT": twice})
+
+
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html
 MEMORY_OF_TWO_VCPU = range(4, 17)
 

@@ -5,16 +5,15 @@ The approve Lambda decides again from what the queue says now; this command only
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mendq.cli.commands import INVOKE, SHOWN, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import STYLES, may_be_said_of, summary
+from mendq.cli.look.case_view import STYLES, may_be_said_of
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
 from mendq.cli.output import Yes, confirm
-from mendq.heal.approve import DECISIONS
+from mendq.heal.approve import DECISIONS, said_before
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import HAS_WRITTEN
 
@@ -58,8 +57,8 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
-    if said_before(decision, whole.transitions):
-        return _announced(call, decision, summary(whole.case))
+    if (answer := said_before(decision, whole.transitions)) is not None:
+        return _announced(call, decision, answer)
     _require_state(decision, whole.case)
     print_head(call.out, whole)
     print_plan(call.out, whole)
@@ -68,12 +67,6 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
     with call.out.waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
     return _announced(call, decision, answer)
-
-
-def said_before(decision: str, transitions: Sequence[Case]) -> bool:
-    """Whether the word was said, and what it was meant to lead to has come of it."""
-    was_approved = any(each.state is State.APPROVED for each in transitions[:-1])
-    return transitions[-1].state in _MEANT[decision] and (was_approved or decision != "approve")
 
 
 def _require_state(decision: str, case: Case) -> None:
@@ -99,6 +92,8 @@ def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
     call.out.heading("Now")
     call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state or State.OBSERVED, ""))
     call.out.say(f"because {answer.get('reason', '')}", "dim")
+    if "by" in answer:
+        call.out.say(f"{decision}d by {answer['by']}", "dim")
     if state is State.APPROVED:
         waits = "recorded; the change waits, is tried again every few minutes, or the case expires"
         call.out.say(waits, "yellow")

@@ -22,7 +22,7 @@ from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned
 from mendq.cases.transactions import case_store_errors
 from mendq.cli.account import Account
-from mendq.cli.decide.freeze import freeze_of
+from mendq.cli.decide.freeze import frozen_item
 from mendq.cli.doctor.check import Check, Status, guarded, judged
 from mendq.cli.output import age, minute
 from mendq.probe.probe import SEEN_WITHIN
@@ -108,8 +108,8 @@ def probe(account: Account, now: datetime) -> Iterator[Check]:
 
 def freeze(account: Account) -> Iterator[Check]:
     """One check: whether somebody has frozen changes by hand."""
-    found = freeze_of(account)
-    frozen = (found, WARN, str(found), "mendq thaw")
+    found = "; ".join(map(str, items.freezes_in(frozen_item(account))))
+    frozen = (found, WARN, found, "mendq thaw")
     yield judged("freeze", frozen, (True, OK, "not frozen by hand", ""))
 
 

@@ -26,6 +26,7 @@ from mendq.cli.output import age
 from mendq.cli.undo.answers import histories_of
 from mendq.model.case import Case
 from mendq.model.queue import parts_of
+from mendq.notifications.text import plain
 
 WIDEST_AGE = len("59 min")
 UNDER = WIDEST_AGE + 2
@@ -68,7 +69,7 @@ def _show(call: Invocation, ordered: list[Case]) -> None:
     for each in ordered:
         state = (f"{each.state:<{widest}}", STYLES.get(each.state, "dim"))
         since = f"{age(opened_at(each), now):>{WIDEST_AGE}}"
-        call.out.show(Text.assemble(since, "  ", state, "  ", (each.case_id, "bold")))
+        call.out.show(Text.assemble(since, "  ", state, "  ", (plain(each.case_id), "bold")))
         call.out.whole(parts_of(each.queue_arn).name, "", indent=UNDER)
         if ends := until(each, timing):
             call.out.under(ends, "yellow", indent=UNDER)

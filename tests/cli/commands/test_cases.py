@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+import re
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -55,3 +58,38 @@ def test_a_proposal_says_until_when_it_can_be_approved_where_settings_can_be_rea
     shown = operator.shown("cases")
     assert case_id in shown
     assert "until when is not known" in shown
+
+
+HOSTILE = "x\x1b[2J\x9b\r\n\N{RIGHT-TO-LEFT OVERRIDE}[red]/"
+PLAIN = re.compile(r"[\n -~]*")
+
+
+def _with_hostile_text(operator: Operator, case_id: str, path: str) -> None:
+    """In one place of the case's newest transition, as whoever may write the table can put it."""
+    key = {"pk": {"S": f"case#{case_id}"}, "sk": {"S": "000001"}}
+    dynamodb = operator.aws.clients.dynamodb
+    item: Any = dynamodb.get_item(TableName="case_store", Key=cast("Any", key))["Item"]
+    document = json.loads(item["document"]["S"])
+    if path in ("code", "opened_at"):
+        item[path] = {"S": HOSTILE}
+    elif path.startswith("steps."):
+        document["steps"][0][path.removeprefix("steps.")] = HOSTILE
+    else:
+        document[path] = HOSTILE
+    item["document"] = {"S": json.dumps(document)}
+    dynamodb.put_item(TableName="case_store", Item=item)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("case_id", "queue_arn", "symptom", "reason", "actor", "at", "to", "from", "n", "code"),
+        *("opened_at", "evidence", "steps", "steps.attribute", "steps.before", "steps.after"),
+    ],
+)
+def test_no_field_of_a_case_does_anything_to_the_terminal(operator: Operator, path: str) -> None:
+    _with_hostile_text(operator, operator.proposed(), path)
+    for arguments in (["cases"], ["cases", "--open"], ["cases", "--json"]):
+        result = operator.mendq(*arguments)
+        assert PLAIN.fullmatch(result.output + result.stderr), path
+        assert result.exception is None or isinstance(result.exception, SystemExit), path

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+from typing import Any, cast
+
+import pytest
+
+from mendq.cases.items import freeze_key
+from tests.account.faults import come_between
 from tests.cli.conftest import Operator
 
 
@@ -13,14 +19,14 @@ def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confir
 ) -> None:
     assert operator.mendq("freeze", "deploying").exit_code == 2
     assert _frozen(operator) is None
-    assert operator.json("thaw") == {"frozen": False, "was": None}
+    assert operator.json("thaw") == {"frozen": False, "was": []}
     said = operator.json("freeze", "deploying", "--yes")
     assert (said["frozen"], said["reason"]) == (True, "deploying")
     assert said["by"].startswith("arn:aws:")
     assert operator.mendq("thaw").exit_code == 2
     assert _frozen(operator) == "deploying"
     said = operator.json("thaw", "--yes")
-    assert (said["frozen"], said["was"]["reason"]) == (False, "deploying")
+    assert (said["frozen"], [each["reason"] for each in said["was"]]) == (False, ["deploying"])
     assert _frozen(operator) is None
 
 
@@ -30,3 +36,67 @@ def test_a_reason_is_one_line_of_bounded_length(operator: Operator) -> None:
     assert len(said["reason"]) == 500
     assert _frozen(operator) == said["reason"]
     assert operator.json("freeze", " \n", "--yes")["reason"] == "no reason given"
+
+
+def test_a_second_freeze_adds_its_reason_and_author_and_a_thaw_ends_both(
+    operator: Operator,
+) -> None:
+    first = operator.json("freeze", "deploying", "--yes")
+    operator.account.__dict__["identity"] = first["by"].replace("moto", "bob")
+    second = operator.json("freeze", "a fire", "--yes")
+    assert second["by"] != first["by"]
+    assert sorted(str(_frozen(operator)).split("; ")) == ["a fire", "deploying"]
+    shown = operator.shown("thaw", code=2)
+    for said in (first, second):
+        assert f"frozen by {said['by']} at {said['at']}: {said['reason']}" in shown
+    was = operator.json("thaw", "--yes")["was"]
+    assert sorted(each["by"] for each in was) == sorted([first["by"], second["by"]])
+    assert _frozen(operator) is None
+
+
+def _by_hand(operator: Operator, **item: Any) -> None:
+    """As README has it for whoever is without `mendq`."""
+    dynamodb = operator.aws.clients.dynamodb
+    dynamodb.put_item(TableName="case_store", Item={**freeze_key(), **item})
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"reason": {"S": "why"}}, "why"),
+        ({}, "no reason given"),
+        ({"reason": {"N": "1"}, "by": {"BOOL": True}}, "no reason given"),
+        ({"freezes": {"S": "x"}}, "no reason given"),
+    ],
+)
+def test_a_freeze_by_hand_holds_whatever_it_says_and_names_nobody(
+    operator: Operator, item: dict[str, Any], reason: str
+) -> None:
+    _by_hand(operator, **item)
+    assert _frozen(operator) == reason
+    assert f"frozen: {reason}" in operator.shown("thaw", code=2)
+    assert operator.json("thaw", "--yes")["was"] == [{"reason": reason, "by": "", "at": ""}]
+    assert _frozen(operator) is None
+
+
+def test_a_freeze_by_hand_stays_when_another_is_added(operator: Operator) -> None:
+    _by_hand(operator, reason={"S": "why"})
+    operator.json("freeze", "a fire", "--yes")
+    assert _frozen(operator) == "a fire; why"
+
+
+@pytest.mark.parametrize("before", [[], ["freeze", "deploying", "--yes"]])
+def test_a_freeze_that_nobody_was_shown_is_not_thawed(
+    operator: Operator, before: list[str]
+) -> None:
+    if before:
+        operator.json(*before)
+    else:
+        _by_hand(operator, reason={"S": "why"})
+
+    def freeze() -> None:
+        operator.json("freeze", "a fire", "--yes")
+
+    come_between(cast("Any", operator.account), "dynamodb.DeleteItem", freeze)
+    assert "nothing was done" in operator.refused("thaw", "--yes", code=1)
+    assert "a fire" in str(_frozen(operator))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import read
+from infra.settings.deployment import FileRefused, object_in, read
 from infra.settings.reading import SettingsRefused, parse
 from mendq.catalogue import CATALOGUE
 
@@ -68,6 +68,29 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
     said = {f"autonomy.{each}: takes no mode: it is {ships}" for each, ships in never.items()}
     found = {str(each) for each in refused.value.mistakes}
     assert {f"{each}; leave it out" for each in said} < found
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize("key", ["mode", "queues", "limits", "autonomy", "environments", "nope"])
+def test_settings_nested_without_end_are_named(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(f'{{"trail": {{}},\n"{key}": {DEEP}}}')
+    with pytest.raises(FileRefused, match=r"settings\.json is not JSON: nested too deep: line 2 "):
+        object_in(file)
+    nested: Any = 1
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(
+        SettingsRefused, match=rf"^{key}(\[0\])?: (is nested too deep; see|no such)"
+    ):
+        read({key: nested})
+
+
+def test_what_only_looks_deep_is_read() -> None:
+    texts = ["[" * 100, '\\"[{' * 100]
+    assert parse(json.dumps({"a": texts, "b": [[[[]]]] * 100})) == {"a": texts, "b": [[[[]]]] * 100}
 
 
 def test_duplicate_keys_are_named_with_all_else() -> None:
