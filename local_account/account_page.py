@@ -1,7 +1,7 @@
 """What the account says of itself, and what it can be told, beside AWS's calls.
 
 Each page is a path below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
-changes or does it. docs/local-account.md lists them.
+changes or does it. Calls are signed like AWS's. docs/local-account.md lists them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 # A page gets the JSON that was sent, None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
+SERVICE = "mendq"  # what a call of a page is signed for
 PATH = "/_mendq/account"
 FIRE_PATH = "/_mendq/fire"
 EARLIER_PATH = "/_mendq/earlier"
@@ -57,9 +58,24 @@ class AccountPage:
             status, body = 400, {"message": f"{refused}"}
         except NotFired as refused:
             status, body = 409, {"message": f"{refused}"}
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": f"{json.dumps(body)}\n".encode()})
+        headers = {"content-type": "application/json"}
+        await respond(send, status, headers, f"{json.dumps(body)}\n".encode())
+
+
+async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Answer a request."""
+    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": named})
+    await send({"type": "http.response.body", "body": body})
+
+
+def joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Headers by their name in lower case; several of one name as SigV4 signs them."""
+    texts: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+        texts[key] = f"{texts[key]},{text}" if key in texts else text
+    return texts
 
 
 async def whole_body(receive: Receive) -> bytes:
@@ -70,3 +86,13 @@ async def whole_body(receive: Receive) -> bytes:
         parts.append(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body"):
             return b"".join(parts)
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """The body once, then whatever follows: a long poll notices its client leaving."""
+    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return receive_again

@@ -19,10 +19,9 @@ from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
     enter,
+    folders,
     listen,
-    new_scratch_folder,
     port_of,
-    remove,
 )
 from local_account.launcher import Launcher, checked
 from local_account.where import ACCOUNT, REGION, CannotStart
@@ -79,14 +78,11 @@ def _start(options: argparse.Namespace) -> None:
     settings = raw_settings(options.settings)
     stack = read_assembly(options.assembly.resolve()) if options.assembly else None
     with listen(options.port) as listening:
-        scratch = new_scratch_folder()
-        try:
-            port = listening.getsockname()[1]
+        port = listening.getsockname()[1]
+        with folders(port) as scratch:
             enter(emulator_environment(dict(os.environ), scratch, port))
             launcher = Launcher(settings, stack, listening, scratch, options.stop_with_parent)
             asyncio.new_event_loop().run_until_complete(launcher.run())
-        finally:
-            remove(scratch)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,9 +39,10 @@ _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS:
 
 
 class Synthesis:
-    """One synthesis, which can be broken off."""
+    """One synthesis in a folder of its own, which can be broken off."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._process: subprocess.Popen[str] | None = None
         self._ended = False
 
@@ -54,25 +54,22 @@ class Synthesis:
         settings = json.dumps(raw, sort_keys=True)
         retained = CACHE / digest_of(settings)
         if (retained / "manifest.json").is_file():
-            say(f"the stack as synthesized before: build/account/{retained.name}")
+            say(f"the stack as synthesized before: build/{CACHE.name}/{retained.name}")
             with contextlib.suppress(OSError):  # a folder that cannot be written holds it as well
                 retained.touch()
             return retained
         say("synthesizing the stack (kept for the next start)")
         try:
-            CACHE.mkdir(parents=True, exist_ok=True)
-            fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            for folder in (CACHE, self._folder):
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
-        try:
-            self._synthesize(settings, fresh)
-            # Another start may have synthesized the same meanwhile: its assembly is as good.
-            with contextlib.suppress(OSError):
-                fresh.replace(retained)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+        self._synthesize(settings)
+        # Another start may have synthesized the same meanwhile: its assembly is as good.
+        with contextlib.suppress(OSError):
+            self._folder.replace(retained)
         # The newest alone stay: each holds the Lambda zips' content.
-        newest = sorted(CACHE.glob("[!.]*"), key=lambda each: each.stat().st_mtime, reverse=True)
+        newest = sorted(CACHE.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
         for old in newest[RETAINED:]:
             shutil.rmtree(old, ignore_errors=True)
         return retained
@@ -85,7 +82,7 @@ class Synthesis:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _synthesize(self, settings: str, folder: Path) -> None:
+    def _synthesize(self, settings: str) -> None:
         try:
             node = require_node()
         except NodeMissing as missing:
@@ -96,7 +93,7 @@ class Synthesis:
             "CDK_DEFAULT_REGION": REGION,
         }
         self._process = process = subprocess.Popen(
-            [sys.executable, "-m", SYNTHESIZE, str(folder)],
+            [sys.executable, "-m", SYNTHESIZE, str(self._folder)],
             cwd=REPOSITORY,
             env=dict(os.environ) | environment,
             stdin=subprocess.PIPE,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import ministack.app
 import msgspec
@@ -25,7 +26,7 @@ from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
 from local_account.lambdas import mappings, processes
 from local_account.mail import Mails
-from local_account.permissions import AccessAnalyzer
+from local_account.permissions import AccessAnalyzer, SignedCalls, issue_root_credentials
 from local_account.sqs import errors, messages, queues
 from local_account.sqs.counting import MINUTE_SECONDS, Counting
 
@@ -47,7 +48,7 @@ class Emulator:
     def __init__(
         self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
     ) -> None:
-        self._scratch = scratch
+        self._scratch, self._url = scratch, endpoint_url
         self.jobs = JobProcesses(scratch / "emr-serverless", endpoint_url)
         self.delivery = Delivery(events.put_event, put_object)
         self._counting, self._errors = Counting(), errors.ErrorSwitch()
@@ -55,6 +56,7 @@ class Emulator:
 
     def install(self, accepted: list[str]) -> None:
         """Hook MiniStack; `accepted` gets what of a template is taken and does nothing."""
+        issue_root_credentials(self._url)
         processes.install(self._scratch / "runtime")
         mappings.install()
         errors.install_words()
@@ -77,9 +79,9 @@ class Emulator:
         self.delivery.start()
         self.jobs.start()
 
-    def application(self, describe: Callable[[], Mapping[str, Any]]) -> AccountPage:
-        """The emulator behind what sees its SQS calls, behind the account's own pages."""
-        return AccountPage(
+    def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
+        """The emulator behind what sees its SQS calls, behind the pages, behind who may call."""
+        pages = AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),
             {
                 account_page.PATH: lambda _: describe(),
@@ -90,6 +92,7 @@ class Emulator:
                 account_page.MAILS_PATH: self._mails.page,
             },
         )
+        return SignedCalls(pages, urlsplit(self._url).netloc)
 
     def put_back(self, asked: object) -> Mapping[str, Any]:
         """Put a queue's past back, with {"queue_arn": .., "minutes": ..}; raises SwitchRefused.

@@ -1,4 +1,4 @@
-"""What is taken before MiniStack is imported: the port, a folder, and the environment it sees.
+"""What is taken before MiniStack is imported: the port, folders, and the environment it sees.
 
 MiniStack reads its settings when it is imported and hands its own environment to every Lambda, so
 a variable of the caller would hide one that the stack forgot. Only what is named here passes.
@@ -6,19 +6,25 @@ a variable of the caller would hide one that the stack forgot. Only what is name
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 import shutil
+import signal
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
+from contextlib import contextmanager
 from pathlib import Path
 
-from local_account.where import ACCOUNT, HOST, REGION, CannotStart
+from local_account.where import ACCOUNT, CREDENTIALS, HOST, PROFILES, REGION, CannotStart, folder_of
 
 HIGHEST_PORT = 65_535
 REMOVED_WITHIN_SECONDS = 3.0
+SCRATCH, LINK = "mendq-account-", "scratch"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
 
 
@@ -40,21 +46,75 @@ def listen(port: int) -> socket.socket:
         raise CannotStart(f"port {port} {what}: {remedy}") from error
 
 
-def new_scratch_folder() -> Path:
-    """A fresh folder for everything that the account writes; raise CannotStart when none is."""
-    parent = os.environ.get("TMPDIR") or tempfile.gettempdir()
-    try:
-        return Path(tempfile.mkdtemp(prefix="mendq-account-", dir=parent))
-    except OSError as error:
-        said = f"the folder {parent} cannot be written ({error.strerror})"
-        raise CannotStart(f"{said}: name another one with TMPDIR") from error
+@contextmanager
+def folders(port: int) -> Iterator[Path]:
+    """New credentials in the folder of a port that is listened on, and a folder for all else.
+
+    Both can be read by nobody else and are gone at the end. What an account has left that was
+    killed on this port goes first. Raises CannotStart where a folder cannot be written.
+    """
+    own, parent = folder_of(port), os.environ.get("TMPDIR") or tempfile.gettempdir()
+    _clear(own)
+    with contextlib.ExitStack() as made:
+        try:
+            where = f"{parent} (TMPDIR)"
+            scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
+            made.callback(_remove, scratch)
+            where = f"{own}"
+            own.mkdir(mode=0o700, parents=True)
+            made.callback(_remove, own)
+            (own / LINK).symlink_to(scratch)
+            _write_credentials(own / CREDENTIALS)
+        except OSError as error:
+            raise CannotStart(f"the folder {where} cannot be written ({error.strerror})") from error
+        yield scratch
 
 
-def remove(scratch: Path) -> None:
-    """Remove the folder, although what has just been killed may still be writing to it."""
+def _write_credentials(path: Path) -> None:
+    """A random access key for each profile."""
+    file = ConfigParser()
+    for profile in PROFILES:
+        file[profile] = {
+            "aws_access_key_id": f"AKIA{secrets.token_hex(8).upper()}",
+            "aws_secret_access_key": secrets.token_urlsafe(30),
+            "region": REGION,
+        }
+    path.touch(mode=0o600)
+    with path.open("w") as opened:
+        file.write(opened)
+
+
+def _clear(own: Path) -> None:
+    """End the processes of an account that was killed, and remove its folders."""
+    left = own / LINK
+    if left.is_symlink() and (scratch := left.readlink()).name.startswith(SCRATCH):
+        _end_processes_of(scratch)
+        _remove(scratch)
+    _remove(own)
+
+
+def _end_processes_of(scratch: Path) -> None:
+    """Kill what was started with this folder as its TMPDIR: nobody else's process was.
+
+    Where there is no /proc, they end by themselves or not at all.
+    """
+    ours = f"TMPDIR={scratch}".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            # Held on to first: should it end now, its number may be another's, but this is not.
+            process = os.pidfd_open(int(environment.parent.name))
+            try:
+                if ours in environment.read_bytes().split(b"\0"):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+            finally:
+                os.close(process)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, although what has just been killed may still be writing to it."""
     until = time.monotonic() + REMOVED_WITHIN_SECONDS
-    while scratch.exists() and time.monotonic() < until:
-        shutil.rmtree(scratch, ignore_errors=True)
+    while folder.exists() and time.monotonic() < until:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:

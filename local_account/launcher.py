@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from botocore.config import Config
@@ -30,7 +31,15 @@ from local_account.deployment import (
     publish,
     read_assembly,
 )
-from local_account.where import ACCOUNT, REGION, CannotStart, client, endpoint_url, operator
+from local_account.where import (
+    ACCOUNT,
+    REGION,
+    CannotStart,
+    client,
+    endpoint_url,
+    folder_of,
+    operator,
+)
 from mendq.model.limits import Timing
 
 T = TypeVar("T")
@@ -72,18 +81,20 @@ def floors_lowered(settings: DeploymentSettings) -> tuple[str, ...]:
     )
 
 
-def first_steps(url: str, settings: DeploymentSettings | None) -> str:
+def exports(url: str) -> str:
+    """What another shell needs, as lines to paste; contracts: behind the `ready` line."""
+    return "".join(f"export {name}={quote(text)}\n" for name, text in operator(url).items())
+
+
+def first_steps(settings: DeploymentSettings | None) -> str:
     """A few lines for people; without settings it is somebody else's stack that was deployed."""
-    exports = operator(url) | {"AWS_DEFAULT_REGION": REGION}
-    lines = ["", "In another shell:"]
-    lines += [f"  export {name}={text}" for name, text in exports.items()]
-    if settings is not None:
-        mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
-        lowered = floors_lowered(settings) or ("none",)
-        lines += ["", "Settings in force:", f"  {mode}"]
-        lines += [f"  floor lowered: {each}" for each in lowered]
-        lines.append(_TO_TRY)
-    return "\n".join((*lines, ""))
+    if settings is None:
+        return ""
+    mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
+    lowered = floors_lowered(settings) or ("none",)
+    lines = ["", "Settings in force:", f"  {mode}"]
+    lines += [f"  floor lowered: {each}" for each in lowered]
+    return "\n".join((*lines, _TO_TRY, ""))
 
 
 class Launcher:
@@ -102,9 +113,10 @@ class Launcher:
     ) -> None:
         self._raw, self._stack, self._stop_with_parent = raw, stack, stop_with_parent
         self._listening = listening
-        self._url = endpoint_url(listening.getsockname()[1])
+        port = listening.getsockname()[1]
+        self._url = endpoint_url(port)
         self._scratch = scratch
-        self._synthesis = Synthesis()
+        self._synthesis = Synthesis(folder_of(port) / "assembly")
         self._accepted: list[str] = []
         self._settings: DeploymentSettings | None = None
         self._s3: Any = None
@@ -144,7 +156,8 @@ class Launcher:
     async def _serve(self, application: Any) -> None:
         """Serve until that ends, then let go within GRACE_SECONDS."""
         config = ServerConfig()
-        config.bind = [f"fd://{self._listening.detach()}"]
+        # A copy: the port stays this account's until its folders are gone.
+        config.bind = [f"fd://{self._listening.dup().detach()}"]
         config.errorlog = None
         config.accesslog = None
         config.graceful_timeout = GRACE_SECONDS
@@ -177,10 +190,11 @@ class Launcher:
             for line in lines:
                 say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
-        if not self._stop_with_parent:  # a program reads `ready` and knows the rest
-            # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
-            with contextlib.suppress(OSError):
-                os.write(sys.stdout.fileno(), first_steps(self._url, self._settings).encode())
+        # A program knows what to try.
+        steps = "" if self._stop_with_parent else first_steps(self._settings)
+        # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
+        with contextlib.suppress(OSError):
+            os.write(sys.stdout.fileno(), (exports(self._url) + steps).encode())
 
     def _assembly(self) -> StackArtifact:
         if self._stack:

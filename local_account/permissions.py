@@ -1,21 +1,34 @@
-"""Permissions of services on roles, and of roles in calls that are made inside MiniStack.
+"""Who may call the account, and permissions of services and roles in calls made inside MiniStack.
 
-With AUTH=false everything is allowed, as everywhere in the account. IAM Access Analyzer answers as
-it is told.
+Every call is signed, with AUTH=false as well, which allows everything to whoever can sign. IAM
+Access Analyzer answers as it is told.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qs
 
 import ministack.app
-from ministack.core import iam_actions, iam_evaluator, router
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import iam
+from ministack.core import iam_actions, iam_evaluator, router, sigv4
+from ministack.core.responses import get_account_id, get_region, new_uuid
+from ministack.services import iam, sts
 
-from local_account.account_page import SwitchRefused
+from local_account.account_page import (
+    Application,
+    Message,
+    Receive,
+    Send,
+    SwitchRefused,
+    joined,
+    replayed,
+    respond,
+    whole_body,
+)
+from local_account.where import ACCOUNT, PROFILES, credentials
 
 ANALYZER = "access-analyzer"
 CHECKS = {
@@ -24,6 +37,87 @@ CHECKS = {
 }
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
+
+Headers = dict[str, str]
+Failure = tuple[str, str]  # code and message
+
+
+def issue_root_credentials(url: str) -> None:
+    """Have MiniStack know the root users whose keys the account's credentials file holds."""
+    for profile, account in PROFILES.items():
+        access_key, secret = credentials(url, profile).values()
+        root = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
+        sts.register_session(access_key, {**root, "SecretAccessKey": secret})
+
+
+def account_of(access_key: str) -> str:
+    """The account that an access key belongs to; this one for a key that is nobody's."""
+    if session := sts._sessions.get(access_key):
+        return str(session["Arn"]).split(":")[4]
+    return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
+
+
+@dataclass(frozen=True)
+class SignedCalls:
+    """An ASGI application around another, which gets no call but those that the account may take.
+
+    A browser says by Origin whose page it asks for, and by Host which name it looked up: nothing
+    of that is taken, whatever else is in it. What is left has to be signed with a key that this
+    account issued. MiniStack would let in without a signature who calls himself `test`, twelve
+    digits or nothing at all.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
+    """
+
+    inner: Application
+    host: str
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
+        if scope["type"] == "http":
+            headers = joined(scope["headers"])
+            if (failure := self._foreign(headers)) is None:
+                body = await whole_body(receive)
+                receive = replayed(body, receive)
+                failure = _signature_failure(scope, headers, body)
+            if failure is not None:
+                code, message = failure
+                # In the protocol of the service that was called.
+                service = getattr(sigv4.parse_header_signature(headers), "service", "")
+                given: Any = {"error_code": code, "message": message, "headers": headers}
+                denied = iam_actions.access_denied_response(service, "", "", new_uuid(), **given)
+                await respond(send, *denied)
+                return
+        await self.inner(scope, receive, send)
+
+    def _foreign(self, headers: Headers) -> Failure | None:
+        """What no client of the account sends, if it is there."""
+        if "origin" in headers:
+            return "AccessDenied", "No web page may call this account."
+        if headers.get("host") != self.host:
+            return "AccessDenied", f"No other name than {self.host} is this account's."
+        return None
+
+
+def _signature_failure(scope: Message, headers: Headers, body: bytes) -> Failure | None:
+    """What is wrong where a call is not signed, now, with the secret of a key issued here."""
+    if not headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
+        return "MissingAuthenticationToken", "Missing Authentication Token"
+    signature = sigv4.parse_header_signature(headers)
+    if isinstance(signature, tuple):
+        return signature
+    access_key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+    if access_key != signature.access_key_id or iam_evaluator.is_root_access_key(access_key):
+        return "UnrecognizedClientException", "This account did not issue that access key."
+    known = iam_evaluator.resolve_credential(access_key, account_of(access_key))
+    if isinstance(known, iam_evaluator.CredentialResolutionError):
+        return known.code, known.message
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    signed = (scope["method"], scope["raw_path"].decode("latin-1"), query, headers, body)
+    return sigv4.request_time_failure(signature) or sigv4.header_signature_failure(
+        signature, known.secret_access_key, *signed
+    )
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:

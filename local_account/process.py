@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Self
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.httpsession import URLLib3Session
 
 from local_account.account_page import (
     ACCESS_ANALYZER_PATH,
@@ -21,11 +24,12 @@ from local_account.account_page import (
     FIRE_PATH,
     MAILS_PATH,
     PATH,
+    SERVICE,
     SQS_ERRORS_PATH,
     NotFired,
     SwitchRefused,
 )
-from local_account.where import REPOSITORY, client
+from local_account.where import REGION, REPOSITORY, client, credentials
 
 START_SECONDS = 180
 STOP_SECONDS = 15
@@ -82,7 +86,7 @@ class LocalAccount:
         self._stop()
 
     def client(self, service_name: str, **identity: Any) -> Any:
-        """A boto3 client of the account; test/test unless `identity` says who."""
+        """A boto3 client of the account; its root user unless `identity` says who."""
         return client(service_name, self.endpoint_url, **identity)
 
     @property
@@ -132,14 +136,16 @@ class LocalAccount:
         self._page(ACCESS_ANALYZER_PATH, {"result": result})
 
     def _page(self, path: str, content: object = None) -> dict[str, Any]:
-        body = None if content is None else json.dumps(content).encode()
-        try:
-            with urllib.request.urlopen(self.endpoint_url + path, body) as answer:  # noqa: S310  loopback
-                return dict(json.load(answer))
-        except urllib.error.HTTPError as refused:
-            with refused:
-                kind = NotFired if refused.status == HTTPStatus.CONFLICT else SwitchRefused
-                raise kind(json.load(refused)["message"]) from None
+        body, method = (None, "GET") if content is None else (json.dumps(content), "POST")
+        request = AWSRequest(method, self.endpoint_url + path, data=body)
+        key, secret = credentials(self.endpoint_url).values()
+        SigV4Auth(Credentials(key, secret), SERVICE, REGION).add_auth(request)
+        answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
+        said = dict(json.loads(answer.content))
+        if answer.status_code != HTTPStatus.OK:
+            kind = NotFired if answer.status_code == HTTPStatus.CONFLICT else SwitchRefused
+            raise kind(said["message"])
+        return said
 
     def _start(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(

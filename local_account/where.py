@@ -1,7 +1,10 @@
-"""Who and where the local account is: the facts that every part of it shares."""
+"""Where the local account is and who may call it: the facts that every part of it shares."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,14 @@ import boto3
 
 HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
+OTHER_ACCOUNT = "111111111111"
 REGION = "us-east-1"
-ACCESS_KEY = "test"
-SECRET_KEY = "test"  # noqa: S105  the contract's credentials of an account that is not one
 REPOSITORY = Path(__file__).resolve().parent.parent
-CACHE = REPOSITORY / "build" / "account"  # synthesized assemblies
+PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is served
+CACHE = REPOSITORY / "build" / "assemblies"  # what was synthesized
+CREDENTIALS = "credentials"
+# The profiles of that file: the root user of each account.
+PROFILES: Mapping[str, str] = {"default": ACCOUNT, "other-account": OTHER_ACCOUNT}
 
 
 WRONG_USE, FAILED = 2, 1
@@ -32,17 +38,31 @@ def endpoint_url(port: int) -> str:
     return f"http://{HOST}:{port}"
 
 
+def folder_of(port: int | str) -> Path:
+    """The folder of the account on that port, which nobody else of the machine can read."""
+    return PORTS / f"{port}"
+
+
 def operator(url: str) -> dict[str, str]:
-    """The variables of a shell in which somebody works with the account at `url`."""
-    return {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_REGION": REGION,
-    }
+    """The variables that a shell needs to work with the account at `url`."""
+    path = folder_of(url.rpartition(":")[2]) / CREDENTIALS
+    return {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_ENDPOINT_URL": url}
+
+
+def shell(url: str) -> dict[str, str]:
+    """The environment of a shell that works with that account and knows of no other."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return others | operator(url)
+
+
+def credentials(url: str, profile: str = "default") -> dict[str, str]:
+    """The access key of a profile of the account at `url`, named as boto3 takes it."""
+    file = ConfigParser()
+    file.read(operator(url)["AWS_SHARED_CREDENTIALS_FILE"])
+    return {name: value for name, value in file[profile].items() if name != "region"}
 
 
 def client(service_name: str, url: str, **more: Any) -> Any:
-    """A boto3 client of the account at `url`; test/test unless `more` says who calls."""
-    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    """A boto3 client of the account at `url`; its root user unless `more` says who calls."""
+    keys = {} if "aws_access_key_id" in more else credentials(url)
     return boto3.client(service_name, endpoint_url=url, **{"region_name": REGION, **keys, **more})

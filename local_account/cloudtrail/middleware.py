@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any
 
-from local_account.account_page import Application, Message, Receive, Send, whole_body
+from local_account.account_page import (
+    Application,
+    Message,
+    Receive,
+    Send,
+    joined,
+    replayed,
+    whole_body,
+)
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.record import JSON_TARGET, Exchange, record_of
@@ -34,7 +41,7 @@ class CloudTrail:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], _ENDED_TLS]}
-        headers = _text(scope.get("headers", []))
+        headers = joined(scope.get("headers", []))
         if not headers.get("x-amz-target", "").startswith(JSON_TARGET):
             await self.emulator(scope, receive, send)
             return
@@ -43,10 +50,10 @@ class CloudTrail:
         async def hold_back(message: Message) -> None:
             answer.append(message)
 
-        await self.emulator(scope, _replay(body, receive), hold_back)
+        await self.emulator(scope, replayed(body, receive), hold_back)
         if answer:
             start, *rest = answer
-            if _REQUEST_ID not in _text(start["headers"]):  # as in MiniStack's denials
+            if _REQUEST_ID not in joined(start["headers"]):  # as in MiniStack's denials
                 given = (_REQUEST_ID.encode(), str(uuid.uuid4()).encode())
                 start["headers"] = [*start["headers"], given]
             # Recorded before it is sent: who has the answer may look for the record.
@@ -56,7 +63,7 @@ class CloudTrail:
                     body=body,
                     source_ip=(scope.get("client") or (HOST,))[0],
                     status=int(start["status"]),
-                    answer_headers=_text(start["headers"]),
+                    answer_headers=joined(start["headers"]),
                     answer_body=b"".join(each.get("body", b"") for each in rest),
                 )
             )
@@ -69,17 +76,3 @@ class CloudTrail:
             self.history.take(record)
             if destinations := destinations_of(record, record["recipientAccountId"]):
                 self.delivery.take(record, destinations)
-
-
-def _text(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever follows: a long poll notices its client leaving."""
-    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return receive_again

@@ -20,7 +20,8 @@ from typing import Any
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
-from local_account.where import ACCOUNT, REGION
+from local_account.permissions import account_of
+from local_account.where import REGION
 from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
@@ -64,7 +65,7 @@ def record_of(exchange: Exchange) -> Record | None:
     action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
     signed = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
     access_key, region = signed.groups() if signed else ("", REGION)
-    caller = identity_of(access_key, _account_of(access_key))
+    caller = identity_of(access_key, account_of(access_key))
     account, queue = _queue_of(action, parameters, str(caller["accountId"]))
     failure = _failure(exchange.answer_headers, error_name, answer) if failed else {}
     is_denied = failure.get("errorCode") in ("AccessDenied", "AccessDeniedException")
@@ -142,15 +143,6 @@ def _shown(name: str, value: Any) -> Any:
     if name == "MessageBody":
         return HIDDEN
     return value if name in _MAPS else _camel(value)
-
-
-def _account_of(access_key: str) -> str:
-    """The account that an access key belongs to; this one for a key that is nobody's."""
-    if session := sts._sessions.get(access_key):
-        return str(session["Arn"]).split(":")[4]
-    if iam_evaluator.is_root_access_key(access_key):
-        return access_key if access_key.isdecimal() else ACCOUNT
-    return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
 
 
 def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ A line of a script is the name of a method here and its arguments.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -28,7 +27,7 @@ from local_account.demo.story import BadQueue, Calls, Story
 from local_account.demo.traffic import Caller, Running
 from local_account.demo.watching import Observation, Watch, configuration, messages_in
 from local_account.process import LocalAccount
-from local_account.where import REPOSITORY, operator
+from local_account.where import REPOSITORY, shell
 from mendq.cases import items
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
@@ -324,11 +323,10 @@ class Stage:
 
     def _run(self, words: list[str]) -> tuple[int, str]:
         """Run `mendq` as somebody without a terminal; it never waits for an answer."""
-        shell = operator(self.account.endpoint_url) | {"COLUMNS": f"{self.console.width}"}
         done = subprocess.run(
             [sys.executable, "-m", "mendq.cli", *words[1:]],
             cwd=REPOSITORY,
-            env={**os.environ, **shell},
+            env={**shell(self.account.endpoint_url), "COLUMNS": f"{self.console.width}"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

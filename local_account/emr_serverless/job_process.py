@@ -50,6 +50,7 @@ SPARK = {
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
     "spark.ui.enabled": "false",
+    "spark.authenticate": "true",  # its ports can be reached by every user of the machine
     # Compiling plans takes longer than a handful of rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

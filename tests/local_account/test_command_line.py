@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import socket
 from pathlib import Path
 
-import boto3
 import pytest
 from typer.testing import CliRunner
 
 from infra.settings.deployment import TrailSettings
-from local_account import deployment
+from local_account import deployment, where
 from local_account.command_line import main, raw_settings
 from local_account.deployment import Synthesis, digest_of
-from local_account.launcher import checked, first_steps, floors_lowered
+from local_account.launcher import checked, exports, first_steps, floors_lowered
 from local_account.where import CannotStart
 from mendq.cli.__main__ import app
 from mendq.model.limits import Mode
@@ -56,7 +54,7 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
         (("--port", "TAKEN"), "is taken: give another one with PORT"),
         (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
         (("--nonsense",), "unrecognized arguments: --nonsense"),
-        ((), "file cannot be written"),
+        ((), "file (TMPDIR) cannot be written"),
     ],
 )
 def test_a_start_that_cannot_be_is_one_line_and_2(
@@ -85,15 +83,13 @@ def _under(heading: str, text: str) -> list[str]:
 def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    steps = first_steps(URL, checked(raw_settings("")))
-    for line in _under("In another shell:", steps):
-        word, assignment = shlex.split(line)
-        assert word == "export"
-        monkeypatch.setenv(*assignment.split("=", 1))
-    session = boto3.Session()
-    assert session.client("sqs").meta.endpoint_url == URL
-    assert session.region_name == os.environ["AWS_REGION"]
-    assert session.get_credentials().access_key == "test"  # type: ignore[union-attr]
+    monkeypatch.setattr(where, "PORTS", Path("/with a space"))
+    exported = [shlex.split(line) for line in exports(URL).splitlines()]
+    assert exported == [
+        ["export", "AWS_SHARED_CREDENTIALS_FILE=/with a space/4566/credentials"],
+        ["export", f"AWS_ENDPOINT_URL={URL}"],
+    ]
+    steps = first_steps(checked(raw_settings("")))
     assert _under("Settings in force:", steps)[0] == "  mode observe, tagMayRaiseTo heal"
     for line in _under("To try there, in this folder:", steps):
         program, command, *options = shlex.split(line.partition("#")[0])
@@ -109,7 +105,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.py", "cdk.json", "requirements.txt", "infra/stack.py"):
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(deployment, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(deployment, "CACHE", tmp_path / "build" / "account")
+    monkeypatch.setattr(deployment, "CACHE", tmp_path / "build" / "assemblies")
     return tmp_path
 
 
@@ -119,10 +115,10 @@ def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_ret
 ) -> None:
     before = digest_of("{}")
     assert digest_of('{"mode": "heal"}') != before
-    retained = repository / "build" / "account" / before
+    retained = repository / "build" / "assemblies" / before
     retained.mkdir(parents=True)
     (retained / "manifest.json").touch()
-    assert Synthesis().assembly_for({}, lambda _: None) == retained
+    assert Synthesis(repository / "fresh").assembly_for({}, lambda _: None) == retained
     (repository / name).write_text("new")
     assert digest_of("{}") != before
 
@@ -132,9 +128,9 @@ def test_a_synthesis_that_fails_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(deployment, "SYNTHESIZE", "no_such_module")
     with pytest.raises(CannotStart, match=r"cannot be synthesized: .*no_such_module"):
-        Synthesis().assembly_for({}, lambda _: None)
-    assert list((repository / "build" / "account").iterdir()) == []
-    (repository / "build" / "account").rmdir()
-    (repository / "build" / "account").touch()
-    with pytest.raises(CannotStart, match=r"build/account cannot be written"):
-        Synthesis().assembly_for({}, lambda _: None)
+        Synthesis(repository / "fresh").assembly_for({}, lambda _: None)
+    assert list((repository / "build" / "assemblies").iterdir()) == []
+    (repository / "build" / "assemblies").rmdir()
+    (repository / "build" / "assemblies").touch()
+    with pytest.raises(CannotStart, match=r"build/assemblies cannot be written"):
+        Synthesis(repository / "fresh").assembly_for({}, lambda _: None)

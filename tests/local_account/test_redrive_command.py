@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from local_account.process import LocalAccount
-from local_account.where import operator
+from local_account.where import shell
 from mendq.model.queue import Redrive
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -49,7 +48,7 @@ def test_an_interrupt_lets_go_and_says_what_was_done(account: LocalAccount) -> N
     command = ["redrive", source.arn, "--all", "--yes", "--rate", "2/s", "--json"]
     with subprocess.Popen(
         [sys.executable, "-m", "mendq.cli", *command],
-        env={**os.environ, **operator(account.endpoint_url)},
+        env=shell(account.endpoint_url),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
@@ -16,12 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_account.where import ACCOUNT, CACHE, REPOSITORY
+from local_account.launcher import exports
+from local_account.where import (
+    ACCOUNT,
+    HOST,
+    PORTS,
+    REPOSITORY,
+    client,
+    credentials,
+    folder_of,
+    operator,
+)
 from tests.local_account.conftest import TINY
 from tests.local_account.queues import eventually
 
@@ -43,7 +53,9 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
         ready = _until(process, "ready ")
         endpoint_url = ready.split()[1]
         assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
-        _until(process, f"  export AWS_ENDPOINT_URL={endpoint_url}")
+        assert process.stdout is not None
+        exported = [next(process.stdout) for _ in operator(endpoint_url)]
+        assert "".join(exported) == exports(endpoint_url)
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]
         url = sqs.create_queue(QueueName="polled")["QueueUrl"]
@@ -55,7 +67,7 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
         with ThreadPoolExecutor() as pool:
             waiting = [pool.submit(_ignoring_its_end, call) for call in calls]
             logs = _client("logs", endpoint_url)
-            eventually(lambda: _processes_that_know(tmp_path / "scratch")[1:])  # the Lambda's
+            eventually(lambda: _processes_that_know(f"{tmp_path / 'scratch'}")[1:])  # the Lambda's
             assert logs.describe_log_groups()["logGroups"] == []  # it has not returned
             process.send_signal(signal.SIGTERM)
             assert process.wait(5) == 0
@@ -63,8 +75,7 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
 
 
 def _client(service_name: str, endpoint_url: str) -> Any:
-    once = Config(retries={"total_max_attempts": 1})
-    return boto3.client(service_name, endpoint_url=endpoint_url, config=once)
+    return client(service_name, endpoint_url, config=Config(retries={"total_max_attempts": 1}))
 
 
 def _ignoring_its_end(call: Callable[[], object]) -> bool:
@@ -76,16 +87,48 @@ def _ignoring_its_end(call: Callable[[], object]) -> bool:
 def test_the_end_of_whoever_started_it_breaks_off_synthesizing(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
-    before = set(CACHE.glob(".synth-*"))
     with _running(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
         _until(process, "synthesizing")
-        eventually(lambda: set(CACHE.glob(".synth-*")) - before)
-        begun = set(CACHE.glob(".synth-*")) - before
+        (scratch,) = (tmp_path / "scratch").iterdir()
+        (folder,) = (each.parent for each in PORTS.glob("*/scratch") if each.readlink() == scratch)
+        eventually((folder / "assembly").exists)
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(30) == 0
-    # What others synthesize beside it ends as well, under a name of its own.
-    eventually(lambda: not begun & set(CACHE.glob(".synth-*")), seconds=180)
+        assert not folder.exists()
+
+
+def test_what_was_killed_is_cleared_by_the_next_start_on_its_port(tmp_path: Path) -> None:
+    scratch, port = tmp_path / "scratch", _free_port()
+    here = (*HERE, "--port", f"{port}")
+    with _running(tmp_path, *here) as first:
+        endpoint_url = _until(first, "ready ").split()[1]
+        (left,) = scratch.iterdir()
+        keys, lambdas = credentials(endpoint_url), _client("lambda", endpoint_url)
+        (function,) = lambdas.list_functions()["Functions"]
+        name, event = function["FunctionName"], b'{"touch": "begun", "sleep_seconds": 60}'
+        lambdas.invoke(InvocationType="Event", FunctionName=name, Payload=event)
+        eventually((left / "begun").exists)
+        first.kill()
+        first.wait()
+        # Somebody else's, who means nearly the same folder.
+        others = {**os.environ, "TMPDIR": f"{left}-not"}
+        with subprocess.Popen(["sleep", "60"], env=others) as bystander:
+            assert len(_processes_that_know(f"{left}")) == 2  # and the Lambda's
+            with _running(tmp_path, *here) as second:
+                _until(second, "ready ")
+                eventually(lambda: _processes_that_know(f"{left}") == [bystander.pid])
+                bystander.kill()
+                assert not left.exists()
+                assert credentials(endpoint_url).items().isdisjoint(keys.items())
+                second.send_signal(signal.SIGTERM)
+                assert second.wait(30) == 0
+        assert not folder_of(port).exists()
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as taken:
+        return int(taken.getsockname()[1])
 
 
 def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
@@ -105,14 +148,14 @@ def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
         _until(process, "listens on")
         process.send_signal(signal.SIGINT)
         process.wait(10)
-    eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(scratch) == [])
+    eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(f"{scratch}") == [])
 
 
 @contextmanager
 def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """An account with a temporary folder of its own, which it has to leave empty."""
     scratch = tmp_path / "scratch"
-    scratch.mkdir()
+    scratch.mkdir(exist_ok=True)
     with subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=REPOSITORY,
@@ -128,7 +171,7 @@ def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
             assert process.stderr.read() == ""
         finally:
             process.kill()
-    assert (list(scratch.iterdir()), _processes_that_know(scratch)) == ([], [])
+    assert (list(scratch.iterdir()), _processes_that_know(f"{scratch}")) == ([], [])
 
 
 def _until(process: subprocess.Popen[str], said: str) -> str:
@@ -139,11 +182,12 @@ def _until(process: subprocess.Popen[str], said: str) -> str:
     pytest.fail(f"it never said {said!r}")
 
 
-def _processes_that_know(folder: Path) -> list[int]:
-    """The processes that got the folder in their environment: those of the account."""
+def _processes_that_know(*words: str) -> list[int]:
+    """The processes that got all of it in their environment."""
     known = []
     for each in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if str(folder).encode() in (each / "environ").read_bytes():
+            environment = (each / "environ").read_bytes()
+            if all(word.encode() in environment for word in words):
                 known.append(int(each.name))
     return known

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy, user
+from local_account.where import OTHER_ACCOUNT
+from tests.local_account.callers import ALL_OF_SQS, policy, user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 

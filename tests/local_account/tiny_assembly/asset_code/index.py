@@ -6,6 +6,7 @@ import json
 import os
 import time
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +17,8 @@ class Odd(Exception):
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
     if "raise" in event:
         raise Odd(event["raise"])
+    if "touch" in event:
+        Path(os.environ["TMPDIR"], event["touch"]).touch()
     time.sleep(event.get("sleep_seconds", 0))
     metrics = [{"Name": "Handled", "Unit": "Count"}]
     directive = {"Namespace": "Test", "Dimensions": [["who"], []], "Metrics": metrics}

@@ -1,0 +1,181 @@
+"""Who may call the local account: whoever holds its keys, and nobody else of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import pytest
+from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+
+from local_account.process import LocalAccount
+from local_account.where import OTHER_ACCOUNT, REGION, credentials, operator, shell
+from tests.local_account.callers import ALL_OF_SQS, new_role, session_of, user
+
+pytestmark = pytest.mark.account
+NOBODY = 65534
+CREATE = "/?Action=CreateQueue&QueueName=stolen"
+Headers = dict[str, str]
+
+
+def _signed(account: LocalAccount, host: str = "", signer: Any = SigV4Auth) -> AWSRequest:
+    """A call that makes a queue, signed with the account's own key."""
+    key, secret = credentials(account.endpoint_url).values()
+    request = AWSRequest("GET", account.endpoint_url + CREATE, {"Host": host} if host else {})
+    signer(Credentials(key, secret), "sqs", REGION).add_auth(request)
+    return request
+
+
+def _status(account: LocalAccount, path: str, headers: Mapping[str, str]) -> int:
+    with closing(HTTPConnection(urlsplit(account.endpoint_url).netloc)) as connection:
+        connection.request("GET", path, headers=dict(headers))
+        return connection.getresponse().status
+
+
+def _queues(account: LocalAccount) -> list[str]:
+    return list(account.client("sqs").list_queues(QueueNamePrefix="stolen").get("QueueUrls", []))
+
+
+def test_a_call_that_is_signed_makes_what_it_says(tiny: LocalAccount) -> None:
+    """The near miss of each refusal below."""
+    assert _status(tiny, CREATE, _signed(tiny).headers) == 200
+    (url,) = _queues(tiny)
+    tiny.client("sqs").delete_queue(QueueUrl=url)
+
+
+def _other_name(account: LocalAccount) -> tuple[str, Headers]:
+    """DNS that suddenly leads here: the page's own origin, so that its browser asks nobody."""
+    host = f"rebound.example:{urlsplit(account.endpoint_url).port}"
+    return CREATE, {**_signed(account, host).headers, "Host": host}
+
+
+def _named_twice(account: LocalAccount) -> tuple[str, Headers]:
+    """Verified as one key, taken for another."""
+    headers = dict(_signed(account).headers)
+    scheme, _, rest = headers["Authorization"].partition(" ")
+    other = f"Credential=test/20261110/{REGION}/sqs/aws4_request"
+    return CREATE, {**headers, "Authorization": f"{scheme} {other}, {rest}"}
+
+
+def _for_another_call(account: LocalAccount) -> tuple[str, Headers]:
+    return CREATE.replace("stolen", "stolen-too"), dict(_signed(account).headers)
+
+
+def _in_a_link(account: LocalAccount) -> tuple[str, Headers]:
+    signed = urlsplit(_signed(account, signer=SigV4QueryAuth).url)
+    return f"{signed.path}?{signed.query}", {}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda _: (CREATE, {}),
+        lambda account: (CREATE, {**_signed(account).headers, "Origin": "http://other.example"}),
+        lambda account: (CREATE, {**_signed(account).headers, "Origin": "null"}),
+        lambda account: (CREATE, {**_signed(account).headers, "Host": "127.0.0.1:1"}),
+        _other_name,
+        _named_twice,
+        _for_another_call,
+        _in_a_link,
+    ],
+)
+def test_any_other_call_is_refused_and_makes_nothing(
+    tiny: LocalAccount, asked: Callable[[LocalAccount], tuple[str, Headers]]
+) -> None:
+    assert _status(tiny, *asked(tiny)) == 403
+    assert _queues(tiny) == []
+
+
+@pytest.mark.parametrize("access_key", ["test", "000000000000", OTHER_ACCOUNT, "AKIAUNKNOWN"])
+@pytest.mark.parametrize("secret", ["test", "THEIRS"])
+def test_no_key_is_taken_that_the_account_did_not_issue(
+    tiny: LocalAccount, access_key: str, secret: str
+) -> None:
+    """Whatever it is signed with: MiniStack takes all but the last for root users."""
+    theirs = credentials(tiny.endpoint_url)["aws_secret_access_key"]
+    keys = (access_key, secret.replace("THEIRS", theirs))
+    for service in ("sqs", "sts", "s3", "cloudwatch"):  # JSON, query, XML and CBOR
+        named = dict(zip(("aws_access_key_id", "aws_secret_access_key"), keys, strict=True))
+        with pytest.raises(ClientError) as refused:
+            _list(tiny.client(service, **named), service)
+        assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 403)
+
+
+def _list(client: Any, service: str) -> None:
+    calls = {
+        "sqs": "list_queues",
+        "sts": "get_caller_identity",
+        "s3": "list_buckets",
+        "cloudwatch": "list_metrics",
+    }
+    getattr(client, calls[service])()
+
+
+def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAccount) -> None:
+    arn, of_user = user(tiny, ALL_OF_SQS)
+    of_role = session_of(tiny, new_role(tiny, {"AWS": "000000000000"}, ALL_OF_SQS))
+    assert tiny.client("sts", **of_user).get_caller_identity()["Arn"] == arn
+    for keys in (credentials(tiny.endpoint_url), of_user, of_role):
+        tiny.client("sqs", **keys).list_queues()
+        with pytest.raises(ClientError, match="signature"):
+            tiny.client("sqs", **{**keys, "aws_secret_access_key": "x"}).list_queues()
+
+
+def test_two_variables_are_all_that_a_shell_needs(
+    tiny: LocalAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = operator(tiny.endpoint_url)
+    assert [*variables] == ["AWS_SHARED_CREDENTIALS_FILE", "AWS_ENDPOINT_URL"]
+    for name in {*os.environ} - {*shell(tiny.endpoint_url)}:
+        monkeypatch.delenv(name)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    assert boto3.Session().region_name == REGION
+    assert boto3.Session().client("sts").get_caller_identity()["Account"] == "000000000000"
+    other = boto3.Session(profile_name="other-account").client("sts")
+    assert other.get_caller_identity()["Account"] == OTHER_ACCOUNT
+
+
+def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user of the machine")
+def test_another_user_of_the_machine_reads_nothing_and_is_refused(tiny: LocalAccount) -> None:
+    file = Path(operator(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
+    scratch = (file.parent / "scratch").readlink()
+    for command in (("cat", f"{file}"), ("ls", f"{file.parent}"), ("find", f"{scratch}/s3")):
+        done = _as_nobody(*command)
+        assert (done.stdout, "Permission denied" in done.stderr) == ("", True)
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl to call the account with")
+    call = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}")
+    known = credentials(tiny.endpoint_url)["aws_access_key_id"]
+    for who in ("test:test", "000000000000:test", f"{known}:guessed"):
+        signed = ("--aws-sigv4", f"aws:amz:{REGION}:sqs", "--user", who)
+        assert _as_nobody(*call, *signed, tiny.endpoint_url + CREATE).stdout == "403"
+        assert _as_nobody(*call, *signed, f"{tiny.endpoint_url}/_mendq/mails").stdout == "403"
+    assert _as_nobody(*call, tiny.endpoint_url + CREATE).stdout == "403"
+    assert _queues(tiny) == []
