@@ -57,18 +57,8 @@ def _statement(
 may, may_not = partial(_statement, iam.Effect.ALLOW), partial(_statement, iam.Effect.DENY)
 
 
-def role_arn(stack: Stack, purpose: str) -> str:
-    """A role as `sessionIssuer.arn` names it."""
-    name = role_name(purpose, stack.region)
-    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
-
-
-def role_arns(stack: Stack) -> tuple[str, ...]:
-    """The roles left out."""
-    return tuple(role_arn(stack, each) for each in LEFT_OUT)
-
-
 def session_arn_prefixes(stack: Stack) -> list[str]:
-    """How the ARN of every session of theirs begins, as `userIdentity.arn` names it."""
-    sessions = (each.replace(":iam:", ":sts:") for each in role_arns(stack))
-    return [f"{each.replace(':role/', ':assumed-role/')}/" for each in sessions]
+    """How the ARN of every session of the roles left out begins, as `userIdentity.arn` names it."""
+    names = (role_name(each, stack.region) for each in LEFT_OUT)
+    sessions = f"arn:{stack.partition}:sts::{stack.account}:assumed-role"
+    return [f"{sessions}/{each}/" for each in names]
