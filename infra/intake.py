@@ -15,7 +15,7 @@ from constructs import Construct
 
 from infra.lambdas.rows import HEAL
 from infra.own_queues import DLQ, dlq, own_queue
-from infra.roles import role_arns
+from mendq.model.names import LEFT_OUT, role_name
 
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5
@@ -90,10 +90,14 @@ class Intake(Construct):
 def _failed_calls(stack: Stack) -> events.EventPattern:
     """Any errorCode: how CloudTrail spells SQS's is not documented, so `match` alone judges it.
 
-    `anything-but` does not match where the field is absent; `exists: false` beside it keeps the
-    calls of IAM users, which have no sessionIssuer.
+    The end of a role's ARN is the same whether a session's issuer is spelled as IAM does or as an
+    assumed role; both in full are longer than a pattern may be. `anything-but` does not match where
+    the field is absent; `exists: false` beside it keeps the calls of IAM users, which have no
+    sessionIssuer.
+    https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
-    someone_else = [{"anything-but": list(role_arns(stack))}, {"exists": False}]
+    ours = [f"role/{role_name(each, stack.region)}" for each in LEFT_OUT]
+    someone_else = [{"anything-but": {"suffix": ours}}, {"exists": False}]
     return events.EventPattern(
         source=["aws.sqs"],
         detail_type=["AWS API Call via CloudTrail"],

@@ -13,7 +13,7 @@ from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from mendq.model.names import LEFT_OUT, role_name
+from mendq.model.names import role_name
 
 
 def this_account(stack: Stack) -> dict[str, dict[str, str]]:
@@ -55,14 +55,3 @@ def _statement(
 
 
 may, may_not = partial(_statement, iam.Effect.ALLOW), partial(_statement, iam.Effect.DENY)
-
-
-def role_arn(stack: Stack, purpose: str) -> str:
-    """A role as `sessionIssuer.arn` names it."""
-    name = role_name(purpose, stack.region)
-    return stack.format_arn(service="iam", region="", resource="role", resource_name=name)
-
-
-def role_arns(stack: Stack) -> tuple[str, ...]:
-    """The roles left out."""
-    return tuple(role_arn(stack, each) for each in LEFT_OUT)

@@ -20,14 +20,12 @@ from infra.nightly import Nightly
 from infra.own_queues import never_managed
 from infra.packaging.emr import EmrPackage
 from infra.queue_grants import keep_off
-from infra.roles import role_arn
 from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets, case_bucket, case_table, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds, Consent
-from mendq.model.names import LEFT_OUT, PROBE, role_name
 from mendq.model.steps import Owner
 
 
@@ -107,7 +105,4 @@ class MendqStack(Stack):
             "topic_arn": work.topics.info.arn,
             "consent": Consent(settings.mode, settings.tag_may_raise_to, settings.queues),
             "bounds": Bounds(soak_factor=settings.timing.soak_factor),
-            # By name, which is shorter than an ARN.
-            "own_roles": tuple(role_name(each, self.region) for each in LEFT_OUT),
-            "probe_role": role_arn(self, PROBE),
         }

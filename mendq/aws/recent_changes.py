@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
+from mendq.model.failed_call import role_arn
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
 from mendq.notifications.text import moment
@@ -167,7 +168,7 @@ def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
         at=at,
         event_name=record["eventName"],
         # The role behind a session, as in every record of ours.
-        principal_arn=str(who),
+        principal_arn=role_arn(str(who)),
         attributes=attributes,
         of_policy=not known or "policy" in {each.lower() for each in attributes},
         by_cloudformation=CLOUDFORMATION

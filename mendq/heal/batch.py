@@ -18,13 +18,13 @@ from mendq.aws.errors import (
     QueueRefusesUs,
 )
 from mendq.cases.finding import named_in
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import Group, Outcome, Run, declined
 from mendq.heal.decide import decide_unlooked
-from mendq.heal.guardrails import SECONDS_TO_WRITE, Home, Situation, first_refusal_of_call
+from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation, is_probe
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
@@ -113,7 +113,7 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
                 healed.unreadable[message_id] = call
                 healed.errors[message_id] = EventUnreadable(call.reason)
             continue
-        if home.made_as_probe(call):
+        if is_probe(call, home):
             healed.probes[message_id] = call
             continue
         healed.failed_calls += 1
@@ -131,14 +131,10 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
-    symptom = match(call)
-    if symptom is None or symptom.plan is None:
-        return None
-    refusal = first_refusal_of_call(call, home)
-    if refusal:
+    symptom, refusal = match(call), why_ignored(call, home)
+    if refusal is not None and symptom is not None and symptom.plan is not None:
         healed.refusals.append(refusal)
-        return None
-    return symptom
+    return symptom if refusal is None else None
 
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
@@ -146,7 +142,7 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
 
     Of our own probe it is noted that it was seen, and nothing else is done about it.
     """
-    healed = read_batch(bodies, Home.of(run.settings, run.clients.region))
+    healed = read_batch(bodies, Home(run.settings.account, run.clients.region))
     record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
     for message_id, call in healed.probes.items():
         try:

@@ -9,15 +9,16 @@ from math import inf
 from msgspec import Struct, field
 
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
+from mendq.catalogue import Home
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case, State
 from mendq.model.evidence import DISTINCT_EVENTS, STALE_AFTER, WITHIN_SECONDS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
+from mendq.model.names import PROBE
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
-from mendq.model.queue import arn_of_name, partition_of, parts_of
-from mendq.model.settings import HealSettings
+from mendq.model.queue import arn_of_name
 from mendq.model.steps import AttributeStep, Owner
 from mendq.notifications.configuration import in_short
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
@@ -131,36 +132,14 @@ FEW_QUEUES = 3
 MOST_DRILLS = 20
 
 
-class Home(Struct, frozen=True):
-    """Where this Mendq runs, the role ARNs it runs under, and the one that makes its probe."""
+def is_probe(call: FailedCall, home: Home) -> bool:
+    """True for the call that its role makes for it; a record may leave the queue out.
 
-    account: str
-    region: str
-    own_roles: tuple[str, ...]
-    probe_role: str = ""
-
-    @classmethod
-    def of(cls, settings: HealSettings, region: str) -> Home:
-        roles = f"arn:{partition_of(region)}:iam::{settings.account}:role"
-        own_roles = tuple(f"{roles}/{each}" for each in settings.own_roles)
-        return cls(settings.account, region, own_roles, settings.probe_role)
-
-    def made_as_probe(self, call: FailedCall) -> bool:
-        """Another principal's call on that queue is no probe, nor is another call of the role."""
-        queue_arn = arn_of_name(QUEUE_NAME, self.region, self.account)
-        probe = (queue_arn, self.probe_role, EVENT_NAME)
-        return (call.queue_arn, call.principal_arn, call.event_name) == probe
-
-
-def first_refusal_of_call(call: FailedCall, home: Home) -> Refusal | None:
-    """What speaks against a call before anything is looked at."""
-    if call.principal_arn in home.own_roles:
-        return Ignore("own_call", "the call was Mendq's own")
-    queue = parts_of(call.queue_arn) if call.queue_arn else None
-    here = (partition_of(home.region), home.region, home.account)
-    if queue is None or queue[:3] != here:
-        return Ignore("elsewhere", "the queue is in another account or region")
-    return None
+    Another principal's call on that queue is no probe, nor is another call of the role.
+    """
+    if home.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
+        return False
+    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:

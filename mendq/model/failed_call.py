@@ -283,10 +283,11 @@ def _queue_arn(detail: Record, region: str) -> str | None:
         if arn:
             return arn
     parameters = _mapping(detail.get("requestParameters"))
-    account = _text(detail, "recipientAccountId", 12)
+    # GetQueueUrl may ask for a queue of another account.
+    owner = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
     return (
         queue.arn_of_url(parameters.get("queueUrl"), region)
-        or queue.arn_of_name(parameters.get("queueName"), region, account)
+        or queue.arn_of_name(parameters.get("queueName"), region, f"{owner}")
         or queue.arn_refused_in(_text(detail, "errorMessage"))
     )
 
@@ -314,11 +315,21 @@ def _stranger(detail: Record, identity: Record, error_code: str) -> str:
 
 def _principal_arn(arn: str, identity: Record, session: Record) -> str:
     """The role, not its session: the session's name is the caller's text."""
-    issuer = _text(_mapping(session.get("sessionIssuer")), "arn")
-    if issuer or ":assumed-role/" not in arn:
-        return issuer or arn or _text(identity, "invokedBy") or _text(identity, "principalId")
-    prefix, _, name = arn.partition(":assumed-role/")
-    return f"{prefix.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
+    named = _text(_mapping(session.get("sessionIssuer")), "arn") or arn
+    return role_arn(named) or _text(identity, "invokedBy") or _text(identity, "principalId")
+
+
+def role_arn(arn: str) -> str:
+    """The ARN that IAM has for a role, whether `arn` is that or a session's; any other as it is.
+
+    AWS's one published record of an SQS data event spells a session's issuer as an assumed role,
+    records of management events as IAM does. A session's ARN has lost its role's path.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
+    """
+    head, of_a_session, name = arn.partition(":assumed-role/")
+    if not of_a_session:
+        return arn
+    return f"{head.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
 
 
 def _requested_visibility(detail: Record) -> int | None:

@@ -70,9 +70,12 @@ LEFT_OUT = (
 EVERY = (*LEFT_OUT, PROBE)
 
 
+ROLE_NAME = "mendq-{}-{}"
+
+
 def role_name(purpose: str, region: str) -> str:
     """The name of a role, e.g. `mendq-heal-eu-west-1`."""
-    return f"mendq-{purpose}-{region}"
+    return ROLE_NAME.format(purpose, region)
 
 
 PERIOD = timedelta(minutes=15)

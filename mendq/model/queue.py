@@ -104,6 +104,11 @@ def on_fifo(queue_arn: str | None) -> bool:
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
+def may_be_fifo(queue_arn: str | None) -> bool:
+    """A FIFO queue, or none that the call names."""
+    return queue_arn is None or on_fifo(queue_arn)
+
+
 def not_on_fifo(queue_arn: str | None) -> bool:
     """A standard queue, or none that the call names."""
     return not on_fifo(queue_arn)

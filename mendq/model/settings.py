@@ -118,10 +118,7 @@ class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
 
 
 class HealSettings(OwnerSettings, frozen=True, kw_only=True):
-    """What the heal Lambda needs beside it; our own roles by name, which is shorter than an ARN."""
-
-    own_roles: tuple[Text, ...]
-    probe_role: Text
+    """What the heal Lambda needs."""
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):

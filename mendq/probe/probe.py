@@ -28,7 +28,8 @@ class Probe(Struct, frozen=True):
 
     `scheduled_at` is the time that the schedule stood for, so that a second delivery of it judges
     nothing twice; `made_at` when the call that was seen had failed, as CloudTrail tells;
-    `lost_since` when the first of those lost in a row was sent.
+    `lost_since` when the first of those lost in a row was sent; `without_queue`: the record of the
+    one that was seen does not say which queue it was about.
     """
 
     scheduled_at: datetime
@@ -39,6 +40,7 @@ class Probe(Struct, frozen=True):
     made_at: datetime | None = None
     seen_at: datetime | None = None
     spelled: str = ""
+    without_queue: bool = False
 
     @property
     def was_seen(self) -> bool:

@@ -188,8 +188,6 @@ def settings(**over: Any) -> HealSettings:
         "case_bucket": "cases",
         "urgent_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:urgent",
         "info_topic_arn": f"arn:aws:sns:{REGION}:{ACCOUNT}:info",
-        "own_roles": (f"mendq-heal-{REGION}",),
-        "probe_role": PROBE_ROLE,
         "limits": Limits(),
     }
     consent = {name: over.pop(name) for name in Consent.__dataclass_fields__.keys() & over.keys()}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.catalogue.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
@@ -19,6 +20,7 @@ from mendq.catalogue.invalid_request import OWN_DELETE
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.symptom import Symptom
 from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.names import EVERY, role_name
 from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors
 
@@ -53,6 +55,67 @@ def test_a_session_that_is_new_is_no_evidence(age_seconds: int, *, counts: bool)
     call = failed_call("SendMessage", "AccessDenied")
     created = call.event_time - timedelta(seconds=age_seconds)
     assert ACCESS_DENIED.speaks(replace(call, session_created_at=created)) is counts
+
+
+# Which calls Mendq takes up.
+
+HOME = Home("123456789012", "us-east-1")
+CALL = failed_call("DeleteMessage", "MessageNotInflight")
+OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
+NEW = {"session_created_at": CALL.event_time - timedelta(seconds=60)}
+
+
+@pytest.mark.parametrize(
+    ("code", "event", "over"),
+    [
+        ("", "DeleteMessage MessageNotInflight", {}),
+        ("", "DeleteMessage MessageNotInflight", {"account": "210987654321"}),
+        ("", "DeleteMessage MessageNotInflight", NEW),
+        ("own_call", "DeleteMessage MessageNotInflight", {"principal_arn": OURS}),
+        ("own_call", "DeleteMessage Teapot", {"principal_arn": OURS, "queue_arn": None}),
+        ("unknown_code", "DeleteMessage Teapot", {"queue_arn": None}),
+        ("count_only", "SendMessage MissingParameter", {"queue_arn": None}),
+        ("unresolved_queue", "SendMessage KmsThrottled", {"queue_arn": None}),
+        ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("us-east-1", "us-east-2")}),
+        ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("1234567", "7654321")}),
+        ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("arn:aws:", "arn:aws-a:")}),
+        ("", "SendMessage AccessDenied", {}),
+        ("no_evidence", "SendMessage AccessDenied", NEW),
+        ("no_evidence", "GetQueueAttributes AccessDenied", {}),
+        ("no_evidence", "GetQueueUrl NonExistentQueue", {}),
+    ],
+)
+def test_a_call_that_mendq_does_not_take_up_has_a_reason(
+    code: str, event: str, over: dict[str, Any]
+) -> None:
+    arn = over.get("queue_arn", QUEUE_ARN)
+    arn = QUEUE_ARN.replace(*arn) if isinstance(arn, tuple) else arn
+    ignored = why_ignored(replace(failed_call(*event.split()), **{**over, "queue_arn": arn}), HOME)
+    assert (ignored.code if ignored else "") == code
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "ap-southeast-4", "us-gov-west-1"])
+def test_every_role_of_ours_is_known_in_its_account_and_region(region: str) -> None:
+    home = Home("123456789012", region)
+    for purpose in EVERY:
+        arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, region)}"
+        assert home.purpose_of(arn) == purpose
+        assert Home("123456789012", "eu-west-9").purpose_of(arn) is None
+        assert Home("999999999999", region).purpose_of(arn) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("role/mendq-demo", "role/mendq-nobody-us-east-1", "role/mendq-follow_up-us-east-1"),
+        *("role/team/mendq-heal-us-east-1", "role/x-mendq-heal-us-east-1"),
+        *("role/mendq-heal-us-east-1/x", "role/mendq-heal-us-east-1x", "user/mendq-heal-us-east-1"),
+        *("role/mendq-heal-us-east-1\n", "role/", ""),
+    ],
+)
+def test_whose_role_only_looks_like_ours_is_somebody_else(name: str) -> None:
+    assert HOME.purpose_of(f"arn:aws:iam::123456789012:{name}") is None
+    assert HOME.purpose_of(name) is None
 
 
 @pytest.mark.skipif(not SQS_ERRORS.exists(), reason=f"{SQS_ERRORS.name} is not here")

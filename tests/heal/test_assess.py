@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mendq.heal.batch import Healed
-from mendq.heal.guardrails import MOST_DRILLS, Home
+from mendq.heal.guardrails import MOST_DRILLS
 from mendq.model.limits import DRILL_TAG, Limits, Mode
 from tests.account.faults import come_between
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
@@ -70,11 +70,15 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
 
 def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    (role,) = Home.of(account.settings, REGION).own_roles
-    own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
-    assert account.visibility(queue) == 2
-    assert [each.code for each in healed.refusals] == ["own_call"] * 3
+    name = f"mendq-heal-{REGION}"
+    for role in (
+        f"arn:aws:iam::{ACCOUNT}:role/{name}",
+        f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}",
+    ):
+        own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
+        healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
+        assert account.visibility(queue) == 2
+        assert [each.code for each in healed.refusals] == ["own_call"] * 3
 
 
 def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:

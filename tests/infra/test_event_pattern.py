@@ -17,6 +17,7 @@ from tests.infra.synthesized import (
     OWN_ROLES,
     PROBE_ROLE,
     template_of,
+    template_with,
 )
 
 
@@ -53,9 +54,16 @@ IAM_USER = {"type": "IAMUser", "arn": f"arn:aws:iam::{ACCOUNT}:user/batch"}
 OTHER_ROLE = _role(f"arn:aws:iam::{ACCOUNT}:role/consumer")
 
 
-OF_OURS = [_event(_role(each)) for each in OWN_ROLES]
+def _of_session(role_arn: str) -> str:
+    """As AWS's one published SQS data event spells the issuer."""
+    return role_arn.replace(":iam:", ":sts:").replace(":role/", ":assumed-role/")
+
+
+OF_OURS = [_event(_role(each)) for role in OWN_ROLES for each in (role, _of_session(role))]
 PROBED = _event(_role(PROBE_ROLE), eventName="SendMessage")
-ALIKE = _event(_role(f"{HEAL_ROLE}-of-someone-else"))
+PROBED_TOO = _event(_role(_of_session(PROBE_ROLE)), eventName="SendMessage")
+_ALIKE = (f"{HEAL_ROLE}-of-someone-else", HEAL_ROLE.replace("role/", "role/not-"))
+ALIKE = [_event(_role(each)) for role in _ALIKE for each in (role, _of_session(role))]
 SUCCEEDED = _event(OTHER_ROLE)
 del SUCCEEDED["Detail"]["errorCode"]
 KINDS = ({"Source": "aws.s3"}, {"Source": "drill"}, {"DetailType": "AWS Console Sign In"})
@@ -69,9 +77,16 @@ def test_our_own_calls_what_did_not_fail_and_other_events_stay_out(event: dict[s
 ANYONE = [_event(each) for each in (IAM_USER, OTHER_ROLE, {"type": "Root"}, {})]
 
 
-@pytest.mark.parametrize("event", [*ANYONE, PROBED, ALIKE])
+@pytest.mark.parametrize("event", [*ANYONE, PROBED, PROBED_TOO, *ALIKE])
 def test_a_call_of_anyone_else_comes_in_and_the_probes(event: dict[str, Any]) -> None:
     assert _starts("Intake", event)
+
+
+def test_the_pattern_is_as_short_as_eventbridge_takes_it_in_the_longest_region() -> None:
+    """2,048 characters; https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
+    place = {"account": ACCOUNT, "region": "us-gov-northwest-12"}
+    pattern = template_with({"environments": [place]}).only("AWS::Events::Rule", "Intake")
+    assert len(json.dumps(pattern["EventPattern"])) <= 2_048
 
 
 def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.model.failed_call import MAXIMUM_BYTES, FailedCall, Unreadable, read
+from mendq.model.failed_call import (
+    MAXIMUM_BYTES,
+    FailedCall,
+    Unreadable,
+    read,
+    role_arn,
+)
 from tests.model.tables import any_json, table
 from tests.real_records import DETONATIONS, detonations
 
@@ -106,6 +112,26 @@ def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
     assert _refused(USER) == USER
     own = {**STRANGER, "arn": f"arn:aws:iam::{OTHERS}:user/ben"}
     assert _refused(USER, own) == own["arn"], "the ARN that CloudTrail gives is the one"
+
+
+@pytest.mark.parametrize(
+    ("arn", "role"),
+    [
+        ("arn:aws:iam::1:role/worker", "arn:aws:iam::1:role/worker"),
+        ("arn:aws:iam::1:role/team/worker", "arn:aws:iam::1:role/team/worker"),
+        ("arn:aws:sts::1:assumed-role/worker", "arn:aws:iam::1:role/worker"),
+        ("arn:aws-cn:sts::1:assumed-role/worker/<b>", "arn:aws-cn:iam::1:role/worker"),
+        ("arn:aws:iam::1:user/worker", "arn:aws:iam::1:user/worker"),
+        ("arn:aws:sts::1:federated-user/ann", "arn:aws:sts::1:federated-user/ann"),
+        ("", ""),
+    ],
+)
+def test_a_role_has_one_arn_however_a_record_spells_it(arn: str, role: str) -> None:
+    """AWS's published SQS record spells a session's issuer as an assumed role."""
+    assert role_arn(arn) == role
+    issuer = {"sessionContext": {"sessionIssuer": {"type": "Role", "arn": arn}}}
+    session = {"arn": "arn:aws:sts::1:assumed-role/worker/me", **issuer}
+    assert call(userIdentity=session).principal_arn == (role or "arn:aws:iam::1:role/worker")
 
 
 @pytest.mark.parametrize(

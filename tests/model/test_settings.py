@@ -27,11 +27,7 @@ REQUIRED: dict[str, Any] = {
     "urgent_topic_arn": "arn:aws:sns:us-east-1:123456789012:urgent",
     "info_topic_arn": "arn:aws:sns:us-east-1:123456789012:info",
 }
-LEAST = HealSettings(
-    **REQUIRED,
-    own_roles=("mendq-heal-us-east-1",),
-    probe_role="arn:aws:iam::123456789012:role/mendq-probe-us-east-1",
-)
+LEAST = HealSettings(**REQUIRED)
 FULL = replace(
     LEAST,
     consent=Consent(Mode.PROPOSE, Mode.HEAL, ("orders", "bills-*")),
@@ -55,14 +51,8 @@ def test_what_infra_writes_the_lambda_reads_back(written: LambdaSettings) -> Non
 
 def test_what_is_not_set_has_no_variable_and_observes() -> None:
     assert "MENDQ_SENDER" not in SILENT.to_environment()
-    least = {
-        name: LEAST.to_environment()[name]
-        for name in (
-            *(f"MENDQ_{each.upper()}" for each in REQUIRED),
-            "MENDQ_OWN_ROLES",
-            "MENDQ_PROBE_ROLE",
-        )
-    }
+    names = [f"MENDQ_{each.upper()}" for each in REQUIRED]
+    least = {name: LEAST.to_environment()[name] for name in names}
     read = HealSettings.from_environment(least)
     assert read.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
     with pytest.raises(SettingsUnreadable) as refused:
@@ -77,11 +67,11 @@ def test_what_is_not_set_has_no_variable_and_observes() -> None:
         ("AUTONOMY", ('{"visibility_timeout_too_short": 1}', "[]")),
         ("CONSENT", ('{"queues": 3}', '{"queues": "orders*"}', '{"queues": [1, null]}')),
         ("CONSENT", ('{"mode": "heal", "mode": "observe"}', '{"queues": [""]}', "[" * 100_000)),
-        *((name, ('{"a":' * 100_000,)) for name in ("AUTONOMY", "LIMITS", "OWN_ROLES")),
+        *((name, ('{"a":' * 100_000,)) for name in ("AUTONOMY", "LIMITS", "FREEZE_CALENDARS")),
         ("AUTONOMY", ('{"access_denied": "heal", "access_denied": "observe"}',)),
         ("LIMITS", ('{"writesPerMinute": 1}', '{"writes_per_minute": "x"}', "3")),
         ("LIMITS", ('{"writes_per_minute": NaN}', '{"writes_per_minute": -1}')),
-        ("OWN_ROLES", ('"arn"',)),
+        ("FREEZE_CALENDARS", ('"arn"',)),
         *((name, ("",)) for name in ("ACCOUNT", "CASE_TABLE", "URGENT_TOPIC_ARN")),
         ("OWNERS", ('{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]')),
     ],

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from mendq.catalogue import Home
 from mendq.catalogue.examples import failed_call
-from mendq.heal.guardrails import Home
+from mendq.heal.guardrails import is_probe
 from mendq.notifications.sent import MOST_SUBJECT
 from mendq.probe.probe import QUEUE_NAME, SEEN_WITHIN, SKEW, Probe, notification_of_lost
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
-HOME = Home("123456789012", "us-east-1", (), ROLE)
+HOME = Home("123456789012", "us-east-1")
 QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{QUEUE_NAME}"
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
@@ -39,14 +40,24 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
         {"principal_arn": "arn:aws:iam::123456789012:role/attacker"},
         {"principal_arn": "arn:aws:iam::444455556666:role/mendq-probe-us-east-1"},
         {"principal_arn": f"{ROLE}-of-others"},
+        {"principal_arn": ROLE.replace("us-east-1", "us-east-2")},
+        {"principal_arn": ROLE.replace("role/", "role/team/")},
+        {"principal_arn": ROLE.replace(":role/", ":user/")},
         {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:mendq-probe"},
         {"queue_arn": "arn:aws:sqs:us-east-1:444455556666:mendq-probe.fifo"},
         {"event_name": "DeleteMessage"},
     ],
 )
 def test_the_roles_own_call_on_its_queue_is_a_probe_and_no_other(over: dict[str, Any]) -> None:
-    assert not HOME.made_as_probe(replace(CALL, **over))
-    assert HOME.made_as_probe(replace(CALL, error_code="Whatever")), "however the error is spelled"
+    assert not is_probe(replace(CALL, **over), HOME)
+    assert is_probe(replace(CALL, error_code="Whatever"), HOME), "however the error is spelled"
+
+
+def test_a_probe_whose_record_names_no_queue_is_one_and_nobody_elses_is() -> None:
+    nowhere = replace(CALL, queue_arn=None)
+    assert is_probe(nowhere, HOME)
+    assert not is_probe(replace(nowhere, principal_arn=f"{ROLE}-of-others"), HOME)
+    assert not is_probe(replace(nowhere, event_name="DeleteMessage"), HOME)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,25 @@ def test_heal_notes_when_it_saw_it_and_how_it_was_spelled_and_nothing_else(heart
     assert heart.account.transitions() == []
 
 
+ISSUERS = [PROBE_ROLE, PROBE_ROLE.replace(":iam:", ":sts:").replace(":role/", ":assumed-role/")]
+NO_QUEUE: dict[str, Any] = {"resources": None, "requestParameters": None}
+
+
+@pytest.mark.parametrize("issuer", ISSUERS)
+@pytest.mark.parametrize(("over", "without_queue"), [({}, False), (NO_QUEUE, True)])
+def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
+    heart: Heart, issuer: str, over: dict[str, Any], *, without_queue: bool
+) -> None:
+    heart.beat()
+    healed = heart.account.heal(heart.event("1", issuer, **over))
+    assert healed.failed_calls == 0
+    assert heart.known.was_seen
+    assert heart.known.without_queue is without_queue
+    heart.beat(hours=1)
+    heart.account.heal(heart.event("2"))
+    assert not heart.known.without_queue, "the newest that was seen says"
+
+
 def test_repeats_and_older_probes_change_nothing(heart: Heart) -> None:
     heart.beat()
     old = heart.event("1")

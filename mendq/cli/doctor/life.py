@@ -94,12 +94,16 @@ def probe(account: Account, now: datetime) -> Iterator[Check]:
         says = "none was sent yet: the first comes within the hour after a deployment"
         yield Check("probe", WARN, says, "ask again in an hour")
         return
-    sent = f"sent {age(found.sent_at, now)} ago"
+    sent, page = f"sent {age(found.sent_at, now)} ago", "docs/runbooks/probe_lost.md"
     if found.was_seen and found.seen_at is not None:
         late_seconds = int((found.seen_at - found.sent_at).total_seconds())
-        yield Check("probe", OK, f"{sent}, seen after {late_seconds} s, spelled {found.spelled}")
+        says = f"{sent}, seen after {late_seconds} s, spelled {found.spelled}"
+        blind = (
+            f"{says}, but it came without a queue: Mendq cannot tell which queue such a call is of"
+        )
+        yield judged("probe", (found.without_queue, WARN, blind, page), (True, OK, says, ""))
         return
-    lost, page = found.lost_in_a_row, "docs/runbooks/probe_lost.md"
+    lost = found.lost_in_a_row
     is_lost = now - found.sent_at > SEEN_WITHIN
     how = " and not seen" if is_lost else ", still on its way"
     status = FAIL if is_lost else WARN if lost else OK

@@ -27,7 +27,7 @@ CATALOGUE = (
         Mutant("a call that went through counts as failed", _CALL, "_read",
             'raw_error_code «in (None, "")»is None»'),
         Mutant("the name of a session, the caller's own text, decides who called", _CALL,
-            "_principal_arn", "role/{name.«partition('/')[0»rpartition('/')[2»]}"),
+            "role_arn", "role/{name.«partition('/')[0»rpartition('/')[2»]}"),
         Mutant("a caller asks for more than the longest visibility timeout", _CALL,
             "_requested_visibility", "0 <= value <= «43_200»43_201»"),
         Mutant("a caller fills the case store with a long text", _CALL, "_text",

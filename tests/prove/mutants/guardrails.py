@@ -12,18 +12,31 @@ _CASE = "mendq.model.case"
 _PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
 _SPREAD = "mendq.cases.view"
+_CATALOGUE = "mendq.catalogue"
 
 GUARDRAILS = (
+    Selection(("tests.catalogue.test_matching",), (
+        Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE,
+            "why_ignored", "if «home.purpose_of(failed_call.principal_arn)»not home.account»:"),
+        Mutant("whoever has a role whose name begins as ours is never helped", _CATALOGUE,
+            "Home.purpose_of", "if name« == ROLE_NAME.format(each, self.region)».startswith("
+            "ROLE_NAME.format(each, self.region))»"),
+        Mutant("another account's role of the same name is taken for ours", _CATALOGUE,
+            "Home.purpose_of", 'f":iam::«{self.account}»»"'),
+        Mutant("a queue of another account is changed", _CATALOGUE, "Home.holds",
+            "parts_of(queue_arn)[:«3] == here»2] == here[:2]»"),
+        Mutant("a queue of another region is changed", _CATALOGUE, "Home.holds",
+            "parts_of(queue_arn)[«:3] == here»2] == here[2]»"),
+        Mutant("a refused look at a queue is evidence", _CATALOGUE, "why_ignored",
+            "if not «symptom.speaks(failed_call)»queue_arn»:"),
+    )),
+    Selection(("tests.probe.test_probe",), (
+        Mutant("whoever calls on the probe's queue hides that failed calls are lost", _GUARDRAILS,
+            "is_probe", "if «home.purpose_of(call.principal_arn) != PROBE or »»call.event_name"),
+        Mutant("a probe that came without a queue counts as lost", _GUARDRAILS, "is_probe",
+            "in («None, »»arn_of_name(QUEUE_NAME, home.region, home.account)«»,»)"),
+    )),
     Selection(("tests.heal.test_guardrails",), (
-        Mutant("Mendq acts on its own failing calls, and so on itself", _GUARDRAILS,
-            "first_refusal_of_call", "call.principal_arn in home.own_roles«»[1:]»"),
-        Mutant("whoever has a role whose name begins as ours is never helped", _GUARDRAILS,
-            "first_refusal_of_call",
-            "call.principal_arn« in home.own_roles».startswith(home.own_roles)»"),
-        Mutant("a queue of another account is changed", _GUARDRAILS, "first_refusal_of_call",
-            "queue[:«3] != here»2] != here[:2]»"),
-        Mutant("a queue of another region is changed", _GUARDRAILS, "first_refusal_of_call",
-            "queue[«:3] != here»2] != here[2]»"),
         Mutant("a case says that a freeze kept Mendq from a write that stands", _GUARDRAILS,
             "ON_CASE", "«claimed_by_another, frozen»frozen, claimed_by_another»"),
         Mutant("a frozen account is written to", _GUARDRAILS, "frozen",
