@@ -6,6 +6,7 @@ from tests.prove.mutants.mutant import Mutant, Selection
 
 _PIN = "mendq.model.policy"
 _PINS = "mendq.cases.pins"
+_CHANGES = "mendq.aws.recent_changes"
 _ANALYZER = "mendq.heal.restore_policy"
 _RESTORING = "mendq.catalogue._restore_policy"
 _ATTACH = "mendq.heal.apply"
@@ -37,6 +38,12 @@ POLICIES = (
             "_unheard_of", "if «now - last < CLOUDTRAIL_TELLS_WITHIN»last > now»:"),
         Mutant("a change that CloudTrail never told of is overwritten", _PIN, "_unheard_of",
             "if not later« or later[-1].at < modified_at - CLOCK_SKEW»»:"),
+    )),
+    Selection(("tests.aws.test_queue_changes",), (
+        Mutant("our own reads hide who changed a queue last", _CHANGES, "_events",
+            '"AttributeKey": "EventName", "AttributeValue": «name»SQS»'),
+        Mutant("a change is called the last though later ones were not read", _CHANGES,
+            "RecentChanges.last_of", "(newest is None« or newest.at < all_since»»)"),
     )),
     Selection(("tests.cases.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
