@@ -76,7 +76,7 @@ def synthesize(
     validation fails.
     """
     where = [_place(each) for each in settings.environments or (None,)]
-    accounts = {each.account or own_place()[1] for each in where} - {None}
+    accounts = {known for each in where if (known := each.account or own_place()[1])}
     if mistakes := [*misplaced(settings, [str(each.region) for each in where], accounts)]:
         raise SettingsRefused(mistakes)
     with TemporaryDirectory(prefix="mendq-") as folder:

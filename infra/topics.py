@@ -43,8 +43,14 @@ class Topics(Construct):
 
     def _topic(self, name: str, existing: str | None, title: str, to: Sequence[str]) -> Topic:
         place = Construct(self, name)
-        if existing is None:
-            return _made(place, title, to, self._key)
+        topic = self._existing(place, existing) if existing else _made(place, title, self._key)
+        for address in to:  # an e-mail address or an https URL
+            is_url = address.startswith("https://")
+            kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
+            topic.topic.add_subscription(kind(address))
+        return topic
+
+    def _existing(self, place: Construct, arn: str) -> Topic:
         # SNS asks for the key of whoever encrypted it, which changes without a deployment.
         stack = Stack.of(self)
         keys = stack.format_arn(service="kms", resource="key", resource_name="*")
@@ -53,7 +59,7 @@ class Topics(Construct):
             "kms:CallerAccount": stack.account,
         }
         uses = may(_USE_OF_KEY, keys, conditions={"StringEquals": via_sns})
-        return Topic(sns.Topic.from_topic_arn(place, "Topic", existing), uses)
+        return Topic(sns.Topic.from_topic_arn(place, "Topic", arn), uses)
 
     @cached_property
     def _key(self) -> kms.Key:
@@ -94,13 +100,8 @@ class Topic:
         yield self.uses_key
 
 
-def _made(place: Construct, title: str, to: Sequence[str], key: kms.Key) -> Topic:
-    """A topic, and those of the settings who hear from it."""
+def _made(place: Construct, title: str, key: kms.Key) -> Topic:
     topic = sns.Topic(place, "Topic", display_name=title, master_key=key, enforce_ssl=True)
-    for address in to:  # an e-mail address or an https URL
-        is_url = address.startswith("https://")
-        kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
-        topic.add_subscription(kind(address))
     # Mendq's own alarms of this account and region may publish, and no other.
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
     ours = Stack.of(place).format_arn(

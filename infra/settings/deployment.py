@@ -145,13 +145,6 @@ class NotificationSettings:
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
     topics: TopicSettings = TopicSettings()
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """What no single field can show."""
-        for name in ("urgent", "info"):
-            if getattr(self, name) and getattr(self.topics, name):
-                remedy = f"subscribe them to that topic, or leave topics.{name} out"
-                yield {name, "topics"}, name, f"is given although topics.{name} is", remedy
-
 
 @dataclass(frozen=True)
 class ReportSettings:

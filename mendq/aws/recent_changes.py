@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,12 @@ from mendq.aws.clients import Clients
 from mendq.model.failed_call import role_arn
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
-from mendq.notifications.text import moment
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudtrail import CloudTrailClient
 
 # Of each kind of change; many where all count.
-MOST_PAGES_OF_LAST_CHANGE = 2
+MOST_PAGES_OF_EACH = 2
 MOST_PAGES = 10
 EVENTS_PER_PAGE = 50
 SQS = "sqs.amazonaws.com"
@@ -38,8 +37,8 @@ CHANGES = frozenset(
     {"SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"}
 )
 Event = Mapping[str, Any]
-# A change and the queues that it names.
-_Changed = tuple[QueueChange, set[str]]
+# The change, where one went through, and the queues that it names.
+_Changed = tuple[QueueChange | None, set[str]]
 
 
 class _NotRecorded(Exception):
@@ -64,38 +63,31 @@ class RecentChanges(Struct, frozen=True, dict=True):
         if isinstance(self._read, str):
             return self._read
         changes, all_since = self._read
-        of_queue = (change for change, named in changes if queue_arn in named)
-        newest = max(of_queue, key=lambda change: change.at, default=None)
+        ours = (change for change, named in changes if change and queue_arn in named)
+        newest = max(ours, key=lambda change: change.at, default=None)
         if all_since and (newest is None or newest.at < all_since):
-            return f"not among the changes of this account's queues since {moment(all_since)}"
+            return f"not among the newest {len(changes)} changes of this account's queues"
         return newest
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], datetime | None] | str:
-        """The changes, and since when all of them are among these where more came before."""
-        changes, cut_at = list[_Changed](), list[datetime]()
+        """What was read, and since when that is all of it, where more came before."""
+        changes, since, clients = list[_Changed](), list[datetime](), self.clients
         try:
             for name in sorted(CHANGES):
-                of_kind, cut = self._of_kind(name)
-                changes, cut_at = changes + of_kind, cut_at + cut
+                at = datetime.max.replace(tzinfo=UTC)
+                try:
+                    for event in _events(clients, clients.cloudtrail, name, MOST_PAGES_OF_EACH):
+                        with suppress(_NotRecorded):
+                            changes.append(_changed(event))
+                            at = event["EventTime"]
+                except _MoreFollow:
+                    since.append(at)
         except _NotRecorded:
             return "CloudTrail did not say (no events in its answer)"
         except (ClientError, BotoCoreError) as error:
             return f"CloudTrail did not say ({type(error).__name__})"
-        return changes, max(cut_at, default=None)
-
-    def _of_kind(self, name: str) -> tuple[list[_Changed], list[datetime]]:
-        changes, times = list[_Changed](), list[datetime]()
-        client, most = self.clients.cloudtrail, MOST_PAGES_OF_LAST_CHANGE
-        try:
-            for event in _events(self.clients, client, name, most):
-                with suppress(_NotRecorded):
-                    change, named = _changed(event)
-                    times.append(event["EventTime"])
-                    changes += [(change, named)] if change else []
-        except _MoreFollow:
-            return changes, times[-1:]
-        return changes, []
+        return changes, max(since, default=None)
 
 
 def changes_since(
@@ -144,7 +136,7 @@ def _events(
     raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {name} since")
 
 
-def _changed(event: Event) -> tuple[QueueChange | None, set[str]]:
+def _changed(event: Event) -> _Changed:
     """The change, where one went through, and the queues that it names. Raises _NotRecorded."""
     try:
         record = json.loads(event["CloudTrailEvent"])

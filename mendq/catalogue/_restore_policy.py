@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from fnmatch import fnmatchcase
 
 from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
@@ -12,7 +11,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal, Retry
-from mendq.model.policy import EVERYBODY, SETTLED_AFTER, Pin, Pinned, Statement, statements_of
+from mendq.model.policy import EVERYBODY, Pin, Pinned, Statement, statements_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 from mendq.notifications.commands import aws_command, get_attributes
@@ -107,14 +106,14 @@ def _covers(pattern: str, queue_arn: str) -> bool:
     return pattern == EVERYBODY or (len(parts) == len(wanted) and all(map(fits, parts, wanted)))
 
 
-_ASK = (
-    f"The queue was changed less than {SETTLED_AFTER // timedelta(minutes=1)} minutes ago, and "
-    "CloudTrail may not have told of everybody who changed it: a person decides"
-)
+_ASK = "Putting it back gives access that the policy standing there does not: a person decides"
 
 
 def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     """The plan that puts the pinned policy back, the refusal to decide yet, or why not at all.
+
+    Never by itself, whatever settings say: it gives back what is missing, so it always adds access
+    to what stands, and a revocation that CloudTrail never told of is known to people alone.
 
     `because` begins the plan's reason. An empty text where nothing is pinned.
     """
@@ -133,12 +132,9 @@ def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
         return f"{_the_pin(pin)} is not put back: {against}"
     reason = (
         f"{because}. {_the_pin(pin)} grants it to every caller that was refused, "
-        f"and {_overwritten_by(pinned)}"
+        f"and {_overwritten_by(pinned)}. {_ASK}"
     )
-    step = RestorePolicy(stands, pin.policy)
-    if pinned.is_settled:
-        return Plan((step,), reason)
-    return Plan((step,), f"{reason}. {_ASK}", at_most=Mode.PROPOSE)
+    return Plan((RestorePolicy(stands, pin.policy),), reason, at_most=Mode.PROPOSE)
 
 
 def granted_by_the_pin(facts: Facts) -> str:

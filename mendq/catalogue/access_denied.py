@@ -139,7 +139,7 @@ ACCESS_DENIED = Fixed(
         Caught(
             "a deployment overwrote the policy that a person has pinned",
             _NOT_GRANTED,
-            _overwritten(Pinned(_PIN, changed=_DEPLOYED, is_settled=True)),
+            _overwritten(Pinned(_PIN, changed=_DEPLOYED)),
             (RestorePolicy(_STANDS, _PINNED),),
         ),
         Caught(

@@ -30,7 +30,7 @@ EVERY_CASE = CASES | {"dynamodb:Scan"}
 SETTINGS = STACK | {"lambda:GetFunctionConfiguration"}
 MANAGED = SETTINGS | {"tag:GetResources", "sqs:ListQueues"}
 QUEUE = frozenset({"sqs:GetQueueAttributes"})
-SHOWN = EVERY_CASE | SETTINGS | QUEUE
+SHOWN = EVERY_CASE | SETTINGS | QUEUE | {"access-analyzer:CheckNoNewAccess"}
 TRAILS = frozenset(
     {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
 )

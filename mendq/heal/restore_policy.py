@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,39 +15,47 @@ from mendq.cases.pins import Pins
 from mendq.heal.apply import write
 from mendq.model.facts import Facts
 from mendq.model.plan import Escalate, Refusal, Retry
-from mendq.model.policy import Pin, doubt_at_once
+from mendq.model.policy import doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
 
 PASSED = "PASS"
+NOBODY = '{"Version": "2012-10-17", "Statement": []}'
 _MOST_REASONS = 3
 
 
-def refusal_to_write(clients: Clients, policy: str, approved: str) -> Refusal | None:
-    """None where the policy lets no outsider in and adds no access to the approved one.
+def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
+    """None where the policy lets no outsider in.
 
     Fails closed: whatever is not a PASS refuses, for now where AWS may answer another time.
     """
-    analyzer = clients.access_analyzer
-    checks: dict[str, Callable[[], Mapping[str, Any]]] = {
-        "CheckNoPublicAccess": lambda: analyzer.check_no_public_access(
+    try:
+        answer = clients.access_analyzer.check_no_public_access(
             policyDocument=policy, resourceType="AWS::SQS::Queue"
-        ),
-        "CheckNoNewAccess": lambda: analyzer.check_no_new_access(
-            newPolicyDocument=policy, existingPolicyDocument=approved, policyType="RESOURCE_POLICY"
-        ),
-    }
-    for name, check in checks.items():
-        try:
-            answer = check()
-        except (ClientError, BotoCoreError) as error:
-            reason = f"Access Analyzer's {name} of the pinned policy did not answer: {error}"
-            if is_passing(error):
-                return Retry("access_not_checked", reason)
-            return Escalate("access_not_checked", reason)
-        if answer.get("result") != PASSED:
-            reason = f"the pinned policy does not pass Access Analyzer's {name}: {_said(answer)}"
-            return Escalate("access_check_failed", reason)
+        )
+    except (ClientError, BotoCoreError) as error:
+        reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
+        kind = Retry if is_passing(error) else Escalate
+        return kind("access_not_checked", reason)
+    if answer.get("result") != PASSED:
+        reason = f"the pinned policy does not pass CheckNoPublicAccess: {_said(answer)}"
+        return Escalate("access_check_failed", reason)
     return None
+
+
+def new_access(clients: Clients, stands: str, policy: str) -> str:
+    """AWS's words on what a policy would give beyond the one that stands; never raises.
+
+    For whoever approves. No veto: what is put back is there to give what is missing.
+    """
+    try:
+        answer = clients.access_analyzer.check_no_new_access(
+            newPolicyDocument=policy,
+            existingPolicyDocument=stands or NOBODY,
+            policyType="RESOURCE_POLICY",
+        )
+    except (ClientError, BotoCoreError) as error:
+        return f"CheckNoNewAccess did not answer: {error}"
+    return f"{answer.get('result')}: {_said(answer)}"
 
 
 def _said(answer: Mapping[str, Any]) -> str:
@@ -69,14 +77,13 @@ class PolicyWriter(Struct, frozen=True):
 
         Raises as `apply.write` does, and CaseStoreUnavailable.
         """
-        pin = self._pin_behind(seen, steps)
-        if isinstance(pin, Refusal):
-            return pin
+        if refusal := self._not_behind(seen, steps):
+            return refusal
         (step,) = steps
-        return refusal_to_write(clients, str(step.after), pin.policy) or write(clients, seen, steps)
+        return refusal_to_write(clients, str(step.after)) or write(clients, seen, steps)
 
-    def _pin_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Pin | Refusal:
-        """The pin that the one step restores, as the case store holds it at this moment."""
+    def _not_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+        """None where the case store's pin, at this moment, is behind the one step."""
         try:
             pin, gathered = self.pins.of(seen.queue_arn), seen.pin
         except CaseStoreUnreadable:
@@ -90,7 +97,7 @@ class PolicyWriter(Struct, frozen=True):
             return _not_pinned(f"the pin may not be restored: {doubt}")
         if steps[0].after != pin.policy:
             return _not_pinned("what was to be written is not the pinned text")
-        return pin
+        return None
 
 
 def _not_pinned(reason: str) -> Refusal:

@@ -269,10 +269,7 @@ ACCOUNT_READS = (
 FOLLOW_UP_READS = (*QUEUE_READS, _METRICS, _LAST_CHANGE)
 
 # What AWS makes of a policy before it is written; they take no narrower resource.
-POLICY_CHECKS = (
-    ReadAction("access-analyzer:CheckNoPublicAccess", "any"),
-    ReadAction("access-analyzer:CheckNoNewAccess", "any"),
-)
+POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
 # What stands there now, and what a page shows of a write that came between.
 ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)

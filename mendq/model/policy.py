@@ -122,8 +122,6 @@ MOST_CLOCK_BEHIND = timedelta(days=1)
 # "On average within about 5 minutes of an API call", and not guaranteed:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
-# Before that a person is asked, who may know of a change that CloudTrail never tells of.
-SETTLED_AFTER = timedelta(minutes=60)
 
 
 def digest_of(policy: str) -> str:
@@ -190,15 +188,13 @@ class Pinned:
     """A pin as it was found: `doubt` says why it may not be restored, and is empty where it may.
 
     `pin` is None where it cannot be read; `passes` where CloudTrail will say more by itself;
-    `changed` is the deployment that it would undo; `is_settled` where the last change is so long
-    ago that nobody has to be asked.
+    `changed` is the deployment that it would undo.
     """
 
     pin: Pin | None
     doubt: str = ""
     passes: bool = False
     changed: QueueChange | None = None
-    is_settled: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -247,8 +243,7 @@ def judged(
         return Pinned(pin, *unheard)
     if not of_policy:
         return Pinned(pin, "the policy is another one, and CloudTrail knows nobody who changed it")
-    is_settled = now - _last(later, modified_at) >= SETTLED_AFTER
-    return Pinned(pin, changed=of_policy[-1], is_settled=is_settled)
+    return Pinned(pin, changed=of_policy[-1])
 
 
 def _deploys(change: QueueChange, pin: Pin) -> bool:
@@ -262,17 +257,12 @@ def _unheard_of(
     if not later or later[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_at(modified_at)}"
         return doubt, now - modified_at < CLOUDTRAIL_TELLS_WITHIN
-    last = _last(later, modified_at)
+    last = max(later[-1].at, modified_at)
     if now - last < CLOUDTRAIL_TELLS_WITHIN:
         until = _at(last + CLOUDTRAIL_TELLS_WITHIN)
         doubt = f"the queue was changed at {_at(last)}, and CloudTrail may tell of more until"
         return f"{doubt} {until}", True
     return None
-
-
-def _last(later: Sequence[QueueChange], modified_at: datetime) -> datetime:
-    """When the last change was that either of SQS and CloudTrail knows of."""
-    return max(later[-1].at, modified_at)
 
 
 def _at(moment: datetime) -> str:

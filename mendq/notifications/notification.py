@@ -193,22 +193,18 @@ class Again(Struct, frozen=True):
     key: str
 
 
-NOTHING_COUNTED = (
-    "the nightly job is off (nightly.enabled: false), so nobody counts failed calls and incidents"
-)
+NOTHING_COUNTED = "the nightly job is off (nightly.enabled: false), so nobody counts incidents"
 
 
 def of_nothing_counted(week: str, region: str) -> NotificationText:
     """Instead of a report: that there are no tables says nothing of what happened."""
     opening = (
-        f"There is no report of week {plain(week, 10)}.",
-        f"{NOTHING_COUNTED[0].upper()}{NOTHING_COUNTED[1:]}.",
+        f"There is no report of week {plain(week, 10)}: {NOTHING_COUNTED}.",
         "There are no tables of incidents; that does not say that there were no incidents.",
     )
     runbook = "runbook: docs/runbooks/nightly_and_report.md"
-    commands = (f"mendq cases --region {plain(region, 32)}", runbook)
-    subject = f"Mendq: week {plain(week, 10)} was not counted"
-    return _text(subject, opening, Section("NEXT", commands, cut=False))
+    to_do = Section("NEXT", (f"mendq cases --region {plain(region, 32)}", runbook), cut=False)
+    return _text(f"Mendq: week {plain(week, 10)} was not counted", opening, to_do)
 
 
 def not_mailed(week: str, whom: Mapping[str, str], again: Again) -> NotificationText:

@@ -29,7 +29,8 @@ _CALLED = {
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
 }
-_READS = ("Describe", "Get", "List", "Lookup", "Query", "Scan")
+# Access Analyzer only judges what it is given.
+_READS = ("CheckNo", "Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
 def test_each_command_says_what_it_asks_once() -> None:

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
-from mendq.model.policy import SETTLED_AFTER
-from tests.heal.conftest import Account
+from tests.heal.conftest import ACCOUNT, WORKER, Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
@@ -60,24 +59,17 @@ def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analy
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
     assert policy_of(account, queue) == GRANTS
-    (public, asked), (new, compared) = analyzer.asked
-    assert (public, new) == ("CheckNoPublicAccess", "CheckNoNewAccess")
-    assert asked == {"policyDocument": GRANTS, "resourceType": "AWS::SQS::Queue"}
-    assert compared == {
-        "newPolicyDocument": GRANTS,
-        "existingPolicyDocument": GRANTS,
-        "policyType": "RESOURCE_POLICY",
-    }
+    asked = {"policyDocument": GRANTS, "resourceType": "AWS::SQS::Queue"}
+    assert analyzer.asked == [("CheckNoPublicAccess", asked)]
 
 
-@pytest.mark.parametrize("check", ["CheckNoPublicAccess", "CheckNoNewAccess"])
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])
 def test_a_check_that_does_not_pass_writes_nothing(
-    account: Account, analyzer: Analyzer, check: str, result: str
+    account: Account, analyzer: Analyzer, result: str
 ) -> None:
     queue = _approved(account)
-    analyzer.results[check] = result
-    _expired_without_a_write(account, queue, f"does not pass Access Analyzer's {check}: as it is")
+    analyzer.results["CheckNoPublicAccess"] = result
+    _expired_without_a_write(account, queue, "does not pass CheckNoPublicAccess: as it is")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +95,7 @@ def test_a_person_s_edit_between_the_look_and_the_write_is_retained(account: Acc
     def edit(**_: object) -> None:
         set_policy(account, queue, persons)
 
-    edited.register("before-call.accessanalyzer.CheckNoNewAccess", edit)
+    edited.register("before-call.accessanalyzer.CheckNoPublicAccess", edit)
     outcome = restore(account)
     assert policy_of(account, queue) == persons
     assert outcome.refusal is not None
@@ -131,21 +123,9 @@ def test_a_person_s_revocation_is_never_undone(account: Account) -> None:
 
 
 @pytest.mark.usefixtures("analyzer")
-def test_settings_may_let_it_act_by_itself_through_the_owner_alone(account: Account) -> None:
-    queue = pinned_queue(account, "heal")
-    account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
-    deploy(account, queue)
-    account.later(seconds=SETTLED_AFTER.total_seconds())
-    deny(account, queue)
-    assert policy_of(account, queue) == EMPTIED
-    assert states(account) == ["approved"]
-    restore(account)
-    assert policy_of(account, queue) == GRANTS
-
-
-@pytest.mark.usefixtures("analyzer")
-def test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say(
-    account: Account,
+@pytest.mark.parametrize("minutes", [30, 600])
+def test_whatever_settings_say_a_person_approves_what_it_adds(
+    account: Account, minutes: int
 ) -> None:
     """T3: a revocation that CloudTrail never tells of is known to whoever made it."""
     queue = pinned_queue(account, "heal")
@@ -154,12 +134,34 @@ def test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say(
     account.history.clear()
     account.later(hours=3)
     deploy(account, queue)
-    account.later(minutes=30)
+    account.later(minutes=minutes)
     deny(account, queue)
     assert states(account) == ["proposed"]
     assert "a person decides" in case_of(account).reason
+    ((_, body),) = account.pages("info")
+    worker, billing = (
+        f"arn:aws:iam::{ACCOUNT}:role/{each}" for each in ("orders-worker", "billing")
+    )
+    assert f"Principal AWS: {worker} is new" in body
+    assert f"Principal AWS: {billing} is gone" in body
     restore(account)
     assert policy_of(account, queue) == EMPTIED
+    move(account, case_of(account), "approved")
+    restore(account)
+    assert policy_of(account, queue) == GRANTS
+
+
+def test_what_was_shown_is_what_is_written_or_nothing(account: Account, analyzer: Analyzer) -> None:
+    """Between the proposal and its approval a deployment denies: that was shown to nobody."""
+    queue = _proposed(account)
+    denies = policy_for(WORKER, Effect="Deny")
+    deploy(account, queue, denies)
+    move(account, case_of(account), "approved")
+    account.later(minutes=25)
+    restore(account)
+    assert policy_of(account, queue) == denies
+    assert case_of(account).state is State.EXPIRED
+    assert analyzer.asked == []
 
 
 def test_a_pin_that_cannot_be_read_pages_and_is_never_silence(account: Account) -> None:

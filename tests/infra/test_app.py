@@ -15,9 +15,10 @@ import pytest
 from infra import node, synthesis
 from infra.packaging import wheels
 from infra.packaging.wheels import ROOT, WheelsUnavailable
+from infra.settings.deployment import read
 from infra.settings.reading import SettingsRefused
 from infra.synthesis import new_app, raw_settings
-from tests.infra.synthesized import whole_assembly
+from tests.infra.synthesized import THREE, light_code, whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
 OFFLINE = {
@@ -53,6 +54,32 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     paths = [line.split(":")[0] for line in done.stderr.splitlines()]
     assert paths == ["nightly_runs", "mode", "queues[0]"]
     assert not list((tmp_path / "out").glob("*.template.json"))
+
+
+@pytest.mark.parametrize("places", [[], [*THREE]])
+def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[dict[str, str]]
+) -> None:
+    """As deploy.md has it: both stand in cdk.json beside the settings."""
+    whole = json.loads(synthesis.CDK_JSON.read_text())
+    whole["context"]["@aws-cdk/core:permissionsBoundary"] = {"name": "our-boundary"}
+    whole["context"]["@aws-cdk/core:bootstrapQualifier"] = "ourteam"
+    (tmp_path / "cdk.json").write_text(json.dumps(whole))
+    monkeypatch.setattr(synthesis, "CDK_JSON", tmp_path / "cdk.json")
+    given = read({"environments": places})
+    assembly = synthesis.synthesize(given, new_app(tmp_path / "out"), code=light_code())
+    assert len(assembly.stacks) == max(1, len(places))
+    for stack in assembly.stacks:
+        resources = stack.template["Resources"].values()
+        roles = [each for each in resources if each["Type"] == "AWS::IAM::Role"]
+        assert len(roles) > 10
+        for each in roles:
+            boundary = json.dumps(each["Properties"]["PermissionsBoundary"])
+            assert ":policy/our-boundary" in boundary
+    written = "".join(each.read_text() for each in (tmp_path / "out").glob("*.json"))
+    assert "cdk-ourteam-assets-" in written
+    assert "cdk-ourteam-deploy-role-" in written
+    assert "hnb659fds" not in written
 
 
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:

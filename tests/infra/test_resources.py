@@ -70,10 +70,13 @@ def test_topics_of_others_are_told_and_none_is_made() -> None:
 
 def test_one_topic_of_others_leaves_the_other_one_ours() -> None:
     theirs = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
-    template = template_with({"notifications": {"topics": {"urgent": theirs}, "info": ["a@b.io"]}})
+    both = {"urgent": ["a@b.io"], "info": ["c@d.io"], "topics": {"urgent": theirs}}
+    template = template_with({"notifications": both})
     (made,) = template.all("AWS::SNS::Topic")
     assert made.startswith("TopicsInfo")
-    assert template.only("AWS::SNS::Subscription")["TopicArn"] == made
+    subscribed = [each["Properties"] for each in template.all("AWS::SNS::Subscription").values()]
+    to = {each["Endpoint"]: each["TopicArn"] for each in subscribed}
+    assert to == {"a@b.io": theirs, "c@d.io": made}
 
 
 def test_the_case_store_is_kept_and_deleted_by_nobody_in_passing() -> None:

@@ -86,12 +86,7 @@ def topics(doctor: Doctor) -> Iterator[Check]:
         says = f"{pending} of {whole} subscription(s) not confirmed"
         yield judged(
             f"topic {name}",
-            (
-                not found,
-                WARN,
-                "nobody is subscribed",
-                f"set notifications.{name} and deploy, or subscribe to {arn}",
-            ),
+            (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
             (pending == whole, FAIL, says, _CONFIRM),
             (pending, WARN, says, _CONFIRM),
             (True, OK, f"{whole} subscription(s), all confirmed", ""),

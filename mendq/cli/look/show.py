@@ -30,6 +30,7 @@ from mendq.cli.output import Output, table
 from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
 from mendq.heal.recover import standing
+from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
@@ -49,8 +50,8 @@ CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` pr
 class Whole(Struct, frozen=True):
     """A case and what stands around it; `facts` from before it wrote, else as it was last known.
 
-    `now` is None where the queue is gone. `standing` is what stands of what was written, as
-    `rollback --dry-run` says it.
+    `now` is None where the queue is gone. `new_access` is what AWS says that a policy would add.
+    `standing` is what stands of what was written, as `rollback --dry-run` says it.
     """
 
     transitions: tuple[Case, ...]
@@ -60,6 +61,7 @@ class Whole(Struct, frozen=True):
     standing: tuple[Answer, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
+    new_access: str = ""
 
     @property
     def case(self) -> Case:
@@ -92,6 +94,7 @@ class Whole(Struct, frozen=True):
             "facts": None if self.facts is None else configured(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
+            "new_access": self.new_access,
             "redrive": self.progress and self.progress.document(),
             "standing": list(self.standing),
             "undo": self.undo,
@@ -121,7 +124,12 @@ def look(call: Invocation, case_id: str) -> Whole:
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
-    return Whole(transitions, facts, now, timing, tuple(answer["attributes"]), held_up, progress)
+    is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
+    values = [(each["before"], each["after"]) for each in case.steps if is_policy]
+    adds = "".join(new_access(account.clients, *each) for each in values)
+    return Whole(
+        transitions, facts, now, timing, tuple(answer["attributes"]), held_up, progress, adds
+    )
 
 
 @command(3, Kind.LOOKING, SHOWN)
@@ -180,6 +188,8 @@ def print_plan(out: Output, whole: Whole) -> None:
     out.heading("Plan")
     for line in step_lines(whole.case.steps) or ["no change"]:
         out.say(line)
+    if whole.new_access:
+        out.say(f"Access Analyzer, beside what stands: {plain(whole.new_access, 300)}", "yellow")
     out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
     if owner_of_case(whole.case.steps) is Owner.REDRIVE and whole.now and not whole.difference:
         return  # it moves messages, and changes nothing of the queue

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 
@@ -8,7 +9,9 @@ from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator, change_cases
 from tests.cli.scan.conftest import pair
+from tests.heal.conftest import WORKER
 from tests.heal.operators import case_of, context_of, say
+from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, deny, deploy, pinned_queue
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
@@ -30,6 +33,31 @@ def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
     for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
         assert words in shown
     assert "until" not in shown
+
+
+def test_of_a_policy_aws_says_what_it_adds_to_the_one_that_stands(operator: Operator) -> None:
+    """For whoever approves; where it may not be asked, that is said."""
+    queue = pinned_queue(operator.aws)
+    deploy(operator.aws, queue)
+    operator.aws.later(minutes=25)
+    deny(operator.aws, queue)
+    case_id = case_of(operator.aws).case_id
+    analyzer = Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
+    shown = operator.shown("show", case_id)
+    assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in shown
+    assert f"Principal AWS: {WORKER} is new" in shown
+    assert [body for _, body in analyzer.asked] == [
+        {
+            "newPolicyDocument": GRANTS,
+            "existingPolicyDocument": EMPTIED,
+            "policyType": "RESOURCE_POLICY",
+        }
+    ]
+    assert "so it is" in operator.mendq("approve", case_id).output
+    analyzer.fails_with = 403
+    assert "CheckNoNewAccess did not answer" in operator.json("show", case_id)["new_access"]
+    say(operator.aws, "decline", case_id)
+    assert operator.json("show", case_id)["new_access"] == ""
 
 
 def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:

@@ -6,6 +6,7 @@ from tests.prove.mutants.mutant import Mutant, Selection
 
 _PIN = "mendq.model.policy"
 _PINS = "mendq.cases.pins"
+_CHANGES = "mendq.aws.recent_changes"
 _ANALYZER = "mendq.heal.restore_policy"
 _RESTORING = "mendq.catalogue._restore_policy"
 _ATTACH = "mendq.heal.apply"
@@ -37,8 +38,12 @@ POLICIES = (
             "_unheard_of", "if «now - last < CLOUDTRAIL_TELLS_WITHIN»last > now»:"),
         Mutant("a change that CloudTrail never told of is overwritten", _PIN, "_unheard_of",
             "if not later« or later[-1].at < modified_at - CLOCK_SKEW»»:"),
-        Mutant("nobody is asked although the change is minutes old", _PIN, "judged",
-            ">= «SETTLED_AFTER»CLOUDTRAIL_TELLS_WITHIN»"),
+    )),
+    Selection(("tests.aws.test_queue_changes",), (
+        Mutant("our own reads hide who changed a queue last", _CHANGES, "_events",
+            '"AttributeKey": "EventName", "AttributeValue": «name»SQS»'),
+        Mutant("a change is called the last though later ones were not read", _CHANGES,
+            "RecentChanges.last_of", "(newest is None« or newest.at < all_since»»)"),
     )),
     Selection(("tests.cases.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",
@@ -51,16 +56,14 @@ POLICIES = (
     Selection((
         f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
         f"{_RESTORED}::test_a_check_that_does_not_answer_writes_nothing",
-        f"{_RESTORED}::test_within_the_hour_of_a_change_a_person_is_asked_whatever_settings_say",
+        f"{_RESTORED}::test_whatever_settings_say_a_person_approves_what_it_adds",
     ), (
         Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,
             "refusal_to_write", 'answer.get("result") «!= PASSED»is None»'),
         Mutant("a policy is written that Access Analyzer did not answer about", _ANALYZER,
-            "refusal_to_write", 'return «Retry("access_not_checked", reason)»None»'),
-        Mutant("a policy that lets more in than the approved one is written", _ANALYZER,
-            "refusal_to_write", "for name, check in «checks.items()»[*checks.items()][:1]»:"),
-        Mutant("within the hour of a change nobody is asked", _RESTORING, "restoration",
-            "if «»not »pinned.is_settled:"),
+            "refusal_to_write", 'return «kind("access_not_checked", reason)»None»'),
+        Mutant("a policy that adds access is put back and nobody is asked", _RESTORING,
+            "restoration", "reason«, at_most=Mode.PROPOSE»»)"),
     )),
     Selection((
         "tests.catalogue.test_policies",

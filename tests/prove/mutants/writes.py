@@ -63,8 +63,7 @@ WRITES = (
         "tests.heal.test_approve::test_another_plan_than_the_approved_one_is_not_carried_out",
         ("tests.follow_up.test_follow_up::"
         "test_a_queue_that_is_no_longer_to_be_healed_is_left_alone"),
-        ("tests.heal.test_restore_policy::"
-        "test_settings_may_let_it_act_by_itself_through_the_owner_alone"),
+        "tests.redrive.test_waiting",
     ), (
         Mutant("another plan than the approved one is written", "mendq.heal.decide", "_plan_again",
             "«_documents(plan.steps) != case»not plan».steps"),
