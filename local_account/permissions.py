@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 import ministack.app
 from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.iam_actions import access_denied_response
+from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
 from ministack.core.sigv4 import (
     header_signature_failure,
@@ -100,17 +101,17 @@ def _failure_of(scope: Message, headers: dict[str, str], body: bytes) -> Failure
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
         return signature
-    access_key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
-    if access_key != signature.access_key_id or iam_evaluator.is_root_access_key(access_key):
+    key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+    if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
         return "UnrecognizedClientException", "This account did not issue that access key."
-    token = headers.get("x-amz-security-token", "")
-    known = iam_evaluator.resolve_credential(access_key, account_of(access_key), token)
-    if isinstance(known, iam_evaluator.CredentialResolutionError):
+    known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+    if isinstance(known, CredentialResolutionError):
         return known.code, known.message
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    call = (scope["method"], scope["raw_path"].decode("latin-1"), query, headers, body)
-    secret = known.secret_access_key
-    return request_time_failure(signature) or header_signature_failure(signature, secret, *call)
+    path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
+    call = (signature, secret, scope["method"], path, query, headers, body)
+    failure: Failure | None = request_time_failure(signature) or header_signature_failure(*call)
+    return failure
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
