@@ -186,7 +186,8 @@ def endpoint() -> Iterator[str]:
         port = int(taken.getsockname()[1])
         taken.close()
         own = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
-        own["MINISTACK_ACCOUNT_ID"] = ACCOUNT
+        # Anybody of this machine may call it meanwhile: it runs no code.
+        own |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
         silent, url = subprocess.DEVNULL, endpoint_url(port)
         command = [sys.executable, "-m", "ministack"]
         process = subprocess.Popen(command, env=own, stdout=silent, stderr=silent)

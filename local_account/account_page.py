@@ -17,7 +17,6 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 # A page gets the JSON that was sent, None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
-SERVICE = "mendq"  # what a call of a page is signed for
 PATH = "/_mendq/account"
 FIRE_PATH = "/_mendq/fire"
 EARLIER_PATH = "/_mendq/earlier"

@@ -39,7 +39,7 @@ _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS:
 
 
 class Synthesis:
-    """One synthesis in a folder of its own, which can be broken off."""
+    """One synthesis into a folder of its own, which it makes; it can be broken off."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -60,8 +60,7 @@ class Synthesis:
             return retained
         say("synthesizing the stack (kept for the next start)")
         try:
-            for folder in (CACHE, self._folder):
-                folder.mkdir(parents=True, exist_ok=True)
+            CACHE.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
         self._synthesize(settings)

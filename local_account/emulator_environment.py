@@ -16,14 +16,14 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_account.where import ACCOUNT, CREDENTIALS, HOST, PROFILES, REGION, CannotStart, folder_of
+from local_account.where import ACCOUNT, CREDENTIALS, HOST, PORTS, PROFILES, REGION, CannotStart
 
 HIGHEST_PORT = 65_535
 REMOVED_WITHIN_SECONDS = 3.0
+PROFILE = "[{}]\naws_access_key_id = AKIA{}\naws_secret_access_key = {}\nregion = {}\n\n"
 SCRATCH, LINK = "mendq-account-", "scratch"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LOG_LEVEL", "AUTH")
 
@@ -53,35 +53,29 @@ def folders(port: int) -> Iterator[Path]:
     Both can be read by nobody else and are gone at the end. What an account has left that was
     killed on this port goes first. Raises CannotStart where a folder cannot be written.
     """
-    own, parent = folder_of(port), os.environ.get("TMPDIR") or tempfile.gettempdir()
+    own, parent = PORTS / f"{port}", os.environ.get("TMPDIR") or tempfile.gettempdir()
     _clear(own)
     with contextlib.ExitStack() as made:
         try:
-            where = f"{parent} (TMPDIR)"
             scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
             made.callback(_remove, scratch)
-            where = f"{own}"
             own.mkdir(mode=0o700, parents=True)
             made.callback(_remove, own)
             (own / LINK).symlink_to(scratch)
             _write_credentials(own / CREDENTIALS)
         except OSError as error:
-            raise CannotStart(f"the folder {where} cannot be written ({error.strerror})") from error
+            said = f"{error.filename} cannot be made ({error.strerror})"
+            raise CannotStart(f"{said}: see to its folder, or name another by TMPDIR") from error
         yield scratch
 
 
 def _write_credentials(path: Path) -> None:
     """A random access key for each profile."""
-    file = ConfigParser()
-    for profile in PROFILES:
-        file[profile] = {
-            "aws_access_key_id": f"AKIA{secrets.token_hex(8).upper()}",
-            "aws_secret_access_key": secrets.token_urlsafe(30),
-            "region": REGION,
-        }
     path.touch(mode=0o600)
-    with path.open("w") as opened:
-        file.write(opened)
+    with path.open("w") as file:
+        for each in PROFILES:
+            access_key, secret = secrets.token_hex(8).upper(), secrets.token_urlsafe(30)
+            file.write(PROFILE.format(each, access_key, secret, REGION))
 
 
 def _clear(own: Path) -> None:
@@ -100,14 +94,11 @@ def _end_processes_of(scratch: Path) -> None:
     """
     ours = f"TMPDIR={scratch}".encode()
     for environment in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            # Held on to first: should it end now, its number may be another's, but this is not.
-            process = os.pidfd_open(int(environment.parent.name))
-            try:
-                if ours in environment.read_bytes().split(b"\0"):
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
+        number = int(environment.parent.name)
+        # Held on to first: should it end now, its number may be another's, but this is not.
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(number), "rb", 0) as process:
+            if ours in environment.read_bytes().split(b"\0"):
+                signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
 def _remove(folder: Path) -> None:

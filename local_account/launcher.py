@@ -33,11 +33,11 @@ from local_account.deployment import (
 )
 from local_account.where import (
     ACCOUNT,
+    PORTS,
     REGION,
     CannotStart,
     client,
     endpoint_url,
-    folder_of,
     operator,
 )
 from mendq.model.limits import Timing
@@ -86,10 +86,8 @@ def exports(url: str) -> str:
     return "".join(f"export {name}={quote(text)}\n" for name, text in operator(url).items())
 
 
-def first_steps(settings: DeploymentSettings | None) -> str:
-    """A few lines for people; without settings it is somebody else's stack that was deployed."""
-    if settings is None:
-        return ""
+def first_steps(settings: DeploymentSettings) -> str:
+    """A few lines for people."""
     mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
     lowered = floors_lowered(settings) or ("none",)
     lines = ["", "Settings in force:", f"  {mode}"]
@@ -116,7 +114,7 @@ class Launcher:
         port = listening.getsockname()[1]
         self._url = endpoint_url(port)
         self._scratch = scratch
-        self._synthesis = Synthesis(folder_of(port) / "assembly")
+        self._synthesis = Synthesis(PORTS / f"{port}" / "assembly")
         self._accepted: list[str] = []
         self._settings: DeploymentSettings | None = None
         self._s3: Any = None
@@ -190,8 +188,8 @@ class Launcher:
             for line in lines:
                 say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
-        # A program knows what to try.
-        steps = "" if self._stop_with_parent else first_steps(self._settings)
+        # A program knows what to try, and of somebody else's stack nothing is known.
+        steps = "" if self._stop_with_parent or not self._settings else first_steps(self._settings)
         # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
         with contextlib.suppress(OSError):
             os.write(sys.stdout.fileno(), (exports(self._url) + steps).encode())

@@ -13,8 +13,15 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import ministack.app
-from ministack.core import iam_actions, iam_evaluator, router, sigv4
-from ministack.core.responses import get_account_id, get_region, new_uuid
+from ministack.core import iam_actions, iam_evaluator, router
+from ministack.core.iam_actions import access_denied_response
+from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
+from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
+from ministack.core.sigv4 import (
+    header_signature_failure,
+    parse_header_signature,
+    request_time_failure,
+)
 from ministack.services import iam, sts
 
 from local_account.account_page import (
@@ -38,7 +45,6 @@ CHECKS = {
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 
-Headers = dict[str, str]
 Failure = tuple[str, str]  # code and message
 
 
@@ -52,9 +58,8 @@ def issue_root_credentials(url: str) -> None:
 
 def account_of(access_key: str) -> str:
     """The account that an access key belongs to; this one for a key that is nobody's."""
-    if session := sts._sessions.get(access_key):
-        return str(session["Arn"]).split(":")[4]
-    return iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
+    of_session = _account_from_sts_session(access_key)
+    return of_session or iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
 
 
 @dataclass(frozen=True)
@@ -77,47 +82,36 @@ class SignedCalls:
             return
         if scope["type"] == "http":
             headers = joined(scope["headers"])
-            if (failure := self._foreign(headers)) is None:
+            if "origin" in headers or headers.get("host") != self.host:
+                failure: Failure | None = ("AccessDenied", f"Call {self.host}, from no web page")
+            else:
                 body = await whole_body(receive)
-                receive = replayed(body, receive)
-                failure = _signature_failure(scope, headers, body)
+                receive, failure = replayed(body, receive), _failure_of(scope, headers, body)
             if failure is not None:
-                code, message = failure
                 # In the protocol of the service that was called.
-                service = getattr(sigv4.parse_header_signature(headers), "service", "")
-                given: Any = {"error_code": code, "message": message, "headers": headers}
-                denied = iam_actions.access_denied_response(service, "", "", new_uuid(), **given)
-                await respond(send, *denied)
+                service = getattr(parse_header_signature(headers), "service", "")
+                why: Any = {"error_code": failure[0], "message": failure[1], "headers": headers}
+                await respond(send, *access_denied_response(service, "", "", new_uuid(), **why))
                 return
         await self.inner(scope, receive, send)
 
-    def _foreign(self, headers: Headers) -> Failure | None:
-        """What no client of the account sends, if it is there."""
-        if "origin" in headers:
-            return "AccessDenied", "No web page may call this account."
-        if headers.get("host") != self.host:
-            return "AccessDenied", f"No other name than {self.host} is this account's."
-        return None
 
-
-def _signature_failure(scope: Message, headers: Headers, body: bytes) -> Failure | None:
+def _failure_of(scope: Message, headers: dict[str, str], body: bytes) -> Failure | None:
     """What is wrong where a call is not signed, now, with the secret of a key issued here."""
-    if not headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 "):
-        return "MissingAuthenticationToken", "Missing Authentication Token"
-    signature = sigv4.parse_header_signature(headers)
+    signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
         return signature
-    access_key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
-    if access_key != signature.access_key_id or iam_evaluator.is_root_access_key(access_key):
+    key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+    if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
         return "UnrecognizedClientException", "This account did not issue that access key."
-    known = iam_evaluator.resolve_credential(access_key, account_of(access_key))
-    if isinstance(known, iam_evaluator.CredentialResolutionError):
+    known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+    if isinstance(known, CredentialResolutionError):
         return known.code, known.message
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    signed = (scope["method"], scope["raw_path"].decode("latin-1"), query, headers, body)
-    return sigv4.request_time_failure(signature) or sigv4.header_signature_failure(
-        signature, known.secret_access_key, *signed
-    )
+    path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
+    call = (signature, secret, scope["method"], path, query, headers, body)
+    failure: Failure | None = request_time_failure(signature) or header_signature_failure(*call)
+    return failure
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:

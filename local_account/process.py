@@ -24,7 +24,6 @@ from local_account.account_page import (
     FIRE_PATH,
     MAILS_PATH,
     PATH,
-    SERVICE,
     SQS_ERRORS_PATH,
     NotFired,
     SwitchRefused,
@@ -139,7 +138,7 @@ class LocalAccount:
         body, method = (None, "GET") if content is None else (json.dumps(content), "POST")
         request = AWSRequest(method, self.endpoint_url + path, data=body)
         key, secret = credentials(self.endpoint_url).values()
-        SigV4Auth(Credentials(key, secret), SERVICE, REGION).add_auth(request)
+        SigV4Auth(Credentials(key, secret), "mendq", REGION).add_auth(request)
         answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
         said = dict(json.loads(answer.content))
         if answer.status_code != HTTPStatus.OK:

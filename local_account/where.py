@@ -38,14 +38,9 @@ def endpoint_url(port: int) -> str:
     return f"http://{HOST}:{port}"
 
 
-def folder_of(port: int | str) -> Path:
-    """The folder of the account on that port, which nobody else of the machine can read."""
-    return PORTS / f"{port}"
-
-
 def operator(url: str) -> dict[str, str]:
     """The variables that a shell needs to work with the account at `url`."""
-    path = folder_of(url.rpartition(":")[2]) / CREDENTIALS
+    path = PORTS / url.rpartition(":")[2] / CREDENTIALS
     return {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_ENDPOINT_URL": url}
 
 

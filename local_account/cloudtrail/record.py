@@ -21,7 +21,6 @@ from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
 from local_account.permissions import account_of
-from local_account.where import REGION
 from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
@@ -33,11 +32,6 @@ _LEFT_OUT = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttri
 # Their members are named by the caller, not by the API.
 _MAPS = frozenset({"Attributes", "Tags"})
 _READING = ("Get", "List", "Receive")
-# Calls whose signature nobody's account can be found for are not in anybody's trail.
-_NOT_SIGNED = (
-    *("IncompleteSignature", "InvalidClientTokenId", "InvalidToken"),
-    *("MissingAuthenticationToken", "SignatureDoesNotMatch", "UnrecognizedClientException"),
-)
 _ACCOUNT = re.compile(r"\d{12}")
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/")
 Record = dict[str, Any]
@@ -59,12 +53,11 @@ def record_of(exchange: Exchange) -> Record | None:
     """The record that the queue's owner gets; None where AWS would have recorded nothing."""
     parameters, answer = _object(exchange.body or b"{}"), _object(exchange.answer_body) or {}
     error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
-    failed = exchange.status >= 400
-    if parameters is None or (failed and error_name in _NOT_SIGNED):
-        return None
-    action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
     signed = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
-    access_key, region = signed.groups() if signed else ("", REGION)
+    if parameters is None or signed is None:
+        return None
+    failed, (access_key, region) = exchange.status >= 400, signed.groups()
+    action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
     caller = identity_of(access_key, account_of(access_key))
     account, queue = _queue_of(action, parameters, str(caller["accountId"]))
     failure = _failure(exchange.answer_headers, error_name, answer) if failed else {}
@@ -154,10 +147,8 @@ def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
 
 
 def identity_of(access_key: str, account: str) -> dict[str, Any]:
-    """The identity behind an access key that MiniStack knows; a bare account for any other."""
-    credential = iam_evaluator.resolve_credential(access_key, account)
-    if isinstance(credential, iam_evaluator.CredentialResolutionError):
-        return {"type": "AWSAccount", "principalId": account, "accountId": account}
+    """The identity behind an access key that the account issued: no other key's call gets here."""
+    credential: Any = iam_evaluator.resolve_credential(access_key, account)
     identity: dict[str, Any] = {
         "type": credential.principal_type,
         "principalId": credential.principal_id,

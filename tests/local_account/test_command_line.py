@@ -54,7 +54,7 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
         (("--port", "TAKEN"), "is taken: give another one with PORT"),
         (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
         (("--nonsense",), "unrecognized arguments: --nonsense"),
-        ((), "file (TMPDIR) cannot be written"),
+        ((), "cannot be made (Not a directory): see to"),
     ],
 )
 def test_a_start_that_cannot_be_is_one_line_and_2(

@@ -29,7 +29,6 @@ from local_account.where import (
     REPOSITORY,
     client,
     credentials,
-    folder_of,
     operator,
 )
 from tests.local_account.conftest import TINY
@@ -123,7 +122,7 @@ def test_what_was_killed_is_cleared_by_the_next_start_on_its_port(tmp_path: Path
                 assert credentials(endpoint_url).items().isdisjoint(keys.items())
                 second.send_signal(signal.SIGTERM)
                 assert second.wait(30) == 0
-        assert not folder_of(port).exists()
+        assert not (PORTS / f"{port}").exists()
 
 
 def _free_port() -> int:
