@@ -102,20 +102,18 @@ class Home:
         return parts_of(queue_arn)[:3] == here
 
 
-def why_ignored(failed_call: FailedCall, home: Home) -> Ignore | None:
-    """Why Mendq does not take up a failed call, whatever its queue is like; None where it does."""
-    symptom, queue_arn = match(failed_call), failed_call.queue_arn
-    why = None
-    if home.purpose_of(failed_call.principal_arn):
-        why = Ignore("own_call", "the call was Mendq's own")
-    elif symptom is None:
-        why = Ignore("unknown_code", "the catalogue has no symptom for its error")
-    elif symptom.plan is None:
-        why = Ignore("count_only", "it is only counted")
-    elif queue_arn is None:
-        why = Ignore("unresolved_queue", "the record does not say which queue")
-    elif not home.holds(queue_arn):
-        why = Ignore("elsewhere", "the queue is in another account or region")
-    elif not symptom.speaks(failed_call):
-        why = Ignore("no_evidence", "it carries no messages, or its session had just begun")
-    return why
+def why_ignored(call: FailedCall, home: Home) -> Ignore | None:
+    """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
+
+    Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
+    """
+    symptom, queue_arn = match(call), call.queue_arn
+    whys = (
+        (home.purpose_of(call.principal_arn), "own_call", "the call was Mendq's own"),
+        (symptom is None, "unknown_code", "the catalogue does not know its error"),
+        (symptom and symptom.plan is None, "count_only", "it is only counted"),
+        (queue_arn is None, "unresolved_queue", "the record names no queue"),
+        (queue_arn and not home.holds(queue_arn), "elsewhere", "its queue is not of this place"),
+        (symptom and not symptom.speaks(call), "no_evidence", "such a call is no evidence"),
+    )
+    return next((Ignore(code, reason) for holds, code, reason in whys if holds), None)

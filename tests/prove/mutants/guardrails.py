@@ -17,7 +17,7 @@ _CATALOGUE = "mendq.catalogue"
 GUARDRAILS = (
     Selection(("tests.catalogue.test_matching",), (
         Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE,
-            "why_ignored", "if «home.purpose_of(failed_call.principal_arn)»not home.account»:"),
+            "why_ignored", "(«home.purpose_of(call.principal_arn)»None»,"),
         Mutant("whoever has a role whose name begins as ours is never helped", _CATALOGUE,
             "Home.purpose_of", "if name« == ROLE_NAME.format(each, self.region)».startswith("
             "ROLE_NAME.format(each, self.region))»"),
@@ -28,7 +28,7 @@ GUARDRAILS = (
         Mutant("a queue of another region is changed", _CATALOGUE, "Home.holds",
             "parts_of(queue_arn)[«:3] == here»2] == here[2]»"),
         Mutant("a refused look at a queue is evidence", _CATALOGUE, "why_ignored",
-            "if not «symptom.speaks(failed_call)»queue_arn»:"),
+            "(symptom and not «symptom.speaks(call)»queue_arn»,"),
     )),
     Selection(("tests.probe.test_probe",), (
         Mutant("whoever calls on the probe's queue hides that failed calls are lost", _GUARDRAILS,
