@@ -201,9 +201,8 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     }
     # JSON can spell half a surrogate pair; UTF-8 cannot.
     spelled = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
-    why = why_ignored(call, home_of(call))
-    moment, ignored = microseconds(call.event_time), why.code if why else None
-    return {"position": position, "event_time": moment, **spelled, "ignored": ignored}
+    of = {"position": position, "ignored": why_ignored(call, home_of(call))}
+    return {**of, "event_time": microseconds(call.event_time), **spelled}
 
 
 def file_reader(home: Home | None = None, *, native: bool = True) -> Callable[[Any], Reading]:

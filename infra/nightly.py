@@ -40,6 +40,7 @@ class Nightly(Construct):
         super().__init__(scope, name)
         self._settings, self.buckets = settings.nightly, buckets
         self._logs = settings.trail.above_logs
+        self.trail_root = f"s3://{buckets.trail.bucket_name}/{self._logs}".rstrip("/")
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
@@ -53,11 +54,6 @@ class Nightly(Construct):
         )
         for statement in self._statements(of_others=not settings.trail.create):
             self.role.add_to_policy(statement)
-
-    @property
-    def trail_root(self) -> str:
-        """The parent of `AWSLogs`."""
-        return f"s3://{self.buckets.trail.bucket_name}/{self._logs}".rstrip("/")
 
     def known(self) -> dict[str, Any]:
         """What the Lambdas that start and watch it have to know."""
