@@ -8,15 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from analytics.cases import NOT_SEEN, Life
 from analytics.days import microseconds
-from analytics.trail_file import COUNT_ONLY, UNRESOLVED
-from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.catalogue import Home
 from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS
-from mendq.model.names import EVERY, role_name
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
 # The columns of the tables, in their order, with Spark's word for each: THE place that says them.
@@ -49,13 +47,6 @@ _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
 # Neither cases nor scans further away say anything of an incident.
 _WEEK_MICROSECONDS = 7 * 86_400 * 1_000_000
 
-# A role of ours, with its account and its region: it makes calls in these alone. The role decides,
-# never the session's name, which is its caller's text.
-_PURPOSES = "|".join(EVERY)
-OWN_ROLE = (
-    rf"^arn:aws[a-z-]*:iam::([0-9]{{12}}):role/{role_name(f'(?:{_PURPOSES})', '([a-z0-9-]+)')}\z"
-)
-
 
 def failed_calls(readings: DataFrame) -> DataFrame:
     """One row per call of anybody else, whenever it happened."""
@@ -77,18 +68,18 @@ def _one_per_event(calls: DataFrame) -> DataFrame:
 
 
 def _without_own(calls: DataFrame) -> DataFrame:
-    account, region = (sf.regexp_extract("principal_arn", OWN_ROLE, part) for part in (1, 2))
-    is_here = (account == sf.col("account")) & (region == sf.col("region"))
-    is_own = sf.col("principal_arn").rlike(OWN_ROLE) & is_here
-    return calls.where(~is_own).select(*COLUMNS["failed_calls"])
+    """The columns of the table, and why heal does not take a call up, null where it does."""
+    is_own = sf.col("ignored").eqNullSafe("own_call")
+    return calls.where(~is_own).select(*COLUMNS["failed_calls"], "ignored")
 
 
 def incidents(calls: DataFrame) -> DataFrame:
     """A row per burst; a call joins the one before it up to GAP_SECONDS later, inclusive.
 
-    `enough_evidence` tells whether heal would have believed it.
+    `enough_evidence` tells whether heal would have believed it; `ignored`, why it takes up none of
+    the calls, null where it takes up any.
     """
-    principals = sf.sort_array(sf.collect_set("principal_arn"))
+    principals, is_ignored = sf.sort_array(sf.collect_set("principal_arn")), sf.isnotnull("ignored")
     return (
         calls.transform(_numbered)
         .groupBy(*_KEY, "burst")
@@ -99,6 +90,7 @@ def incidents(calls: DataFrame) -> DataFrame:
             sf.sort_array(sf.collect_set("error_code")).alias("error_codes"),
             sf.slice(principals, 1, MAXIMUM_PRINCIPALS).alias("principals"),
             sf.max("completes_evidence").alias("enough_evidence"),
+            sf.when(sf.min(is_ignored), sf.min("ignored")).alias("ignored"),
         )
         .withColumn("incident_id", _incident_id())
     )
@@ -111,21 +103,22 @@ def _numbered(calls: DataFrame) -> DataFrame:
     gap = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(in_time)
     starts = sf.coalesce(gap > GAP_SECONDS * 1_000_000, sf.lit(True))
     return (
-        calls.withColumn("completes_evidence", _completes_evidence(in_time))
+        calls.withColumn("completes_evidence", _completes_evidence())
         .withColumn("starts", starts.cast("int"))
         .withColumn("burst", sf.sum("starts").over(until_here))
     )
 
 
-def _completes_evidence(in_time: WindowSpec) -> Column:
-    """Whether this call is the last of as many, as close together, as its symptom asks for.
+def _completes_evidence() -> Column:
+    """Whether this call is the last of as many that heal takes up, as close together, as it asks.
 
     Calls of an earlier burst are no closer than GAP_SECONDS, longer than any window of evidence.
     """
-    moment = sf.unix_micros("event_time")
+    moment, is_taken_up = sf.unix_micros("event_time"), sf.isnull("ignored")
+    in_time = Window.partitionBy(*_KEY, is_taken_up).orderBy("event_time", "event_id")
     earlier = sf.lag(moment, DISTINCT_EVENTS - 1).over(in_time)
     is_within = sf.coalesce(moment - earlier <= WITHIN_SECONDS * 1_000_000, sf.lit(False))
-    return sf.col("symptom").isin([symptom.name for symptom in CATALOGUE]) & is_within
+    return is_taken_up & is_within
 
 
 def _incident_id() -> Column:
@@ -142,9 +135,14 @@ class Round(NamedTuple):
     whole: bool
 
 
-def joined(incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round]) -> DataFrame:
-    """The incidents with what cases and scans tell of them, in whatever order those come."""
-    known = Known.of(lives, rounds)
+def joined(
+    incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round], home: Home | None
+) -> DataFrame:
+    """The incidents with what cases and scans tell of them, in whatever order those come.
+
+    The cases and scans are of `home`, or else of wherever a scan listed a queue.
+    """
+    known = Known.of(lives, rounds, home)
     # Spark would take Python's times through the local zone.
     asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
     columns = {**COLUMNS["incidents"], **dict.fromkeys(_TIMES, "bigint")}
@@ -157,15 +155,17 @@ def joined(incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round])
 class Known:
     """The cases of each queue, when scans listed it, and when they listed every managed queue.
 
-    All times are microseconds since 1970, sorted.
+    `homes` are where the scans look; they tell nothing of other accounts and regions. All times are
+    microseconds since 1970, sorted.
     """
 
     lives: Mapping[str, Sequence[Life]]
     listed: Mapping[str, Sequence[int]]
     whole: Sequence[int]
+    homes: frozenset[Home]
 
     @classmethod
-    def of(cls, lives: Iterable[Life], rounds: Iterable[Round]) -> Known:
+    def of(cls, lives: Iterable[Life], rounds: Iterable[Round], home: Home | None = None) -> Known:
         """The same of the same cases and rounds in any order."""
         of_queue, listed = defaultdict[str, list[Life]](list), defaultdict[str, list[int]](list)
         for life in lives:
@@ -174,7 +174,9 @@ class Known:
         for each in by_time:
             for arn in each.queue_arns:
                 listed[arn].append(each.at)
-        return cls(dict(of_queue), dict(listed), [each.at for each in by_time if each.whole])
+        whole = [each.at for each in by_time if each.whole]
+        homes = {home} if home else {_home_of(each) for each in listed}
+        return cls(dict(of_queue), dict(listed), whole, frozenset(homes))
 
     def with_outcome(self, incident: Mapping[str, Any]) -> dict[str, Any]:
         """What became of an incident: the case opened last tells, of those that join.
@@ -192,43 +194,41 @@ class Known:
         case = max(joins, key=lambda each: (each.begins, each.newest.case_id), default=None)
         became = {
             "outcome": case.outcome if case else NOT_SEEN,
-            "why": None if case else self._why(incident, of_symptom, of_queue),
+            "why": None if case else incident["ignored"] or self._why(incident, of_symptom),
             "case_id": case.newest.case_id if case else None,
             "seconds_to_heal": case.seconds_to_heal if case else None,
             "notified": any(each.is_notified for each in joins),
         }
         return {**incident, **became}
 
-    def _why(
-        self, incident: Mapping[str, Any], of_symptom: Sequence[Life], of_queue: Sequence[Life]
-    ) -> str:
-        """Only what the logs and the cases can prove; docs/summary.md explains each word."""
+    def _why(self, incident: Mapping[str, Any], of_symptom: Sequence[Life]) -> str:
+        """Only what the logs, the scans and the cases prove; docs/summary.md explains each word.
+
+        A case of the week before, ended or not, may be why heal says nothing again.
+        """
         first, last = (incident[each] for each in _TIMES)
-        symptom, queue_arn = incident["symptom"], incident["queue_arn"]
-        opened = sorted(each.begins for each in of_queue)
-        before = _between(opened, first - _WEEK_MICROSECONDS, last)
-        had_cases = before and _between(opened, last + 1, last + _WEEK_MICROSECONDS)
-        of_then = [each.ended_at for each in of_symptom if each.begins in before]
+        since = first - _WEEK_MICROSECONDS
+        of_then = [each.ended_at for each in of_symptom if since <= each.begins <= last]
         was_open = any(each is None or microseconds(each) >= first for each in of_then)
-        scanned = self._scanned(queue_arn, first, last)
+        scanned = self._scanned(incident, first, last)
         whys = {
-            "unknown_code": symptom.startswith(UNKNOWN),
-            "count_only": symptom in COUNT_ONLY,
-            "unresolved_queue": queue_arn == UNRESOLVED,
             "case_open": was_open,
             "not_tagged_in_time": scanned == "not_tagged_in_time",
             "not_managed": scanned == "not_managed",
             "too_little_evidence": not incident["enough_evidence"],
-            "event_lost": scanned == "managed" or had_cases,
+            "event_lost": scanned == "managed" and not of_then,
         }
         return next((why for why, holds in whys.items() if holds), "unknown")
 
-    def _scanned(self, queue_arn: str, first: int, last: int) -> str | None:
+    def _scanned(self, incident: Mapping[str, Any], first: int, last: int) -> str | None:
         """What the scan before an incident, the one after it and those between say of a queue.
 
-        None where one of the two is not near, or the queue came or went between them.
+        None where one of the two is not near, the queue came or went between them, or they do not
+        look where it is.
         """
-        listed = self.listed.get(queue_arn, ())
+        if Home(incident["account"], incident["region"]) not in self.homes:
+            return None
+        listed = self.listed.get(incident["queue_arn"], ())
         before = _between(self.whole, first - _NEAR_MICROSECONDS, first)[-1:]
         after = _between(self.whole, last, last + _NEAR_MICROSECONDS)[:1]
         if not before or not after:
@@ -237,6 +237,12 @@ class Known:
             return "managed" if (then[0], then[-1]) == (before[0], after[0]) else None
         later = _between(listed, last + 1, last + _WEEK_MICROSECONDS)
         return "not_tagged_in_time" if later else "not_managed"
+
+
+def _home_of(queue_arn: str) -> Home:
+    """As an ARN names it; whoever wrote the list may have written anything."""
+    *_, region, account, _ = ["", "", *queue_arn.split(":")]
+    return Home(account, region)
 
 
 def _between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:

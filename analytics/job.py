@@ -23,6 +23,7 @@ from analytics.storage import RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, began
 from analytics.weekly import write_week
+from mendq.catalogue import Home
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
@@ -38,7 +39,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The roots, `week` and `scheduled_at`, or `days`: `nightly` is a backfill of one day.
+    """The roots, `week` and `scheduled_at`, or `days` and `home`: `nightly` is a backfill of a day.
 
     Without `cases` nothing is said about them; `scheduled_at` is None where a person asks.
     Raise BadArguments; SystemExit(0) after --help.
@@ -46,6 +47,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = _parser().parse_args(arguments)
     if given.command != "weekly":
         given.days = Days(given.first, getattr(given, "last", given.first))
+        if (given.account is None) != (given.region is None):
+            raise BadArguments("--account and --region go together: say both, or neither")
+        given.home = Home(given.account, given.region) if given.account else None
         if given.days.last < given.days.first:
             raise BadArguments(f"--to {given.last} is before --from {given.first}: exchange them")
     return given
@@ -73,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
         for root, what in (("trail", "the parent of AWSLogs"), ("cases", "the parent of dt=...")):
             command.add_argument(f"--{root}", required=bool(days), metavar="ROOT", help=what)
         command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
+        for option in ("--account", "--region") if days else ():
+            command.add_argument(option, help="whose records are read; default: those of all")
     command.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
     command.add_argument(
         "--scheduled-at",
@@ -132,17 +138,19 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
         findings=open_root(beside, spark) if beside is not None else None,
         made_at=now,
         reader=reader or Reader.of_this_process(),
+        home=arguments.home,
     )
-    return _code(nightly.write(arguments.days), trail, arguments.days)
+    return _code(nightly.write(arguments.days), trail, arguments.days, arguments.home)
 
 
-def _code(written: Written, trail: Storage, days: Days) -> int:
+def _code(written: Written, trail: Storage, days: Days, home: Home | None = None) -> int:
     if not written.nightly_runs and not written.retained:
-        since = began(trail)
+        since = began(trail, home)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE
-        _say("nothing was read though the trail is active: look at the trail and --trail")
+        whose = f" of {home.account} in {home.region}" if home else ""
+        _say(f"nothing was read{whose} though the trail is active: look at the trail and --trail")
         return NOTHING_READ
     unreadable = sum(each.bytes_unreadable for each in written.nightly_runs)
     listed = sum(each.bytes for each in written.nightly_runs)

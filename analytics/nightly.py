@@ -17,6 +17,7 @@ from analytics.incidents import GAP_SECONDS, Round, incidents, joined
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
+from mendq.catalogue import Home
 from mendq.nightly.verdict import COUNTS, NightlyRead, nightly_key, read_nightly
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
@@ -36,7 +37,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Nightly:
-    """Where and when a run reads and writes; what `tables` say tells people how far it is."""
+    """Where and when a run reads and writes; what `tables` say tells people how far it is.
+
+    `home` is the account and region whose records are read; None: those of all.
+    """
 
     tables: Tables
     trail: Storage
@@ -44,6 +48,7 @@ class Nightly:
     findings: Storage | None
     made_at: datetime
     reader: Reader
+    home: Home | None = None
 
     def write(self, requested: Days) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
@@ -55,7 +60,7 @@ class Nightly:
         """
         why = f" ({self.reader.why})" if self.reader.why else ""
         self.tables.say(f"reader: {self.reader.name}{why}")
-        reader = TrailReader(self.tables.spark, self.trail, self.reader)
+        reader = TrailReader(self.tables.spark, self.trail, self.reader, self.home)
         try:
             affected, calls, bursts = self._reach(reader, requested)
             found = self._joined(bursts, affected)
@@ -98,7 +103,7 @@ class Nightly:
         self.tables.say(f"{len(found.lives)} cases since {found.since}{left_out}")
         scans = rounds(self.findings, affected) if self.findings else []
         self.tables.say(f"{len(scans)} scans say which queues were managed")
-        return joined(bursts, found.lives, scans)
+        return joined(bursts, found.lives, scans, self.home)
 
     def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
         """Those of `days` that are not to be written anew, each with how many files are gone.
@@ -143,7 +148,7 @@ class Nightly:
 
         The trail's files expire: an old night, run again, says nothing about what was there.
         """
-        since = began(self.trail) if silent else None
+        since = began(self.trail, self.home) if silent else None
         for nightly in silent:
             if since is not None and since <= nightly.day <= self.made_at.date():
                 there = read_nightly(self.tables.out.read(nightly_key(nightly.day)) or b"")

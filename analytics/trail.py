@@ -28,6 +28,7 @@ from analytics.trail_file import (
     call_row,
     file_reader,
 )
+from mendq.catalogue import Home
 from mendq.nightly.verdict import FALLBACK, NATIVE, day_named
 
 try:
@@ -65,15 +66,20 @@ class PublishFolder(NamedTuple):
     published: date
 
 
-def branches(trail: Storage, kind: str = LOG_FILES) -> list[tuple[str, str, str]]:
-    """(folder, account, region) of each; an organization's trail has its id above the accounts."""
+def branches(
+    trail: Storage, home: Home | None, kind: str = LOG_FILES
+) -> list[tuple[str, str, str]]:
+    """(folder, account, region) of each, or of `home` alone, whatever else lies there.
+
+    An organization's trail has its id above the accounts.
+    """
     above = [LOGS, *(f"{LOGS}/{each}" for each in trail.folders(LOGS) if each.startswith("o-"))]
     return [
         (f"{folder}/{account}/{kind}/{region}", account, region)
         for folder in above
-        for account in trail.folders(folder)
+        for account in ([home.account] if home else trail.folders(folder))
         if not account.startswith("o-")
-        for region in trail.folders(f"{folder}/{account}/{kind}")
+        for region in ([home.region] if home else trail.folders(f"{folder}/{account}/{kind}"))
     ]
 
 
@@ -89,9 +95,9 @@ def publish_folders(
                 yield PublishFolder(f"{month}/{day:%d}", account, region, day)
 
 
-def began(trail: Storage) -> date | None:
+def began(trail: Storage, home: Home | None = None) -> date | None:
     """The first publish day of any log file or digest; None where there is none yet."""
-    folders = [each for kind in (LOG_FILES, DIGESTS) for each, *_ in branches(trail, kind)]
+    folders = [each for kind in (LOG_FILES, DIGESTS) for each, *_ in branches(trail, home, kind)]
     return min(filter(None, (_first_day(trail, each) for each in folders)), default=None)
 
 
@@ -116,7 +122,7 @@ class Reader:
         """The native one where its wheels import; executors have the same archive."""
         return cls(FALLBACK, WHY_NO_ARROW) if WHY_NO_ARROW else cls(NATIVE)
 
-    def readings(self, files: DataFrame, root: str) -> DataFrame:
+    def readings(self, files: DataFrame, root: str, home: Home | None = None) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
 
         Both readers give the same rows, because reading and symptomling are `mendq.model` and
@@ -126,22 +132,22 @@ class Reader:
         spark = files.sparkSession
         if self.name == NATIVE:
             schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
-            return small.mapInArrow(partial(_arrow_batches, root, schema), SPARK_READING)
-        rows = small.rdd.mapPartitions(partial(_rows, root))
+            return small.mapInArrow(partial(_arrow_batches, root, home, schema), SPARK_READING)
+        rows = small.rdd.mapPartitions(partial(_rows, root, home))
         return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
 
 
-def _rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    read = file_reader(native=False)
+def _rows(root: str, home: Home | None, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    read = file_reader(home, native=False)
     for path, content in files:
         yield _row(path.removeprefix(root), read(content))
 
 
 def _arrow_batches(
-    root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    root: str, home: Home | None, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Many small files to a batch."""
-    read = file_reader()
+    read = file_reader(home)
     taken: list[dict[str, Any]] = []
     calls = 0
     for batch in batches:
@@ -191,11 +197,15 @@ def literal(path: str) -> str:
 
 @dataclass
 class TrailReader:
-    """The files of a trail as DataFrames, each publish folder read once, kept until `close`."""
+    """The files of a trail as DataFrames, each publish folder read once, kept until `close`.
+
+    Those of every account and region, where no `home` is given.
+    """
 
     spark: SparkSession
     trail: Storage
     reader: Reader
+    home: Home | None = None
     listed: list[tuple[str, int, str, str, object, bool]] = field(default_factory=list)
     _read: set[PublishFolder] = field(default_factory=set)
     _frames: list[DataFrame] = field(default_factory=list)
@@ -209,7 +219,7 @@ class TrailReader:
 
     @cached_property
     def _branches(self) -> list[tuple[str, str, str]]:
-        return branches(self.trail)
+        return branches(self.trail, self.home)
 
     def read(self, days: Days) -> None:
         """Read the publish folders of `days` that were not read yet."""
@@ -219,7 +229,8 @@ class TrailReader:
         with_files = [each.folder for each in new if self._list(each)]
         if with_files:
             root = self.trail.spark_root(with_files)
-            frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
+            files = binary_files(self.spark, root, with_files)
+            frame = self.reader.readings(files, root, self.home)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def readings(self) -> DataFrame:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import microseconds
-from mendq.catalogue import CATALOGUE, symptom_of
+from mendq.catalogue import CATALOGUE, Home, symptom_of, why_ignored
 from mendq.model.failed_call import FailedCall, Unreadable, read
 
 try:
@@ -56,6 +56,7 @@ _FIRST_NOT_ASCII = 0x80
 _BLOCK_BYTES = 64 * 1024
 
 UNRESOLVED = "unresolved"
+ELSEWHERE = "elsewhere"
 # Symptoms that never open a case; what only a scan sees symptoms no call.
 COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
@@ -74,26 +75,36 @@ class Reading:
     unreadable: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_file(content: bytes) -> Reading:
-    """The failed calls with their positions; records that cannot be read, counted by reason."""
+def read_file(content: bytes, home: Home | None = None) -> Reading:
+    """The failed calls with their positions; records that are left out, counted by reason.
+
+    Those of another account or region than `home` are, where that is given.
+    """
     try:
         records = _records(_document(gunzip(content)))
     except Refused as refused:
         return Reading(reason=str(refused))
-    return judged(len(records), enumerate(records))
+    return judged(len(records), enumerate(records), home)
 
 
-def judged(records: int, some: Iterable[tuple[int, Any]]) -> Reading:
+def judged(records: int, some: Iterable[tuple[int, Any]], home: Home | None = None) -> Reading:
     """The reading of `records` records; only `some` of them, with their positions, can matter."""
     calls: list[tuple[int, FailedCall]] = []
     unreadable: Counter[str] = Counter()
     for position, record in some:
         outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
-        if isinstance(outcome, FailedCall):
+        if isinstance(outcome, Unreadable):
+            unreadable[outcome.reason] += outcome.reason not in _NO_FAULTS
+        elif home in (None, home_of(outcome)):
             calls.append((position, outcome))
-        elif outcome.reason not in _NO_FAULTS:
-            unreadable[outcome.reason] += 1
-    return Reading(None, records, tuple(calls), dict(sorted(unreadable.items())))
+        else:
+            unreadable[ELSEWHERE] += 1
+    return Reading(None, records, tuple(calls), dict(sorted((+unreadable).items())))
+
+
+def home_of(call: FailedCall) -> Home:
+    """The account and region whose record it is."""
+    return Home(call.account, call.region)
 
 
 def gunzip(content: bytes) -> bytes:
@@ -166,12 +177,14 @@ def _records(document: Any) -> list[Any]:
 SPARK_CALL = (
     "struct<position: bigint, event_id: string, event_time: bigint, event_name: string, "
     "error_code: string, queue_arn: string, account: string, region: string, "
-    "principal_arn: string, request_id: string, symptom: string>"
+    "principal_arn: string, request_id: string, symptom: string, ignored: string>"
 )
 
 
 def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """A failed call as a row, with the symptom that heal would have seen in it.
+
+    `ignored` is why heal does not take it up, None where it does.
 
     The error message stays behind: it may hold a handle.
     """
@@ -188,17 +201,18 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     }
     # JSON can spell half a surrogate pair; UTF-8 cannot.
     spelled = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
-    return {"position": position, "event_time": microseconds(call.event_time), **spelled}
+    of = {"position": position, "ignored": why_ignored(call, home_of(call))}
+    return {**of, "event_time": microseconds(call.event_time), **spelled}
 
 
-def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
+def file_reader(home: Home | None = None, *, native: bool = True) -> Callable[[Any], Reading]:
     """A function from the bytes of a file, or a view of them, to its reading; nothing is raised.
 
     Native where that loads in this process, unless `native` is False.
     """
     if native and not WHY_NOT_NATIVE:
-        return _NativeReader().read_file
-    return lambda content: read_file(bytes(content))
+        return _NativeReader(home).read_file
+    return lambda content: read_file(bytes(content), home)
 
 
 if not WHY_NOT_NATIVE:
@@ -221,15 +235,15 @@ if not WHY_NOT_NATIVE:
 class _NativeReader:
     """Reads file after file, and keeps the buffer between them."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    def __init__(self, home: Home | None = None) -> None:
+        self._buffer, self._home = bytearray(), home
         self._seen = msgspec.json.Decoder(_File)
         self._raw = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> Reading:
         text = self._inflated(memoryview(content))
         reading = None if text is None else self._reading(text)
-        return read_file(bytes(content)) if reading is None else reading
+        return read_file(bytes(content), self._home) if reading is None else reading
 
     def _inflated(self, content: memoryview) -> memoryview | None:
         """None where the file is anything but one plain member of the size that it claims."""
@@ -263,7 +277,7 @@ class _NativeReader:
             if not some:
                 return Reading(records=len(records))
             raw = self._raw.decode(text).Records
-            return judged(len(raw), [(each, parsed(bytes(raw[each]))) for each in some])
+            return judged(len(raw), [(each, parsed(bytes(raw[each]))) for each in some], self._home)
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 

@@ -48,10 +48,7 @@ def _log(call: Call[HealSettings], healed: Healed) -> None:
             case=case.document() if case else None,
         )
     for probe in healed.probes.values():
-        spelled, queue_arn = probe.raw_error_code, probe.queue_arn
-        call.log.info(
-            "saw the probe", made_at=probe.event_time, spelled=spelled, queue_arn=queue_arn
-        )
+        call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
     if codes := sorted(set(healed.unknown_codes)):
         call.log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
     if healed.unreadable:

@@ -21,7 +21,8 @@ def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
     """
     settings = call.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root)
+    where = settings.account, call.clients.region
+    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where)
     job = JOBS[event["job"]](scheduled_at, roots)
     started = start(call.clients.emr, settings, job, scheduled_at)
     if isinstance(started, Refusal):

@@ -39,6 +39,8 @@ class Nightly(Construct):
     ) -> None:
         super().__init__(scope, name)
         self._settings, self.buckets = settings.nightly, buckets
+        self._logs = settings.trail.above_logs
+        self.trail_root = f"s3://{buckets.trail.bucket_name}/{self._logs}".rstrip("/")
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
@@ -62,7 +64,7 @@ class Nightly(Construct):
             "entry_point": self._entry_point.s3_object_url,
             "package": self._package.s3_object_url,
             "compiled_packages": self._compiled.s3_object_url,
-            "trail_root": f"s3://{self.buckets.trail.bucket_name}",
+            "trail_root": self.trail_root,
             "case_root": f"s3://{self.buckets.cases.bucket_name}/cases",
             "out_root": f"s3://{reports}",
             "log_root": f"s3://{reports}/{LOGS}/",
@@ -79,9 +81,12 @@ class Nightly(Construct):
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
         buckets, code = self.buckets, (self._entry_point, self._package, self._compiled)
+        # An organization's trail has its id above the accounts.
+        above = ("", "o-*/") if of_others else ("",)
+        logs = (f"{self._logs}AWSLogs/{each}{Stack.of(self).account}/*" for each in above)
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
         read = (
-            buckets.trail.arn_for_objects("AWSLogs/*"),
+            *map(buckets.trail.arn_for_objects, logs),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
             *(each.bucket.arn_for_objects(each.s3_object_key) for each in code),

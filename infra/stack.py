@@ -65,6 +65,7 @@ class MendqStack(Stack):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
         outputs = {
             "TrailBucket": work.buckets.trail.bucket_name,
+            "TrailRoot": work.nightly.trail_root,
             "CaseBucket": work.buckets.cases.bucket_name,
             "ReportBucket": work.buckets.reports.bucket_name,
             "CaseTable": work.case_store.table_name,

@@ -33,12 +33,13 @@ class Trail(Construct):
             return
         expired = s3.LifecycleRule(expiration=Duration.days(RETAINED_DAYS))
         self.bucket = bucket = retained_bucket(self, "Bucket", [expired], versioned=False)
-        self._let_cloudtrail_write(bucket)
+        self._let_cloudtrail_write(bucket, settings.above_logs)
         trail = cloudtrail.CfnTrail(
             self,
             "Trail",
             trail_name=TRAIL_NAME,
             s3_bucket_name=bucket.bucket_name,
+            s3_key_prefix=settings.prefix,
             is_logging=True,
             is_multi_region_trail=False,
             include_global_service_events=False,
@@ -48,13 +49,13 @@ class Trail(Construct):
         assert bucket.policy is not None  # noqa: S101 - enforce_ssl has made it
         trail.node.add_dependency(bucket.policy)
 
-    def _let_cloudtrail_write(self, bucket: s3.Bucket) -> None:
+    def _let_cloudtrail_write(self, bucket: s3.Bucket, above_logs: str) -> None:
         """https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html"""
         stack = Stack.of(self)
         this_trail = stack.format_arn(
             service="cloudtrail", resource="trail", resource_name=TRAIL_NAME
         )
-        logs = bucket.arn_for_objects(f"AWSLogs/{stack.account}/*")
+        logs = bucket.arn_for_objects(f"{above_logs}AWSLogs/{stack.account}/*")
         for action, resource, more in (
             ("s3:GetBucketAcl", bucket.bucket_arn, {}),
             ("s3:PutObject", logs, {"s3:x-amz-acl": "bucket-owner-full-control"}),

@@ -55,6 +55,15 @@ _TOPIC = text(
     "arn:aws:sns:eu-west-1:111122223333:on-call",
     (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
 )
+_KEY_PREFIX = text(
+    "what stands before AWSLogs in the keys of a trail",
+    # Of what no S3 client, shell or policy reads in another way.
+    r"(?=.{1,200}\Z)(?!(?:.*/)?(?:\.{1,2}|AWSLogs)(?:/|\Z))[A-Za-z0-9_.=+@-]+(?:/[A-Za-z0-9_.=+@-]+)*",
+    "o-exampleorgid or logs/cloudtrail",
+    ("^s3://|^arn:", "leave out the bucket, which trail.bucket names"),
+    ("AWSLogs|^/|/$", "leave out AWSLogs, what follows it, and the slash at either end"),
+    (r"[*?]", "a prefix takes no wildcards: say it whole"),
+)
 _SUBSCRIBER = text(
     "an e-mail address or an https URL",
     rf"{_MAIL}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
@@ -82,6 +91,10 @@ class TrailSettings:
     """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
     trail, the key's policy must let the role `mendq-nightly-<region>` decrypt; the policy of a
     bucket in another account must let it read."""
+    prefix: Annotated[str, _KEY_PREFIX] | None = None
+    """Where the keys of the trail's files begin, before `AWSLogs`: what the trail calls its prefix,
+    as trails of organizations and of Control Tower have one. The job reads the stack's account and
+    region alone, whatever else lies there."""
     bucket_region: Region | None = None
     """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
     job, which has no VPC, reaches this region alone. A bucket elsewhere is refused; while its
@@ -105,6 +118,11 @@ class TrailSettings:
     def logs_every_queue(self) -> bool:
         """True where a prefix ends before a queue's name begins."""
         return any(each.endswith(":") for each in self.queue_arn_prefixes)
+
+    @property
+    def above_logs(self) -> str:
+        """What stands before `AWSLogs` in a key: empty, or the prefix and a slash."""
+        return f"{self.prefix}/" if self.prefix else ""
 
     def conflicts(self) -> Iterator[Conflict]:
         """What no single field can show."""

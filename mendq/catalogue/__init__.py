@@ -33,7 +33,6 @@ from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.failed_call import FailedCall
 from mendq.model.names import EVERY, ROLE_NAME
-from mendq.model.plan import Ignore
 from mendq.model.queue import partition_of, parts_of
 
 # Before the canonical code of a call for which the catalogue has no symptom.
@@ -92,30 +91,26 @@ class Home:
     def purpose_of(self, principal_arn: str) -> str | None:
         """The purpose of a role of ours, by the ARN that IAM has for it; None of another's."""
         head, _, name = principal_arn.partition(":role/")
-        if not head.endswith(f":iam::{self.account}"):
-            return None
-        return next((each for each in EVERY if name == ROLE_NAME.format(each, self.region)), None)
+        ours = EVERY if head.endswith(f":iam::{self.account}") else ()
+        return next((each for each in ours if name == ROLE_NAME.format(each, self.region)), None)
 
     def holds(self, queue_arn: str) -> bool:
         """Whether a queue lies here; raise ValueError where its ARN is none."""
-        here = (partition_of(self.region), self.region, self.account)
-        return parts_of(queue_arn)[:3] == here
+        return parts_of(queue_arn)[:3] == (partition_of(self.region), self.region, self.account)
 
 
-def why_ignored(failed_call: FailedCall, home: Home) -> Ignore | None:
-    """Why Mendq does not take up a failed call, whatever its queue is like; None where it does."""
-    symptom, queue_arn = match(failed_call), failed_call.queue_arn
-    why = None
-    if home.purpose_of(failed_call.principal_arn):
-        why = Ignore("own_call", "the call was Mendq's own")
-    elif symptom is None:
-        why = Ignore("unknown_code", "the catalogue has no symptom for its error")
-    elif symptom.plan is None:
-        why = Ignore("count_only", "it is only counted")
-    elif queue_arn is None:
-        why = Ignore("unresolved_queue", "the record does not say which queue")
-    elif not home.holds(queue_arn):
-        why = Ignore("elsewhere", "the queue is in another account or region")
-    elif not symptom.speaks(failed_call):
-        why = Ignore("no_evidence", "it carries no messages, or its session had just begun")
-    return why
+def why_ignored(call: FailedCall, home: Home) -> str | None:
+    """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
+
+    Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
+    """
+    symptom, queue_arn = match(call), call.queue_arn
+    whys = {
+        "own_call": home.purpose_of(call.principal_arn),
+        "unknown_code": symptom is None,
+        "count_only": symptom and symptom.plan is None,
+        "unresolved_queue": queue_arn is None,
+        "elsewhere": queue_arn and not home.holds(queue_arn),
+        "no_evidence": symptom and not symptom.speaks(call),
+    }
+    return next((why for why, holds in whys.items() if holds), None)

@@ -29,7 +29,6 @@ from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.names import OwnMetric
-from mendq.model.plan import Refusal
 from mendq.model.queue import arn_of
 from mendq.notifications import notification
 from mendq.probe.send import ProbeRecord
@@ -52,7 +51,7 @@ class Healed(Struct):
     groups: dict[Group, list[str]] = field(default_factory=dict)
     unreadable: dict[str, Unreadable] = field(default_factory=dict)
     unknown_codes: list[str] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
     probes: dict[str, FailedCall] = field(default_factory=dict)
     failed_calls: int = 0
     fixed: dict[Group, Outcome] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class Healed(Struct):
             OwnMetric.UNREADABLE_EVENTS: len(self.unreadable),
             OwnMetric.HEAL_ERRORS: len(self.faults),
             OwnMetric.AUTO_FIXES: of_symptoms[OwnMetric.AUTO_FIXES],
-            OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.refusals),
+            OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.ignored),
         }
 
     def fail(self, groups: Iterable[Group], error: Exception) -> None:
@@ -131,10 +130,10 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
-    symptom, refusal = match(call), why_ignored(call, home)
-    if refusal is not None and symptom is not None and symptom.plan is not None:
-        healed.refusals.append(refusal)
-    return symptom if refusal is None else None
+    symptom, why = match(call), why_ignored(call, home)
+    if why is not None and symptom is not None and symptom.plan is not None:
+        healed.ignored.append(why)
+    return symptom if why is None else None
 
 
 def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:

@@ -25,11 +25,16 @@ ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"
 
 
 class Roots(Struct, frozen=True):
-    """Where the job reads and writes: s3 URIs, or folders on the local account."""
+    """Where the job reads and writes: s3 URIs, or folders on the local account.
+
+    Of the trail, the files of one account and region.
+    """
 
     trail: str
     cases: str
     out: str
+    account: str
+    region: str
 
 
 class Job(Struct, frozen=True):
@@ -56,7 +61,8 @@ def nightly(scheduled_at: datetime, roots: Roots) -> Job:
     """Yesterday (UTC), and the day before once more for the files that came late."""
     day = (scheduled_at - timedelta(days=1)).date()
     days = ("--from", f"{day - timedelta(days=1)}", "--to", f"{day}")
-    return Job("nightly", f"{day}", ("backfill", *days, *_all(roots)))
+    whose = ("--account", roots.account, "--region", roots.region)
+    return Job("nightly", f"{day}", ("backfill", *days, *_all(roots), *whose))
 
 
 def week(scheduled_at: datetime, roots: Roots) -> Job:

@@ -52,13 +52,8 @@ class ProbeRecord(Table, frozen=True):
     def note_seen(self, call: FailedCall, now: datetime) -> None:
         """Nothing happens for a second delivery, or for an older one than the newest seen."""
         newer = "attribute_not_exists(made_at) OR made_at < :made_at"
-        self._note(
-            newer,
-            made_at=call.event_time,
-            seen_at=now,
-            spelled=call.raw_error_code,
-            without_queue=call.queue_arn is None,
-        )
+        seen: dict[str, Any] = {"made_at": call.event_time, "spelled": call.raw_error_code}
+        self._note(newer, **seen, seen_at=now, without_queue=call.queue_arn is None)
 
     def _note(self, condition: str, gone: str = "", **values: Any) -> bool:
         change = ", ".join(f"{name} = :{name}" for name in values)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.cases import Life
 from analytics.days import microseconds
-from analytics.incidents import OWN_ROLE, Known, Round, failed_calls, incidents
+from analytics.incidents import Known, Round, failed_calls, incidents
 from analytics.trail import SPARK_READING
+from mendq.catalogue import Home
 from mendq.model.case import Case
-from mendq.model.names import EVERY, LEFT_OUT, PROBE, role_name
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
-    "region string, principal_arn string, symptom string"
+    "region string, principal_arn string, symptom string, ignored string"
 )
 VISIBILITY = "visibility_timeout_too_short"
 START = at("11-10 09:00")
@@ -30,8 +28,9 @@ START = at("11-10 09:00")
 
 def call(seconds: float, **fields: Any) -> dict[str, Any]:
     moment = microseconds(START + timedelta(seconds=seconds))
-    own = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN, "symptom": VISIBILITY}
-    own |= {"error_code": "MessageNotInflight", "principal_arn": "p"}
+    own: dict[str, Any] = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN}
+    own |= {"symptom": VISIBILITY}
+    own |= {"error_code": "MessageNotInflight", "principal_arn": "p", "ignored": None}
     return {"event_id": f"{seconds}", "micros": moment, **own, **fields}
 
 
@@ -79,43 +78,36 @@ def test_enough_evidence_is_what_heal_asks_for(spark: SparkSession) -> None:
     assert enough == {"a": False, "b": False, "c": True, "d": True}
 
 
+def test_what_heal_does_not_take_up_is_no_evidence_and_told_where_it_takes_up_nothing(
+    spark: SparkSession,
+) -> None:
+    """Refused looks at a queue, and calls of new sessions, are dropped by design."""
+    whys = {"none": ("no_evidence",) * 5, "few": (None, *("no_evidence",) * 4, None)}
+    whys |= {"both": ("elsewhere", "no_evidence", "elsewhere"), "enough": (None, "x", None, None)}
+    calls = [
+        call(n, queue_arn=name, ignored=why)
+        for name, some in whys.items()
+        for n, why in enumerate(some)
+    ]
+    rows = {each["queue_arn"]: each for each in found(spark, *calls)}
+    told = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
+    assert told == {
+        "none": ("no_evidence", False), "few": (None, False), "both": ("elsewhere", False),
+        "enough": (None, True),
+    }  # fmt: skip
+    assert [rows[name]["failed_calls"] for name in whys] == [5, 6, 3, 4], "all are counted"
+
+
 # Whose calls count.
 
-# Java ends a text with \\z, Python before 3.14 with \\Z.
-PATTERN = re.compile(OWN_ROLE.replace(r"\z", r"\Z"))
 
-
-@pytest.mark.parametrize("region", ["us-east-1", "ap-southeast-4", "us-gov-west-1"])
-def test_every_role_of_ours_is_known(region: str) -> None:
-    for purpose in EVERY:
-        own = PATTERN.search(f"arn:aws:iam::{ACCOUNT}:role/{role_name(purpose, region)}")
-        assert own
-        assert own.groups() == (ACCOUNT, region)
-    assert PROBE in EVERY
-    assert PROBE not in LEFT_OUT, "though the rule lets it through"
-
-
-STRANGER_ROLES = (
-    "mendq-demo", "mendq-nobody-us-east-1", "mendq-follow_up-us-east-1",
-    "team/mendq-heal-us-east-1", "x-mendq-heal-us-east-1", "mendq-heal-us-east-1/x",
-    "mendq-heal-us-east-1\n", "mendq-heal-us-east-1x", "mendq-heal-eu-west-1",
-)  # fmt: skip
-STRANGERS = [
-    *(f"arn:aws:iam::{ACCOUNT}:role/{each}" for each in STRANGER_ROLES),
-    f"arn:aws:iam::{ACCOUNT}:user/mendq-heal-us-east-1",
-    f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/mendq-heal-us-east-1",
-    "arn:aws:iam::999999999999:role/mendq-heal-us-east-1",
-    "",
-]
-
-
-def reading(spark: SparkSession, file: str, *principal_arns: str) -> DataFrame:
+def reading(spark: SparkSession, file: str, *ignored: str | None) -> DataFrame:
     """A file with one failed call of each, whose event ids are their positions."""
     own = {"event_name": "DeleteMessage", "error_code": "", "queue_arn": "", "account": ACCOUNT}
-    own |= {"region": "us-east-1", "request_id": "r", "symptom": "s"}
+    own |= {"region": "us-east-1", "request_id": "r", "symptom": "s", "principal_arn": "p"}
     calls = [
-        {**own, "position": n, "event_id": f"{n}", "event_time": None, "principal_arn": arn}
-        for n, arn in enumerate(principal_arns)
+        {**own, "position": n, "event_id": f"{n}", "event_time": None, "ignored": why}
+        for n, why in enumerate(ignored)
     ]
     rows = [{"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": calls}]
     return spark.createDataFrame(rows, SPARK_READING)
@@ -123,19 +115,18 @@ def reading(spark: SparkSession, file: str, *principal_arns: str) -> DataFrame:
 
 def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
     """The first by the file's own name tells it, wherever the files lie."""
-    late, early = reading(spark, "a/2.json.gz", "p", "p"), reading(spark, "b/1.json.gz", "p")
+    late, early = reading(spark, "a/2.json.gz", None, None), reading(spark, "b/1.json.gz", None)
     rows = failed_calls(late.union(early)).collect()
     assert sorted((each["event_id"], each["file"]) for each in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
     ]  # fmt: skip
 
 
-def test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else(
-    spark: SparkSession,
-) -> None:
-    ours = [f"arn:aws:iam::{ACCOUNT}:role/{role_name(each, 'us-east-1')}" for each in EVERY]
-    rows = failed_calls(reading(spark, "f", *ours, *STRANGERS)).collect()
-    assert {each["principal_arn"] for each in rows} == set(STRANGERS)
+def test_own_calls_are_left_out_and_what_heal_ignores_is_not(spark: SparkSession) -> None:
+    rows = failed_calls(reading(spark, "f", "own_call", "no_evidence", None)).collect()
+    assert [(each["event_id"], each["ignored"]) for each in rows] == [
+        ("1", "no_evidence"), ("2", None),
+    ]  # fmt: skip
 
 
 # Which case speaks for an incident, and what can be told where none does.
@@ -149,6 +140,7 @@ def micros(when: str) -> int:
 
 def incident(first: str, last: str, **fields: Any) -> dict[str, Any]:
     own = {"queue_arn": QUEUE_ARN, "symptom": VISIBILITY, "enough_evidence": True}
+    own |= {"account": ACCOUNT, "region": REGION, "ignored": None}
     return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
 
 
@@ -168,7 +160,8 @@ def test_each_incident_has_its_case_or_its_why() -> None:
         Round(micros(each["at"]), tuple(each["managed"]), each.get("whole", True))
         for each in SCENE["scans"]
     ]
-    known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1])
+    home = Home(ACCOUNT, REGION)
+    known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1], home)
     told = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
     assert {name: (row["case_id"], row["why"]) for name, row in told.items()} == {
         each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
@@ -177,3 +170,21 @@ def test_each_incident_has_its_case_or_its_why() -> None:
     assert (both["outcome"], beside["outcome"]) == ("healed", "not_seen")
     assert (both["notified"], touched["notified"]) == (True, False)
     assert touched["seconds_to_heal"] == 600
+
+
+def test_scans_say_nothing_of_another_account_or_region() -> None:
+    """Where nobody says whose scans they are, the queues on their lists do."""
+    times, elsewhere = (micros("15 03:00"), micros("15 04:00")), {"region": "eu-west-9"}
+    listed = [Round(each, (QUEUE_ARN, "no ARN"), whole=True) for each in times]
+    empty = [Round(each, (), whole=True) for each in times]
+    home, asked = Home(ACCOUNT, REGION), {"queue_arn": "never"}
+    for scans, of, fields, why in (
+        (empty, home, {}, "not_managed"),
+        (empty, home, elsewhere, "unknown"),
+        (empty, home, {"account": "999999999999"}, "unknown"),
+        (listed, None, {}, "not_managed"),
+        (listed, None, elsewhere, "unknown"),
+        (empty, None, {}, "unknown"),
+    ):
+        row = incident("15 03:10", "15 03:50", **asked, **fields)
+        assert Known.of((), scans, of).with_outcome(row)["why"] == why

@@ -15,7 +15,8 @@ from analytics.days import DAY, Days, days_of, weeks_before
 from analytics.job import BadArguments, parse
 from analytics.storage import FolderStorage
 from analytics.trail import began
-from mendq.nightly.jobs import Roots, week
+from mendq.catalogue import Home
+from mendq.nightly.jobs import Roots, nightly, week
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
 NIGHTLY = Days(date(2026, 11, 10), date(2026, 11, 10))
@@ -32,6 +33,8 @@ NIGHTLY = Days(date(2026, 11, 10), date(2026, 11, 10))
         ("nightly --date 20261110 ROOTS", "--date"),
         ("nightly --date 9999-12-31 ROOTS", "--date"),
         ("nightly --date 2026-11-10 --what ROOTS", "--what"),
+        ("nightly --date 2026-11-10 ROOTS --account 111122223333", "--region go together"),
+        ("nightly --date 2026-11-10 ROOTS --region eu-west-1", "--account and"),
         ("backfill --from 2026-11-10 ROOTS", "--to"),
         ("backfill --from 2026-11-10 --to 2026-11-09 ROOTS", "--to"),
         ("weekly --out o", "--week"),
@@ -55,12 +58,15 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 def test_what_is_given_is_taken() -> None:
     parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
+    assert parsed.home is None
     alone = parse(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
-    parsed = parse(week(at, Roots("t", "c", "o")).arguments)
+    roots = Roots("t", "c", "o", "123456789012", "us-east-1")
+    parsed = parse(week(at, roots).arguments)
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
     assert parsed.scheduled_at == at
+    assert parse(nightly(at, roots).arguments).home == Home("123456789012", "us-east-1")
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(
@@ -119,3 +125,7 @@ def test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it(tmp_path: 
     for each in ("2026/11/10", "2025/12/31"):
         (region / each).mkdir(parents=True)
     assert began(FolderStorage(str(tmp_path))) == date(2025, 12, 31)
+    (tmp_path / "AWSLogs/o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
+    homes = ("123456789012 us-east-1", "123456789012 eu-west-1", "999999999999 us-east-1")
+    found = [began(FolderStorage(str(tmp_path)), Home(*each.split())) for each in homes]
+    assert found == [date(2025, 12, 31), date(2024, 1, 1), None], "of its own account and region"

@@ -20,8 +20,19 @@ from analytics.nightly import Nightly, Written
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import Reader
+from mendq.catalogue import Home
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
-from tests.analytics.authored import SCHEMAS, Account, at, burst, content, record, transition
+from tests.analytics.authored import (
+    ACCOUNT,
+    REGION,
+    SCHEMAS,
+    Account,
+    at,
+    burst,
+    content,
+    record,
+    transition,
+)
 from tests.analytics.nasty_files import GOOD, unreadable
 from tests.analytics.test_case_bucket import scan
 from tests.analytics.week_authored import arn, file
@@ -196,6 +207,41 @@ def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
         published.unlink()
     assert run(spark, account, "11-10") == 4
     assert account.written() == before
+
+
+OTHERS = ({"recipientAccountId": "999999999999"}, {"awsRegion": "eu-west-1"})
+
+
+@pytest.mark.parametrize("reader", [NATIVE, FALLBACK])
+def test_of_an_organizations_bucket_only_its_own_account_and_region_are_read(
+    spark: SparkSession, account: Account, reader: str
+) -> None:
+    """Others' folders, whatever lies there, and others' records in its own files."""
+    queue = [{"type": "AWS::SQS::Queue", "ARN": arn("orders")}]
+    mixed = [
+        *burst("11-10 09:00", resources=queue),
+        *(record("11-10 09:01", **each) for each in OTHERS),
+    ]
+    own = account.publish("11-10", mixed)
+    for folder, path in (
+        ("o-abc/" + ACCOUNT, REGION),
+        (ACCOUNT, "eu-west-1"),
+        ("999999999999", REGION),
+    ):
+        beside = account.trail / "AWSLogs" / folder / "CloudTrail" / path / "2026/11/10"
+        beside.mkdir(parents=True)
+        (beside / f"{folder[-3:]}-{path}.json.gz").write_bytes(content(burst("11-10 10:00")))
+    days, roots = Days(DAY, DAY), (account.trail, account.cases, account.out)
+    trail, cases, out = (FolderStorage(str(each)) for each in roots)
+    home, now = Home(ACCOUNT, REGION), datetime(2026, 11, 12, tzinfo=UTC)
+    tables = Tables(spark, out, lambda _: None)
+    Nightly(tables, trail, cases, None, now, Reader(reader), home).write(days)
+    quality = {each["file"]: each for each in account.rows("quality", "11-10")}
+    beside_it = f"AWSLogs/o-abc/{ACCOUNT}/CloudTrail/{REGION}/2026/11/10/012-{REGION}.json.gz"
+    assert set(quality) == {own, beside_it}
+    assert quality[own]["unreadable_records"] == [{"reason": "elsewhere", "records": 2}]
+    assert {each["account"] for each in account.rows("incidents", "11-10")} == {ACCOUNT}
+    assert [each["failed_calls"] for each in account.rows("incidents", "11-10")] == [3, 3]
 
 
 def test_nothing_read_is_no_quiet_day(

@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import trail
 from analytics.trail import Reader, binary_files
 from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, call_row, file_reader, read_file
+from mendq.catalogue import Home
 from mendq.nightly.verdict import FALLBACK, NATIVE
-from tests.analytics.authored import burst, content, record
+from tests.analytics.authored import ACCOUNT, REGION, burst, content, record
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
 from tests.real_records import DETONATIONS, detonations
 
@@ -49,6 +50,16 @@ def test_records_cost_themselves() -> None:
     assert [position for position, _ in reading.calls] == [1, 5]
     assert reading.records == 6
     assert reading.unreadable == {"not_a_record": 2, "without_id_name_or_time": 1}
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_records_of_another_account_or_region_are_counted_and_left_out(*, native: bool) -> None:
+    others = ({"recipientAccountId": "999999999999"}, {"awsRegion": "eu-west-1"})
+    written = content([*(record("11-10 09:00", **each) for each in others), record("11-10 09:00")])
+    reading = file_reader(Home(ACCOUNT, REGION), native=native)(written)
+    assert [position for position, _ in reading.calls] == [2]
+    assert (reading.records, reading.unreadable) == (3, {"elsewhere": 2})
+    assert len(file_reader(native=native)(written).calls) == 3, "of all, where none is asked for"
 
 
 @pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")

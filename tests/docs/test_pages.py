@@ -45,4 +45,4 @@ def test_each_request_for_a_nightly_run_is_a_job() -> None:
         assert each.keys() == {"job", "time"}
         at = datetime.fromisoformat(each["time"])
         assert at.tzinfo == UTC
-        assert JOBS[each["job"]](at, Roots("t", "c", "o")).name.startswith(each["job"])
+        assert JOBS[each["job"]](at, Roots("t", "c", "o", "a", "r")).name.startswith(each["job"])

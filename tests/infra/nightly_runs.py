@@ -27,7 +27,8 @@ def starting_a_nightly() -> Recorded:
     recorded = recording({"ListJobRuns": {"jobRuns": []}, "StartJobRun": {"jobRunId": "1"}})
     function = template_of("default").only("AWS::Lambda::Function", "StartNightly")
     settings = StartNightlySettings.from_environment(function["Environment"]["Variables"])
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root)
+    place = settings.account, "us-east-1"
+    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *place)
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
     assert start(recorded.clients.emr, settings, nightly(at, roots), at) == "1"
     return recorded

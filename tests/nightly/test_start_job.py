@@ -17,7 +17,7 @@ from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
 from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly, start, week
 
-ROOTS = Roots("s3://trail", "s3://cases", "s3://out")
+ROOTS = Roots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
 AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
 SETTINGS = StartNightlySettings(
     account="123456789012",
@@ -41,7 +41,8 @@ def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
     job = nightly(AT, ROOTS)
     days, roots = ("--from", "2026-11-14", "--to", "2026-11-15"), ("--trail", "s3://trail")
     assert job.arguments[:7] == ("backfill", *days, *roots)
-    assert job.arguments[7:] == ("--cases", "s3://cases", "--out", "s3://out")
+    assert job.arguments[7:11] == ("--cases", "s3://cases", "--out", "s3://out")
+    assert job.arguments[11:] == ("--account", "123456789012", "--region", "us-east-1")
     assert job.name == "nightly-2026-11-15"
 
 

@@ -15,6 +15,7 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.tables import Tables
 from analytics.trail import Reader
+from mendq.catalogue import Home
 from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import count
@@ -30,7 +31,7 @@ OUTCOMES = (
 )
 WHYS = (
     "unknown_code count_only unresolved_queue case_open too_little_evidence event_lost unknown "
-    "not_managed not_tagged_in_time"
+    "not_managed not_tagged_in_time elsewhere no_evidence"
 )
 _SHOWN = 5
 
@@ -73,9 +74,19 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
         written.append(found)
         tally += Counter({f"rows_of_{t}": sum(map(len, found[t].values())) for t in found})
         tally["nightly_runs"] += len(runs)
+    proving.failures.extend(_of_one_place(spark, hostile, folder / "one place", tally))
     same = all(each == written[0] for each in written)
     proving.holds(f"seed {seed}: every order writes the same rows", whether=same)
     return tally
+
+
+def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter[str]) -> list[str]:
+    """What differs where a run is asked for one account and region of all that lie there."""
+    home = Home("111122223333", "us-east-1")
+    _run(spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], NATIVE, home)
+    counted = count(hostile.trail, hostile.cases, (home.account, home.region))
+    tally["rows_of_one_place"] += sum(map(len, counted.incidents.values()))
+    return disagreements(out, counted)[:_SHOWN]
 
 
 def orders(hostile: Scene) -> dict[str, tuple[list[Days], str]]:
@@ -90,12 +101,19 @@ def orders(hostile: Scene) -> dict[str, tuple[list[Days], str]]:
     }
 
 
-def _run(spark: SparkSession, hostile: Scene, out: Path, runs: list[Days], reader: str) -> None:
+def _run(  # noqa: PLR0917 - a night's circumstances
+    spark: SparkSession,
+    hostile: Scene,
+    out: Path,
+    runs: list[Days],
+    reader: str,
+    home: Home | None = None,
+) -> None:
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
     trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
     tables = Tables(spark, into, lambda _: None)
-    nightly = Nightly(tables, trail, cases, findings, MADE_AT, Reader(reader))
+    nightly = Nightly(tables, trail, cases, findings, MADE_AT, Reader(reader), home)
     for days in runs:
         nightly.write(days)
 

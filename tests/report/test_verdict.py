@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from analytics import recommendations
 from mendq.model.case import State
 from mendq.nightly.verdict import Verdict
+from mendq.report import outcomes
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
 from mendq.report.summary import FIXED
@@ -31,6 +32,9 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     kinds = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
     assert whys | {"applied", "unknown_code", "count_only"} == set(WHY)
+    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence"}
+    proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
+    assert set(outcomes.WHY) == ignored | proved | {"unknown"}
 
 
 @settings(max_examples=60)

@@ -106,12 +106,13 @@ def _reached(call: Invocation, name: str) -> Mode:
 
 
 def _require_situation(call: Invocation, arn: str) -> None:
-    """Stopped where the trails that can be read do not log the call that is going to fail."""
+    """Stopped where no trail logs the call that is going to fail, and each of them can be read."""
     trails: list[Trail] = []
     with call.out.waiting("looking whether a trail logs the queue"):
         checks = list(guarded("trails", partial(trails_of, call.account, trails)))
-    readable = all(each.status is not Status.UNKNOWN for each in checks)
-    if readable and not logged(trails, arn, [LATE_CALL]):
+    if logged(trails, arn, [LATE_CALL]):
+        return
+    if all(each.status is not Status.UNKNOWN for each in checks):
         line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
         raise Stopped(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
 

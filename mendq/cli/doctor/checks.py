@@ -28,6 +28,7 @@ from mendq.cli.doctor.visibility import (
     outside,
     sights,
     trails_of,
+    unread,
 )
 from mendq.cli.output import some
 from mendq.cli.queues import managed_queues
@@ -70,6 +71,7 @@ class Doctor(Struct, dict=True):
             "symptoms": [asdict(each) for each in self.sights],
             "outside_selectors": outside(self.trails, self.queues),
             "not_logged": {arn: sorted(calls) for arn, calls in missing.items()},
+            "trails_not_read": unread(self.trails),
             "never_seen": list(NEVER_SEEN),
         }
 

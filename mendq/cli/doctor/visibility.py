@@ -6,16 +6,20 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import SeenAs, Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Command, Status
-from mendq.model.names import DATA_EVENT_NAMES
+from mendq.cli.doctor.check import Check, Command, Status, guarded, judged
+from mendq.cli.output import some
+from mendq.model.names import DATA_EVENT_NAMES, PROBE, role_name
+from mendq.model.queue import partition_of
+from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
 _TESTS: dict[str, Callable[[str, str], bool]] = {
     "Equals": str.__eq__,
@@ -23,6 +27,7 @@ _TESTS: dict[str, Callable[[str, str], bool]] = {
     "EndsWith": str.endswith,
 }
 Selector = Mapping[str, Any]
+UNKNOWN = Status.UNKNOWN
 # In place of an ARN: one that the selectors cover.
 ANY_QUEUE = "any queue"
 OUTSIDE = "no trail logs this queue's calls"
@@ -43,39 +48,82 @@ NEVER_SEEN = (
 
 
 class Trail(Struct, frozen=True):
-    """A trail that is logging, and what it selects."""
+    """A trail, and what it selects while it is logging; None: AWS does not say.
+
+    It does not say so of an organization's trail to its members.
+    """
 
     name: str
-    selectors: tuple[Selector, ...]
+    selectors: tuple[Selector, ...] | None
 
-    def logs(self, queue_arn: str, event_name: str) -> bool:
-        """Whether the data event of somebody else on that queue is logged."""
-        return any(_selects(each, queue_arn, event_name) for each in self.selectors)
+    def logs(self, queue_arn: str, event_name: str, known: Mapping[str, str] | None = None) -> bool:
+        """Whether the data event of somebody else on that queue is logged.
 
-
-def trails_of(account: Account, logging: list[Trail]) -> Iterator[Check]:
-    """One check a trail; `logging` takes those that are logging. Raises ClientError."""
-    client = account.clients.cloudtrail
-    for each in client.describe_trails(includeShadowTrails=True)["trailList"]:
-        arn, label = each["TrailARN"], f"trail {each['Name']}"
-        if not client.get_trail_status(Name=arn).get("IsLogging"):
-            # A trail is switched on where it was made.
-            home = each.get("HomeRegion", account.region)
-            start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
-            yield Check(label, Status.WARN, "it is switched off", start)
-            continue
-        selectors = client.get_event_selectors(TrailName=arn).get("AdvancedEventSelectors", [])
-        logging.append(Trail(each["Name"], tuple(selectors)))
-        asks = sum(map(_selects_queues, selectors))
-        yield Check(label, Status.OK, f"is logging, {asks} selector(s) of SQS data events")
-    if not any(_selects_queues(one) for each in logging for one in each.selectors):
-        says = "no trail that is logging selects SQS data events: no failed call is seen"
-        remedy = "set trail.create and trail.queueArnPrefixes, and deploy"
-        yield Check("data events", Status.FAIL, says, remedy)
+        Of `known` are fields of the event that say more, such as who calls.
+        """
+        return any(_selects(e, queue_arn, event_name, known or {}) for e in self.selectors or ())
 
 
-def _selects_queues(selector: object) -> bool:
-    return "AWS::SQS::Queue" in str(selector)
+def trails_of(account: Account, found: list[Trail]) -> Iterator[Check]:
+    """The checks of each trail, which `found` takes, and one whether any logs the probe.
+
+    One that cannot be read costs only itself. Raises ClientError where they cannot be listed.
+    """
+    answer = account.clients.cloudtrail.describe_trails(includeShadowTrails=True)
+    for each in answer["trailList"]:
+        found.append(Trail(each["Name"], None))
+        owner, look = each["TrailARN"].split(":")[4], partial(_trail, account, each, found)
+        for check in guarded(f"trail {each['Name']}", look):
+            is_theirs = check.status is UNKNOWN and owner != account.settings.account
+            ask = f"ask account {owner}, whose trail it is, what it selects"
+            yield structs.replace(check, remedy=ask) if is_theirs else check
+    yield _logs_the_probe(account, found)
+
+
+def _trail(account: Account, described: Any, found: list[Trail]) -> Iterator[Check]:
+    client, arn = account.clients.cloudtrail, described["TrailARN"]
+    label, bucket = f"trail {described['Name']}", described.get("S3BucketName")
+    root = f"s3://{bucket}/{described.get('S3KeyPrefix', '')}".rstrip("/")
+    job_reads, beside = (account.outputs.get(each) for each in ("TrailRoot", "TrailBucket"))
+    if bucket == beside and root != job_reads:
+        says = f"writes to {root}, and the nightly job reads {job_reads}"
+        yield Check(label, Status.FAIL, says, "set trail.prefix to what stands there, and deploy")
+    selectors = list[Any]()
+    if is_logging := client.get_trail_status(Name=arn).get("IsLogging"):
+        answer = client.get_event_selectors(TrailName=arn)
+        selectors += answer.get("AdvancedEventSelectors", ())
+    found[-1] = Trail(described["Name"], tuple(selectors))
+    asks = sum("AWS::SQS::Queue" in str(each) for each in selectors)
+    # A trail is switched on where it was made.
+    home = described.get("HomeRegion", account.region)
+    start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
+    yield judged(
+        label,
+        (not is_logging, Status.WARN, "it is switched off", start),
+        (True, Status.OK, f"is logging, {asks} selector(s) of SQS data events", ""),
+    )
+
+
+def _logs_the_probe(account: Account, trails: Sequence[Trail]) -> Check:
+    """Whether a trail logs the probe's own call, as CloudTrail evaluates selectors."""
+    here, whose, names = account.region, account.settings.account, unread(trails)
+    arn = f"arn:{partition_of(here)}:sqs:{here}:{whose}:{QUEUE_NAME}"
+    role, session = role_name(PROBE, here), account.outputs.get("ProbeFunction", "")
+    caller = f"arn:{partition_of(here)}:sts::{whose}:assumed-role/{role}/{session}"
+    call = {"userIdentity.arn": caller, "readOnly": "false", "eventType": "AwsApiCall"}
+    logging = [each.name for each in trails if each.logs(arn, EVENT_NAME, call)]
+    missing = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
+    return judged(
+        "trail of the probe",
+        (logging, Status.OK, f"{some(logging)} logs the probe's queue", ""),
+        (names, UNKNOWN, f"{some(names)} cannot be read", "the check `probe` says what comes"),
+        (True, Status.FAIL, missing, f"have a trail log SQS data events of {arn}, or deploy"),
+    )
+
+
+def unread(trails: Sequence[Trail]) -> list[str]:
+    """The trails of which it is not known what they log."""
+    return [each.name for each in trails if each.selectors is None]
 
 
 def logged(trails: Sequence[Trail], queue_arn: str, event_names: Iterable[str]) -> frozenset[str]:
@@ -83,8 +131,8 @@ def logged(trails: Sequence[Trail], queue_arn: str, event_names: Iterable[str]) 
     return frozenset(e for e in event_names if any(each.logs(queue_arn, e) for each in trails))
 
 
-def _selects(selector: Selector, queue_arn: str, event_name: str) -> bool:
-    """Fields that say who calls, or read or write, are taken to fit: they are not known here."""
+def _selects(selector: Selector, queue_arn: str, event_name: str, known: Mapping[str, str]) -> bool:
+    """Fields that are not known are taken to fit, such as who calls, or read or write."""
     queue = {} if queue_arn == ANY_QUEUE else {"resources.ARN": queue_arn}
     call = {
         "eventCategory": "Data",
@@ -92,6 +140,7 @@ def _selects(selector: Selector, queue_arn: str, event_name: str) -> bool:
         **queue,
         "eventName": event_name,
         "eventSource": "sqs.amazonaws.com",
+        **known,
     }
     fields = selector.get("FieldSelectors", [])
     named = {each["Field"] for each in fields}
@@ -101,13 +150,11 @@ def _selects(selector: Selector, queue_arn: str, event_name: str) -> bool:
 
 
 def _fits(field: Mapping[str, Any], value: str) -> bool:
-    for operator, test in _TESTS.items():
-        wanted = field.get(operator)
-        if wanted and not any(test(value, each) for each in wanted):
-            return False
-        if any(test(value, each) for each in field.get(f"Not{operator}") or ()):
-            return False
-    return True
+    """Any operator that selects is enough, where there are any, and none that deselects may fit."""
+    selects = {name: field[name] for name in _TESTS if field.get(name)}
+    chosen = (_TESTS[name](value, each) for name, some in selects.items() for each in some)
+    left_out = (_TESTS[n](value, each) for n in _TESTS for each in field.get(f"Not{n}") or ())
+    return (not selects or any(chosen)) and not any(left_out)
 
 
 class Situation(Struct, frozen=True):
@@ -142,10 +189,12 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situa
 def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
     """Why a symptom is not fully visible on a queue (None: it is), and whether it is blind."""
     seen = logged(trails, queue_arn, DATA_EVENT_NAMES)
-    if not seen:
-        return OUTSIDE, True
     wanted = calls_of(symptom, queue_arn)
     missing = sorted(wanted - seen)
+    if missing and (names := unread(trails)):
+        return f"not known: {', '.join(names)} cannot be read", False
+    if not seen:
+        return OUTSIDE, True
     if missing:
         return f"not logged: {', '.join(missing)}", not wanted & seen
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT and not queue_arn.endswith(".fifo"):
@@ -166,14 +215,18 @@ def _ways(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
 
 
 def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:
-    """By queue, the calls by which a symptom would show and that no trail logs."""
+    """By queue, the calls by which a symptom would show and that no trail logs.
+
+    None while a trail cannot be read: it may log them.
+    """
     found = {}
-    for arn in queue_arns:
+    for arn in () if unread(trails) else queue_arns:
         wanted = frozenset().union(*(calls_of(each, arn) for each in CATALOGUE))
         found[arn] = wanted - logged(trails, arn, wanted)
     return {arn: missing for arn, missing in found.items() if missing}
 
 
 def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
-    """The queues of which no call is logged."""
-    return [each for each in queue_arns if not logged(trails, each, DATA_EVENT_NAMES)]
+    """The queues of which no call is logged; none while a trail cannot be read."""
+    asked = () if unread(trails) else queue_arns
+    return [each for each in asked if not logged(trails, each, DATA_EVENT_NAMES)]

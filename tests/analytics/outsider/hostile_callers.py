@@ -23,7 +23,8 @@ class Place:
 
     @property
     def arn(self) -> str:
-        return f"arn:aws:sqs:{self.region}:{self.account}:{self.queue}"
+        partition = "aws-us-gov" if self.region.startswith("us-gov") else "aws"
+        return f"arn:{partition}:sqs:{self.region}:{self.account}:{self.queue}"
 
 
 def role(account: str, session: str, name: str, path: str = "") -> Record:
@@ -59,4 +60,8 @@ def identity(random: Random, place: Place) -> Any:
 def ours(random: Random, place: Place) -> Record:
     """A role of Mendq's own, in the account and region of the call."""
     part = random.choice(OUR_PARTS)
-    return role(place.account, f"mendq-{part}", f"mendq-{part}-{place.region}")
+    made = role(place.account, f"mendq-{part}", f"mendq-{part}-{place.region}")
+    if random.random() < 0.5:  # as AWS's published SQS record spells the issuer
+        spelled = made["arn"].rpartition("/")[0]
+        made["sessionContext"]["sessionIssuer"]["arn"] = spelled
+    return made

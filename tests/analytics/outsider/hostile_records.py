@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -51,6 +52,9 @@ def whereabouts(random: Random, place: Place) -> Record:
         return {"resources": random.choice([None, [], 7, [None], [{"ARN": 3}]])}
     url = f"https://sqs.{place.region}.amazonaws.com/{place.account}/{place.queue}"
     way = random.random()
+    if way < 0.05:  # a call from here on a queue of another account, or of another region
+        others = (replace(place, account="123456789012"), replace(place, region="eu-north-1"))
+        return {"resources": [{"type": "AWS::SQS::Queue", "ARN": random.choice(others).arn}]}
     if way < 0.7:
         return {"resources": [{"type": "AWS::SQS::Queue", "ARN": place.arn}]}
     if way < 0.9:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,13 @@ from tests.analytics.outsider.plain_trail import failed_calls
 
 LONGEST_GAP = timedelta(seconds=900)
 AROUND = timedelta(days=7)
+# In the catalogue's words.
+OF_MESSAGES = {"access_denied", "queue_missing", "empty_receives", "fifo_throttled"}
+TRAFFIC = {
+    "ReceiveMessage",
+    *("SendMessage", "SendMessageBatch", "DeleteMessage", "DeleteMessageBatch"),
+    *("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"),
+}
 Key = tuple[str, str, str, str]
 Row = dict[str, Any]
 
@@ -34,11 +41,19 @@ class Known:
 
     cases: list[Case]
     scans: list[Round]
+    home: tuple[str, str] | None
+
+    def looks_at(self, account: str, region: str) -> bool:
+        """Scans look where they are from, or wherever a queue that one lists is."""
+        if self.home:
+            return (account, region) == self.home
+        start = f":{region}:{account}:"
+        return any(start in arn for each in self.scans for arn in each.managed)
 
 
-def count(trail: Path, case_bucket: Path) -> Count:
-    calls = failed_calls(trail)
-    known = Known(cases(case_bucket), scans(case_bucket.parent / "findings"))
+def count(trail: Path, case_bucket: Path, home: tuple[str, str] | None = None) -> Count:
+    calls = failed_calls(trail, home)
+    known = Known(cases(case_bucket), scans(case_bucket.parent / "findings"), home)
     rows: dict[date, list[Row]] = defaultdict(list)
     for key, burst in bursts(calls):
         row = incident(key, burst, known)
@@ -102,23 +117,45 @@ def why(key: Key, burst: list[FailedCall], known: Known) -> str:
         return "unknown_code"
     if symptom == "invalid_request":
         return "count_only"
-    if queue == "unresolved":
-        return "unresolved_queue"
+    if not lies_here(key):
+        return "unresolved_queue" if queue == "unresolved" else "elsewhere"
+    counting = [each for each in burst if counts(each, symptom)]
+    if not counting:
+        return "no_evidence"
     if any(each.about == (queue, symptom) and was_open(each, burst) for each in known.cases):
         return "case_open"
-    return why_unseen(queue, burst, known)
+    return why_unseen(key, burst, counting, known)
 
 
-def why_unseen(queue: str, burst: list[FailedCall], known: Known) -> str:
+def lies_here(key: Key) -> bool:
+    """In the account and region of the record."""
+    account, region, queue, _ = key
+    partition = "aws-us-gov" if region.startswith("us-gov") else "aws"
+    return queue.startswith(f"arn:{partition}:sqs:{region}:{account}:")
+
+
+def counts(call: FailedCall, symptom: str) -> bool:
+    """Looking at a queue is no evidence of these, nor is a session's first minute of one."""
+    if symptom not in OF_MESSAGES:
+        return True
+    created, at = call.session_created_at, call.event_time
+    is_new = created is not None and at - created <= timedelta(seconds=60)
+    return call.event_name in TRAFFIC and not (symptom == "access_denied" and is_new)
+
+
+def why_unseen(key: Key, burst: list[FailedCall], counting: list[FailedCall], known: Known) -> str:
     """Why nothing opened a case though one might have been opened."""
+    account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
-    seen = announced(known.scans, queue, first, last)
+    here = known.looks_at(account, region)
+    seen = announced(known.scans, queue, first, last) if here else None
     if seen in {"not_managed", "not_tagged_in_time"}:
-        return seen
-    if not enough_evidence(burst):
+        return str(seen)
+    if not enough_evidence(counting):
         return "too_little_evidence"
-    was_managed = seen == "managed" or cases_around(queue, first, last, known.cases)
-    return "event_lost" if was_managed else "unknown"
+    opened = [each.opened_at for each in known.cases if each.about == (queue, symptom)]
+    is_new = not any(first - AROUND <= each <= last for each in opened)
+    return "event_lost" if seen == "managed" and is_new else "unknown"
 
 
 def was_open(case: Case, burst: list[FailedCall]) -> bool:
@@ -135,10 +172,3 @@ def enough_evidence(burst: list[FailedCall]) -> bool:
         later - earlier <= timedelta(seconds=600)
         for earlier, later in zip(times, times[2:], strict=False)
     )
-
-
-def cases_around(queue: str, first: datetime, last: datetime, opened: list[Case]) -> bool:
-    """Cases of the queue at most 7 days before, and at most 7 days after."""
-    times = [each.opened_at for each in opened if each.about[0] == queue]
-    before = any(first - AROUND <= each <= last for each in times)
-    return before and any(last < each <= last + AROUND for each in times)

@@ -13,7 +13,8 @@ from mendq.model.failed_call import FailedCall, read
 
 LARGEST_BYTES = 50_000_000
 LOG_FILE = re.compile(
-    r"AWSLogs/(?:o-[a-z0-9]+/)?\d{12}/CloudTrail/[a-z0-9-]+/\d{4}/\d\d/\d\d/(?P<name>[^/]+\.json\.gz)"
+    r"AWSLogs/(?:o-[a-z0-9]+/)?(?P<account>\d{12})/CloudTrail/(?P<region>[a-z0-9-]+)/\d{4}/\d\d/\d\d/"
+    r"(?P<name>[^/]+\.json\.gz)"
 )
 OUR_PARTS = (
     "approve", "attach-dlq", "deliver-report", "follow-up", "heal", "nightly", "probe",
@@ -21,21 +22,26 @@ OUR_PARTS = (
 )  # fmt: skip
 
 
-def failed_calls(trail: Path) -> list[FailedCall]:
-    """One per eventID, the first by file name; our own roles' left out."""
+def failed_calls(trail: Path, home: tuple[str, str] | None = None) -> list[FailedCall]:
+    """One per eventID, the first by file name; our own roles' left out.
+
+    Where `home` is given, those of that account and region alone, by folder and by record.
+    """
     first: dict[str, FailedCall] = {}
-    for path in sorted(log_files(trail), key=lambda each: (each.name, each.as_posix())):
+    for path in sorted(log_files(trail, home), key=lambda each: (each.name, each.as_posix())):
         for record in records(path.read_bytes()):
             call = read(record)
-            if isinstance(call, FailedCall):
+            if isinstance(call, FailedCall) and home in (None, (call.account, call.region)):
                 first.setdefault(call.event_id, call)
     return [each for each in first.values() if not is_our_own(each)]
 
 
-def log_files(trail: Path) -> Iterator[Path]:
+def log_files(trail: Path, home: tuple[str, str] | None) -> Iterator[Path]:
     for path in trail.rglob("*"):
         found = LOG_FILE.fullmatch(path.relative_to(trail).as_posix())
-        if found and not found["name"].startswith((".", "_")):
+        if not found or found["name"].startswith((".", "_")):
+            continue
+        if home in (None, (found["account"], found["region"])):
             yield path
 
 

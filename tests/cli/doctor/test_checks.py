@@ -19,7 +19,7 @@ from mendq.cli.doctor import checks
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import Doctor, drills
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.visibility import Trail, trails_of
+from mendq.cli.doctor.visibility import Trail, not_logged, outside, sights, trails_of
 from mendq.cli.exit_codes import Stopped
 from mendq.model.limits import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
@@ -164,10 +164,119 @@ def test_a_trail_that_is_switched_off_is_switched_on_where_it_was_made(
     boto3.client("s3", region_name=HERE).create_bucket(Bucket=BUCKET)
     client: Any = boto3.client("cloudtrail", region_name=home)
     made = client.create_trail(Name="all", S3BucketName=BUCKET, IsMultiRegionTrail=home != HERE)
-    check, nothing_selected = trails_of(operator.account, [])
-    assert (check.status, nothing_selected.status) == (WARN, FAIL)
+    check, no_probe = trails_of(operator.account, [])
+    assert (check.status, no_probe.status) == (WARN, FAIL)
     start = f"aws cloudtrail start-logging --region {home} --name {made['TrailARN']}"
     assert _command(check) == start
+
+
+# Trails, as an account sees them that is a member of an organization.
+
+OF_SQS = [
+    {"Field": "eventCategory", "Equals": ["Data"]},
+    {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
+]
+PROBE_ARN = "arn:aws:sqs:us-east-1:123456789012:mendq-probe.fifo"
+SESSION = "arn:aws:sts::123456789012:assumed-role/mendq-probe-us-east-1/"
+ROOTS = {"TrailBucket": "our-logs", "TrailRoot": "s3://our-logs/o-abc", "ProbeFunction": "probe"}
+
+
+def _described(name: str, owner: str = "123456789012", **over: str) -> dict[str, Any]:
+    arn = f"arn:aws:cloudtrail:us-east-1:{owner}:trail/{name}"
+    return {"Name": name, "TrailARN": arn, "HomeRegion": HERE, "S3BucketName": "b", **over}
+
+
+def _looked_at(
+    operator: Operator, *trails: tuple[dict[str, Any], list[dict[str, Any]] | str]
+) -> tuple[list[Check], list[Trail]]:
+    """What is said of trails, each with one selector's fields or the code of a refusal."""
+    found: list[Trail] = []
+    client = operator.account.clients.cloudtrail
+    with Stubber(client) as stub, patch.dict(OUTPUTS, ROOTS):
+        stub.add_response("describe_trails", {"trailList": [each for each, _ in trails]})
+        for each, selects in trails:
+            if isinstance(selects, str):
+                stub.add_client_error("get_trail_status", selects, "Unknown trail")
+                continue
+            stub.add_response("get_trail_status", {"IsLogging": True}, {"Name": each["TrailARN"]})
+            selectors = [{"FieldSelectors": [*OF_SQS, *selects]}]
+            answer = {"TrailARN": each["TrailARN"], "AdvancedEventSelectors": selectors}
+            stub.add_response("get_event_selectors", answer)
+        return list(trails_of(operator.account, found)), found
+
+
+ORGANIZATION = _described("organization", "999999999999"), "TrailNotFoundException"
+OURS = _described("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
+
+
+def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> None:
+    checks, found = _looked_at(operator, ORGANIZATION, OURS)
+    assert [(each.name, each.status) for each in checks] == [
+        ("trail organization", UNKNOWN), ("trail ours", OK), ("trail of the probe", UNKNOWN),
+    ]  # fmt: skip
+    assert "ask account 999999999999, whose trail it is" in checks[0].remedy
+    assert "organization cannot be read" in checks[2].says
+    other = f"{ARN}-others"
+    assert (outside(found, [other]), not_logged(found, [other])) == ([], {}), "it may log them"
+    assert outside(found[1:], [other]) == [other]
+    unknown = {other: "not known: organization cannot be read"}
+    for each in sights(found, [ARN, other]):
+        assert each.blind == {}
+        assert other not in each.visible
+        assert {arn: why for arn, why in each.partly.items() if arn == other} in ({}, unknown)
+
+
+def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.aws.queue("orders.fifo")
+    trails = [Trail("organization", None), Trail("ours", ())]
+    monkeypatch.setattr(checks, "trails_of", lambda _, found: found.extend(trails) or ())
+    monkeypatch.setattr(Deployment, "look", lambda _: ())
+    found = operator.json("doctor", code=1)
+    assert [each for each in found["checks"] if each["check"] == "selectors"] == []
+    assert (found["outside_selectors"], found["not_logged"]) == ([], {})
+    assert found["trails_not_read"] == ["organization"]
+
+
+@pytest.mark.parametrize(
+    ("is_logged", "field"),
+    [
+        (True, {"Field": "resources.ARN", "Equals": [PROBE_ARN]}),
+        (True, {"Field": "resources.ARN", "EndsWith": [".fifo"], "Equals": [ARN]}),
+        (True, {"Field": "userIdentity.arn", "NotStartsWith": [f"{SESSION}x"]}),
+        (True, {"Field": "eventName", "Equals": ["SendMessage"]}),
+        (True, {"Field": "readOnly", "Equals": ["false"]}),
+        (False, {"Field": "resources.ARN", "StartsWith": [ARN]}),
+        (False, {"Field": "resources.ARN", "NotEndsWith": [".fifo"]}),
+        (False, {"Field": "userIdentity.arn", "NotStartsWith": [SESSION]}),
+        (False, {"Field": "userIdentity.arn", "NotEndsWith": ["/probe"]}),
+        (False, {"Field": "eventName", "NotEquals": ["SendMessage"]}),
+        (False, {"Field": "readOnly", "Equals": ["true"]}),
+    ],
+)
+def test_whether_an_existing_trail_logs_the_probe_is_told_as_cloudtrail_evaluates_it(
+    operator: Operator, field: dict[str, Any], *, is_logged: bool
+) -> None:
+    (_, check), _ = _looked_at(operator, (_described("ours"), [field]))
+    assert check.status is (OK if is_logged else FAIL)
+    assert is_logged or PROBE_ARN in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [("o-abc", ""), ("", "writes to s3://our-logs,"), ("x", "writes to s3://our-logs/x,")],
+)
+def test_a_trail_that_writes_where_the_job_does_not_read_is_told(
+    operator: Operator, prefix: str, said: str
+) -> None:
+    there = {"S3BucketName": "our-logs", **({"S3KeyPrefix": prefix} if prefix else {})}
+    answers: tuple[list[dict[str, Any]] | str, ...] = ([], "AccessDeniedException")
+    for selects in answers:
+        checks, _ = _looked_at(operator, (_described("theirs", "999999999999", **there), selects))
+        fails = [each for each in checks if "trail.prefix" in each.remedy]
+        assert [each.says[: len(said)] for each in fails] == [said] * bool(said)
+        assert len(checks) == 2 + bool(said)
 
 
 def test_a_queue_that_is_logged_in_part_is_warned_of(

@@ -41,6 +41,6 @@ def test_each_line_of_a_script_is_one_that_the_stage_knows(story: Story) -> None
     ],
 )
 def test_the_jobs_are_for_the_storys_own_day_and_week(moment: str, day: str, iso_week: str) -> None:
-    at, roots = datetime.fromisoformat(moment), Roots("trail", "cases", "out")
+    at, roots = datetime.fromisoformat(moment), Roots("trail", "cases", "out", "a", "r")
     assert nightly(next_day(at), roots).of == day
     assert week(monday_after(at), roots).of == iso_week

@@ -16,19 +16,20 @@ _CATALOGUE = "mendq.catalogue"
 
 GUARDRAILS = (
     Selection(("tests.catalogue.test_matching",), (
-        Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE,
-            "why_ignored", "if «home.purpose_of(failed_call.principal_arn)»not home.account»:"),
+        Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE, "why_ignored",
+            '"own_call": «home.purpose_of(call.principal_arn)»None»'),
         Mutant("whoever has a role whose name begins as ours is never helped", _CATALOGUE,
             "Home.purpose_of", "if name« == ROLE_NAME.format(each, self.region)».startswith("
             "ROLE_NAME.format(each, self.region))»"),
         Mutant("another account's role of the same name is taken for ours", _CATALOGUE,
-            "Home.purpose_of", 'f":iam::«{self.account}»»"'),
+            "Home.purpose_of", 'EVERY if «head.endswith(f":iam::{self.account}")»head» else'),
         Mutant("a queue of another account is changed", _CATALOGUE, "Home.holds",
-            "parts_of(queue_arn)[:«3] == here»2] == here[:2]»"),
+            "[:«3] == (partition_of(self.region), self.region, self.account)»2] == "
+            "(partition_of(self.region), self.region)»"),
         Mutant("a queue of another region is changed", _CATALOGUE, "Home.holds",
-            "parts_of(queue_arn)[«:3] == here»2] == here[2]»"),
+            "[«:3] == (partition_of(self.region), self.region, self.account)»2] == self.account»"),
         Mutant("a refused look at a queue is evidence", _CATALOGUE, "why_ignored",
-            "if not «symptom.speaks(failed_call)»queue_arn»:"),
+            '"no_evidence": symptom and not «symptom.speaks(call)»queue_arn»'),
     )),
     Selection(("tests.probe.test_probe",), (
         Mutant("whoever calls on the probe's queue hides that failed calls are lost", _GUARDRAILS,

@@ -37,22 +37,38 @@ NIGHTLY = (
             "Known.with_outcome", "since <= last« and until >= first»»"),
         Mutant("an incident of an unmanaged queue is told as an event that was lost", _INCIDENTS,
             "Known._why", '«"not_managed": scanned == "not_managed",»»'),
+        Mutant("what a case of the week before keeps silent is told as an event that was lost",
+            _INCIDENTS, "Known._why", 'scanned == "managed"« and not of_then»»'),
+    )),
+    Selection((f"{_BURSTS}::test_scans_say_nothing_of_another_account_or_region",), (
+        Mutant("queues of other accounts are told as not managed", _INCIDENTS, "Known._scanned",
+            'if «Home(incident["account"], incident["region"]) not in »not »self.homes:'),
+    )),
+    Selection((
+        "tests.analytics.test_job::test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it",
+    ), (
+        Mutant("the folders of an organization's other accounts are read", "analytics.trail",
+            "branches", "([home.account] if home«» and not above» else"),
     )),
     Selection((
         f"{_BURSTS}::test_a_call_that_is_delivered_in_two_files_counts_once",
-        f"{_BURSTS}::test_a_role_of_ours_is_left_out_where_it_may_call_and_nowhere_else",
+        f"{_BURSTS}::test_own_calls_are_left_out_and_what_heal_ignores_is_not",
+        f"{_BURSTS}::test_what_heal_does_not_take_up_is_no_evidence_and_told_where_it_takes_up_nothing",
     ), (
         Mutant("a call that CloudTrail delivers twice counts twice", _INCIDENTS, "_one_per_event",
             'sf.col("copy") «=»>»= 1'),
         Mutant("our own failing calls are told as incidents", _INCIDENTS, "_without_own",
             "calls.where(«»is_own | »~is_own)"),
-        Mutant("a role of another account with our role's name is left out", _INCIDENTS,
-            "_without_own", "rlike(OWN_ROLE)« & is_here»»"),
+        Mutant("calls that heal drops by design make an event look lost", _INCIDENTS,
+            "_completes_evidence", "partitionBy(*_KEY«, is_taken_up»»)"),
     ), spark=True),
     Selection((
         f"{_TRAIL_FILE}::test_an_unreadable_file_names_its_reason",
         f"{_TRAIL_FILE}::test_records_cost_themselves",
+        f"{_TRAIL_FILE}::test_records_of_another_account_or_region_are_counted_and_left_out",
     ), (
+        Mutant("another account's failed calls are told as ours", _FILE, "judged",
+            "elif «home in (None, home_of(outcome))»outcome»:"),
         Mutant("one corrupt file of a trail ends the whole nightly job", _FILE, "gunzip",
             "except «zlib.error»EOFError» as error:"),
         Mutant("a file that was cut off is taken for a whole one", _FILE, "_members",
