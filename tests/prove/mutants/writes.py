@@ -17,6 +17,14 @@ _FIXING = "tests.heal.test_assess"
 _UNDOING = "tests.heal.test_rollback"
 
 WRITES = (
+    Selection(("tests.prove.test_races::test_nothing_is_found_where_nothing_is_planted",), (
+        Mutant("a freeze between Mendq's look and its claim stops nothing", _CLAIMS,
+            "_not_frozen", '"attribute_not_exists(«pk»frozen»)"'),
+        Mutant("what a run that died has written is taken for nothing", "mendq.heal.recover",
+            "Found.cannot_have_landed", "as_before «»or True »or"),
+        Mutant("a claim is let go and not the case that it held", _CLAIMS, "release_parts",
+            "if seen.case is «not »»None:"),
+    )),
     Selection((
         f"{_INTERRUPTIONS}::test_of_two_runs_that_both_looked_one_writes",
         f"{_INTERRUPTIONS}::test_a_claim_that_still_runs_keeps_the_other_out",

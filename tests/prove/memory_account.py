@@ -1,0 +1,272 @@
+"""An account in memory: all that a case's life asks of AWS, in a tenth of what moto takes.
+
+Answers are given below botocore's parsing. What is asked of DynamoDB is read as expressions; what
+else is answered is what `test_memory_account` holds beside moto's answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from io import BytesIO
+from types import CodeType, SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+
+from mendq.aws.clients import Clients
+from mendq.model.queue import DEFAULTS
+from tests.heal.conftest import ACCOUNT, REGION, Account, settings
+from tests.prove.proof import BEGINS_AT
+from tests.prove.struck_calls import StruckCalls
+
+Asked = Mapping[str, Any]
+Item = dict[str, Any]
+ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
+_TO_PYTHON = (
+    (r"attribute_not_exists\(#?(\w+)\)", r"('\1' not in item)"),
+    (r"attribute_exists\(#?(\w+)\)", r"('\1' in item)"),
+    (r"begins_with\(#?(\w+), (:\w+)\)", r"begins(item.get('\1'), values['\2'])"),
+    (r"#?(\w+) (=|<=|>=|<|>) (:\w+)", r"compare(item.get('\1'), '\2', values['\3'])"),
+    (r"\bAND\b", "and"),
+    (r"\bOR\b", "or"),
+)
+_PARTS = re.compile(r"\b(SET|REMOVE|ADD|DELETE) (.*?)(?= (?:SET|REMOVE|ADD|DELETE) |$)")
+_SET = re.compile(r"#?(\w+) = (if_not_exists\()?(?:#?\w+, )?(:\w+)")
+_NAMED = re.compile(r"#?(\w+) (:\w+)")
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": lambda one, other: bool(one == other),
+    "<": lambda one, other: bool(one < other),
+    ">": lambda one, other: bool(one > other),
+    "<=": lambda one, other: bool(one <= other),
+    ">=": lambda one, other: bool(one >= other),
+}
+
+
+@cache
+def _condition(expression: str) -> CodeType:
+    for pattern, python in _TO_PYTHON:
+        expression = re.sub(pattern, python, expression)
+    return compile(expression, "condition", "eval")
+
+
+def _value(typed: Asked) -> Any:
+    ((kind, value),) = typed.items()
+    known = {"N": int, "SS": frozenset}
+    return kind, known[kind](value) if kind in known else value
+
+
+def _compare(one: Asked | None, how: str, other: Asked) -> bool:
+    if one is None or one.keys() != other.keys():
+        return False
+    return _COMPARED[how](_value(one)[1], _value(other)[1])
+
+
+def _begins(one: Asked | None, other: Asked) -> bool:
+    return one is not None and str(one["S"]).startswith(other["S"])
+
+
+def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
+    if name not in asked:
+        return True
+    known = {"item": item, "values": asked.get("ExpressionAttributeValues", {})}
+    return bool(eval(_condition(asked[name]), {"compare": _compare, "begins": _begins} | known))  # noqa: S307
+
+
+def _updated(item: Item, asked: Asked) -> Item:
+    changed, values = {**item, **asked["Key"]}, asked.get("ExpressionAttributeValues", {})
+    for verb, rest in _PARTS.findall(asked["UpdateExpression"]):
+        if verb == "REMOVE":
+            for name in re.findall(r"#?(\w+)", rest):
+                changed.pop(name, None)
+        elif verb == "SET":
+            for name, unless_there, value in _SET.findall(rest):
+                changed[name] = changed.get(name, values[value]) if unless_there else values[value]
+        else:
+            for name, value in _NAMED.findall(rest):
+                _add(changed, name, values[value], more=verb == "ADD")
+    return changed
+
+
+def _add(item: Item, name: str, typed: Asked, *, more: bool) -> None:
+    kind, value = _value(typed)
+    if kind == "N":
+        item[name] = {"N": str(int(item.get(name, {"N": "0"})["N"]) + value)}
+        return
+    stood = frozenset(item.pop(name, {"SS": ()})["SS"])
+    if left := stood | value if more else stood - value:
+        item[name] = {"SS": sorted(left)}
+
+
+class Refused(Exception):
+    """AWS's answer with this code, and what else it says."""
+
+    def __init__(self, code: str, **more: Any) -> None:
+        super().__init__(code)
+        self.document = {"Error": {"Code": code, "Message": code}, **more}
+
+
+@dataclass
+class MemoryAccount:
+    """`queues` by name, each with its attributes and, beside them, its tags; `items` by key.
+
+    `invoke` answers whoever asks a Lambda and waits; what waits for nobody is in `invoked`.
+    """
+
+    account: Account
+    calls: StruckCalls
+    queues: dict[str, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
+    items: dict[tuple[str, str], Item] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+    published: list[Asked] = field(default_factory=list)
+    invoked: list[dict[str, str]] = field(default_factory=list)
+    deletes: list[datetime] = field(default_factory=list)
+    invoke: Callable[[dict[str, str]], Mapping[str, Any]] = dict
+
+    def empty(self) -> None:
+        """As it was at first."""
+        for each in (self.queues, self.items, self.objects, self.published, self.deletes):
+            each.clear()
+        self.calls.struck.clear()
+        self.account.now, self.account.deliveries, self.invoked = BEGINS_AT, 0, []
+
+    def make(self, name: str, seconds: int, tags: dict[str, str]) -> str:
+        at = str(int(self.account.now.timestamp()))
+        times = {"CreatedTimestamp": at, "LastModifiedTimestamp": at}
+        counts = ("", "NotVisible", "Delayed")
+        attributes = {
+            **{attribute: str(value) for attribute, value in DEFAULTS.items()},
+            **dict.fromkeys((f"ApproximateNumberOfMessages{each}" for each in counts), "0"),
+            **({"FifoQueue": "true"} if name.endswith(".fifo") else {}),
+            "QueueArn": f"{ARNS}{name}",
+            "VisibilityTimeout": str(seconds),
+            **times,
+        }
+        self.queues[name] = attributes, tags
+        return attributes["QueueArn"]
+
+    def set(self, name: str, attributes: Mapping[str, str]) -> None:
+        at = str(int(self.account.now.timestamp()))
+        self.queues[name][0].update(attributes, LastModifiedTimestamp=at)
+
+    def answer(self, operation: str, asked: Asked) -> Any:
+        """Raise AttributeError for what nobody has thought of."""
+        try:
+            does = getattr(self, "_" + re.sub(r"([A-Z])", r"_\1", operation).lower()[1:])
+            return SimpleNamespace(status_code=200), does(asked)
+        except Refused as refused:
+            return SimpleNamespace(status_code=400), refused.document
+
+    def _queue(self, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
+        name = str(asked["QueueUrl"]).rpartition("/")[2]
+        if name not in self.queues:
+            raise Refused("AWS.SimpleQueueService.NonExistentQueue")
+        return self.queues[name]
+
+    def _list_queue_tags(self, asked: Asked) -> Item:
+        return {"Tags": dict(self._queue(asked)[1])}
+
+    def _get_queue_attributes(self, asked: Asked) -> Item:
+        return {"Attributes": dict(self._queue(asked)[0])}
+
+    def _set_queue_attributes(self, asked: Asked) -> Item:
+        self.set(self._queue(asked)[0]["QueueArn"].rpartition(":")[2], asked["Attributes"])
+        return {}
+
+    def _item(self, key: Asked) -> Item:
+        return self.items.get((key["pk"]["S"], key["sk"]["S"]), {})
+
+    def _transact_get_items(self, asked: Asked) -> Item:
+        found = (self._item(each["Get"]["Key"]) for each in asked["TransactItems"])
+        return {"Responses": [{"Item": each} if each else {} for each in found]}
+
+    def _get_item(self, asked: Asked) -> Item:
+        return {"Item": item} if (item := self._item(asked["Key"])) else {}
+
+    def _transact_write_items(self, asked: Asked) -> Item:
+        parts = [(verb, part) for each in asked["TransactItems"] for verb, part in each.items()]
+        failed = [
+            not _holds(self._item(each.get("Key", each.get("Item"))), each) for _, each in parts
+        ]
+        if any(failed):
+            codes = [{"Code": "ConditionalCheckFailed" if each else "None"} for each in failed]
+            raise Refused("TransactionCanceledException", CancellationReasons=codes)
+        for verb, each in parts:
+            self._write(verb, each)
+        return {}
+
+    def _write(self, verb: str, asked: Asked) -> Item:
+        named = asked.get("Key", asked.get("Item"))
+        assert named is not None
+        if not _holds(item := self._item(named), asked):
+            raise Refused("ConditionalCheckFailedException")
+        key = named["pk"]["S"], named["sk"]["S"]
+        if verb == "Delete":
+            self.items.pop(key, None)
+        elif verb != "ConditionCheck":
+            self.items[key] = dict(asked["Item"]) if verb == "Put" else _updated(item, asked)
+        return {"Attributes": self.items.get(key, {})}
+
+    def _update_item(self, asked: Asked) -> Item:
+        return self._write("Update", asked)
+
+    def _put_item(self, asked: Asked) -> Item:
+        return self._write("Put", asked)
+
+    def _query(self, asked: Asked) -> Item:
+        wanted = ("KeyConditionExpression", "FilterExpression")
+        index = "due_at" if "IndexName" in asked else "sk"
+        every = [each for each in self.items.values() if index in each]
+        found = [each for each in every if all(_holds(each, asked, name) for name in wanted)]
+        return {"Items": sorted(found, key=lambda each: _value(each[index])[1])}
+
+    def _put_object(self, asked: Asked) -> Item:
+        body = asked["Body"]
+        self.objects[asked["Key"]] = json.loads(
+            body if isinstance(body, bytes) else body.getvalue()
+        )
+        return {}
+
+    def _publish(self, asked: Asked) -> Item:
+        self.published.append(asked)
+        return {"MessageId": str(len(self.published))}
+
+    def _lookup_events(self, _asked: Asked) -> Item:
+        return {"Events": []}
+
+    def _list_event_source_mappings(self, _asked: Asked) -> Item:
+        return {"EventSourceMappings": []}
+
+    def _get_metric_data(self, asked: Asked) -> Item:
+        counted = [at for at in self.deletes if asked["StartTime"] <= at < asked["EndTime"]]
+        (query,) = asked["MetricDataQueries"]
+        one = {"Id": query["Id"], "Values": [5.0] * len(counted), "Timestamps": counted}
+        return {"MetricDataResults": [{**one, "StatusCode": "Complete"}]}
+
+    def _invoke(self, asked: Asked) -> Item:
+        request = json.loads(asked["Payload"])
+        if asked["InvocationType"] == "Event":
+            self.invoked.append(request)
+            return {"StatusCode": 202}
+        answer = self.invoke(request)
+        return {"Payload": BytesIO(json.dumps(answer).encode())} | (
+            {"FunctionError": "Unhandled"} if "errorMessage" in answer else {}
+        )
+
+
+@contextmanager
+def memory_account(clients: Clients | None = None) -> Iterator[MemoryAccount]:
+    """Nothing in it; clients of its own answer for as long as they live."""
+    account = Account(clients or Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
+    made = MemoryAccount(account, StruckCalls(lambda *_: None))
+    made.calls.answers = made.answer
+    made.calls.listen(account.clients)
+    # Spelling out who calls takes botocore longer than a call takes here.
+    with patch("botocore.useragent.UserAgentString.to_string", lambda _: "nobody"):
+        yield made

@@ -1,0 +1,106 @@
+"""It answers as moto does: a life in either leaves the same answers, items and attributes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mendq.aws import errors
+from mendq.follow_up.follow_up import follow_up
+from mendq.heal.resume import take_up
+from tests.account.account import Account
+from tests.heal.operators import OWNERS, context_of, fail, say, undo
+from tests.prove.memory_account import memory_account
+from tests.prove.world import world
+
+NAME = "orders.fifo"
+# What one spells otherwise than the other: tokens, and the times of a queue's attributes.
+_TOKENS, _TIMES = re.compile(r"\b[0-9a-f]{32}\b"), re.compile(r"\b1\d{9}\.0\b")
+
+
+def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
+    """What is answered: proposed, approved, of no help, rolled back, overruled, frozen."""
+
+    def minutes(later: int) -> list[str]:
+        account.later(minutes=later)
+        done = follow_up(context_of(account), OWNERS, lambda: 60)
+        return [repr(each) for each in (*done.moved, *done.errors.values())]
+
+    account.later(minutes=5)
+    fail(account, queue, "a")
+    yield minutes(3)
+    yield say(account, "approve", case_id())
+    yield undo(account, case_id(), dry_run=True)
+    yield say(account, "approve", case_id())
+    account.later(minutes=5)
+    fail(account, queue, "b")
+    yield minutes(31)
+    yield undo(account, case_id())
+    account.later(days=9)
+    fail(account, queue, "c")
+    account.set(queue, VisibilityTimeout="20")
+    yield minutes(60)
+    account.freeze()
+    account.later(days=9)
+    fail(account, queue, "d")
+    yield minutes(3)
+    yield account.visibility(queue)
+
+
+def _left(items: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
+    """The items, their sets in order and without tokens."""
+    found = dict[tuple[str, str], str]()
+    for key, item in items.items():
+        named = {name: {k: _ordered(v) for k, v in typed.items()} for name, typed in item.items()}
+        text = json.dumps(named, sort_keys=True)
+        found[key] = _TOKENS.sub("token", _TIMES.sub(lambda at: at[0][:-2], text))
+    return found
+
+
+def _ordered(value: Any) -> Any:
+    return sorted(value) if isinstance(value, list) else value
+
+
+def test_a_life_leaves_what_it_leaves_in_moto() -> None:
+    with world() as theirs:
+        queue = theirs.account.queue(NAME, "propose", VisibilityTimeout="30")
+        attributes = theirs.account.attributes(queue)
+        lived = [*_life(theirs.account, queue, lambda: theirs.case_id(queue))]
+        left = _left(theirs.account.case_store_items())
+    with memory_account() as ours:
+        account = ours.account
+        ours.invoke = lambda request: take_up(request, account.run()).document()
+        assert ours.make(NAME, 30, {"mendq": "propose"}) == queue
+        ours.queues[NAME] = attributes, {"mendq": "propose"}
+
+        def case_id() -> str:
+            found = (each["case_id"]["S"] for each in ours.items.values() if "case_id" in each)
+            return str(next(found))
+
+        assert [*_life(account, queue, case_id)] == lived
+        assert _left(ours.items) == left
+
+
+def test_what_nobody_has_thought_of_is_no_answer() -> None:
+    with memory_account() as ours, pytest.raises(AttributeError, match="_purge_queue"):
+        ours.account.clients.sqs.purge_queue(QueueUrl="https://sqs/1/orders")
+
+
+def test_a_condition_that_does_not_hold_changes_nothing() -> None:
+    with memory_account() as ours:
+        store = context_of(ours.account).case_store
+        key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+        assert store.change(key, "SET n = :n", "attribute_not_exists(pk)", n=1)
+        assert not store.change(key, "SET n = :n", "attribute_not_exists(pk)", n=2)
+        put = {"Put": {"Item": {"pk": {"S": "c"}, "sk": {"S": "d"}}}}
+        refused = {"Delete": {"Key": key, "ConditionExpression": "attribute_not_exists(pk)"}}
+        assert store.transact([put, refused]) == 1
+        assert [*ours.items] == [("a", "b")]
+        assert ours.items["a", "b"]["n"] == {"N": "1"}
+        with pytest.raises(errors.CaseStoreUnavailable), ours.calls.run({1: "answer_lost"}):
+            store.change(key, "ADD n :n", n=2)
+        assert store.get(key)["n"] == {"N": "3"}

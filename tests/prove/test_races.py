@@ -1,0 +1,65 @@
+"""The explorer can fail: each fault that is planted is found, and without one nothing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mendq.cases import transactions
+from mendq.cases.table import CaseStore
+from mendq.heal import apply, assess, guardrails
+from mendq.heal.recover import Found
+from mendq.model.limits import Mode
+from tests.prove.races import racing
+
+RACES = 60
+MOST_RACES = 400
+
+
+def _found(first: int, last: int) -> list[str]:
+    found = list[str]()
+    with racing() as race:
+        for seed in range(first, last):
+            try:
+                race(seed)
+            except AssertionError as fault:
+                return [*found, str(fault)]
+    return found
+
+
+def test_nothing_is_found_where_nothing_is_planted() -> None:
+    assert _found(0, RACES) == []
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    return lambda *_, **__: answer
+
+
+_KEY = {"pk": {"S": "any"}, "sk": {"S": "any"}}
+_ANY = {
+    "ConditionCheck": {"Key": _KEY, "ConditionExpression": "attribute_not_exists(pk)"},
+}
+PLANTED = (
+    ("a new queue is taken for the old one", apply, "changed_meanwhile", None, "it planned on"),
+    ("a freeze just before the claim is not seen", transactions, "_not_frozen", _ANY, "frozen"),
+    ("a write that landed is taken for none", Found, "cannot_have_landed", True, "nobody was told"),
+    ("a refused write leaves its claim", CaseStore, "release", None, "a claim is left"),
+    ("whose value stands is not asked", guardrails, "_overridden", None, "person's value"),
+    ("the mode is not asked", assess, "mode_of", Mode.HEAL, "is overruled"),
+)
+
+
+@pytest.mark.parametrize(("hurts", "place", "name", "answer", "says"), PLANTED)
+def test_a_planted_fault_is_found(  # noqa: PLR0917 - a row of a table
+    hurts: str, place: Any, name: str, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, name, _always(answer))
+    (found,) = _found(0, MOST_RACES)
+    assert says in found, hurts
+
+
+def test_the_same_seed_is_the_same_race() -> None:
+    with racing() as race:
+        assert race(7) == race(7)
