@@ -87,10 +87,9 @@ class Outgoing(Struct, frozen=True, dict=True):
 
     @cached_property
     def html(self) -> str:
-        recommendations = to_do(self.summary, self.here)
         return _MAIL.render(
             summary=self.summary,
-            recommended=[(each, [*map(escape, _to_copy(each))]) for each in recommendations],
+            recommended=to_do(self.summary, self.here),
             per_day=per_day(self.summary),
             picture_id=PICTURE_ID if self.picture else "",
             most_alt=_MOST_ALT,
@@ -108,14 +107,10 @@ class Outgoing(Struct, frozen=True, dict=True):
 
 
 def _to_do_text(number: int, each: ToDo) -> str:
-    """Lines to be copied stand alone."""
+    """A command stands alone."""
     says = unlinked(plain(" ".join(part for part in (each.what, each.why, each.effect) if part)))
     owner = [f"owner: {unlinked(each.owner)}"] if each.owner else []
-    return "\n   ".join((f"{number}. {says}", *owner, *_to_copy(each)))
-
-
-def _to_copy(each: ToDo) -> list[str]:
-    return [line for line in (each.template_line, each.command) if line]
+    return "\n   ".join((f"{number}. {says}", *owner, *filter(None, (each.command,))))
 
 
 # Quoted-printable and base64 never hold "=_", so no part can hold its boundary; and no randomness.

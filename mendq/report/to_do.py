@@ -27,18 +27,17 @@ class Here(NamedTuple):
 
 
 class ToDo(Struct, frozen=True):
-    """`what`, `why` and `effect` are sentences with marked names; the last two are to be copied.
+    """`what`, `why` and `effect` are sentences with marked names; `command` is to be copied.
 
-    A text that is empty has nothing to say. What is to be copied is made of our own words, and of
-    parts of the summary that have the one form that they may have.
+    A text that is empty has nothing to say. A command is made of our own words, and of parts of the
+    summary that have the one form that they may have.
     """
 
     what: str
     why: str
     effect: str
     owner: str
-    template_line: str = ""
-    command: str = ""
+    command: str
 
 
 def to_do(summary: Summary, here: Here | None = None) -> tuple[ToDo, ...]:
@@ -49,7 +48,6 @@ def to_do(summary: Summary, here: Here | None = None) -> tuple[ToDo, ...]:
             why=_why(each),
             effect=_effect(each),
             owner="" if each.kind == "fix_caller" else principal_name(each.owner),
-            template_line=_template_line(each),
             command=_command(each, here),
         )
         for each in summary.do_this_week
@@ -72,8 +70,6 @@ _CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
 _VERBS = {"approve": "approve"} | dict.fromkeys(
     ("write_into_template", "watch", "decide", "fix"), "show"
 )
-_ATTRIBUTE = re.compile(r"[A-Za-z]{1,64}")
-_VALUE = re.compile(r"0|[1-9][0-9]{0,11}|true|false")
 
 
 def _command(asked: Recommendation, here: Here | None) -> str:
@@ -82,12 +78,6 @@ def _command(asked: Recommendation, here: Here | None) -> str:
     is_ours = queue and queue.groups() == here and case and case[1] == asked.symptom
     verb = _VERBS.get(asked.kind) if is_ours else None
     return f"mendq {verb} {asked.case_id} --region {here.region}" if verb and here else ""
-
-
-def _template_line(asked: Recommendation) -> str:
-    """As CloudFormation has it; a document, such as a policy, stands in the case alone."""
-    is_plain = _ATTRIBUTE.fullmatch(asked.attribute) and _VALUE.fullmatch(asked.after)
-    return f"{asked.attribute}: {asked.after}" if is_plain else ""
 
 
 # What to do, by kind: where the case names an attribute, and where it names none.

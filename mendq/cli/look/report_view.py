@@ -31,7 +31,7 @@ def show(out: Output, summary: Summary, here: Here) -> None:
         out.say(plain(f"{number}. {each.what} {each.why} {each.effect}"))
         if each.owner:
             out.under(f"owner: {each.owner}", "dim")
-        for line in filter(None, (each.template_line, each.command)):
-            out.command(f" {line}")
+        if each.command:
+            out.command(f" {each.command}")
     if more := left_out(summary):
         out.say(more, "dim")

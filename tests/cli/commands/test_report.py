@@ -109,7 +109,7 @@ def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
     assert len(verdict) > 5
     command = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     first = "1. Set VisibilityTimeout of invoices to 690 s in its template."
-    for line in (*verdict, first, "VisibilityTimeout: 690", command, f"The page: {FILE}"):
+    for line in (*verdict, first, command, f"The page: {FILE}"):
         assert " ".join(line.split()) in shown
 
 
