@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from mendq.aws.recent_changes import last_change
 from mendq.cases.items import Key, notification_key, transition_key
-from mendq.cases.outbox import HELD_BACK
+from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
 from mendq.model.case import Case, Severity, State
@@ -120,7 +120,8 @@ def hold_back(case: Case, context: CaseContext) -> None:
     where = notification.place(context.settings.account, region)
     text = notification.of_held_back(*context.notifier.held_back(case), where, region)
     news = f"{context.now:%Y-%m-%dT%H:%M}"
-    context.notifier.send_about_account("held_back", news, text, HELD_BACK)
+    after = HELD_BACK if case.state is State.ESCALATED else AGAIN_AFTER
+    context.notifier.send_about_account("held_back", news, text, after)
 
 
 def _notification_of(

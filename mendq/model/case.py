@@ -119,7 +119,7 @@ class Case:
     @property
     def callers(self) -> tuple[str, ...]:
         """Whose calls failed; for what a scan found the symptom stands."""
-        return tuple(filter(None, self.evidence["principals"])) or (self.symptom,)
+        return tuple(filter(None, self.evidence.get("principals", ()))) or (self.symptom,)
 
     @property
     def is_final(self) -> bool:

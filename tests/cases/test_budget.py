@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mendq.cases.outbox import HELD_BACK, Notifier
 from mendq.cases.record import hold_back
-from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case
+from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
 from mendq.notifications.notification import MOST_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
@@ -30,13 +30,14 @@ def role(name: str) -> str:
     return f"arn:aws:iam::{ACCOUNT}:role/{name}"
 
 
-def case(queue: str, *callers: str) -> Case:
-    """An escalated one; without callers a scan found it."""
+def case(queue: str, *callers: str, state: State = State.ESCALATED) -> Case:
+    """Without callers a scan found it."""
     evidence = {**CASE.evidence, "principals": [*map(role, callers)]}
     made: Any = {
         "queue_arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}",
         "symptom": "access_denied",
         "evidence": evidence,
+        "state": state,
     }
     return Case(**{**{name: getattr(CASE, name) for name in CASE.__dataclass_fields__}, **made})
 
@@ -145,9 +146,12 @@ def test_a_sum_names_so_many_callers_and_counts_the_others(
     assert ("payments: access_denied" in body) is named
 
 
-def test_a_sum_is_said_every_ten_minutes_at_most(account: Account) -> None:
+@pytest.mark.parametrize(("state", "sums"), [(State.ESCALATED, 12), (State.PROPOSED, 2)])
+def test_a_sum_is_said_every_ten_minutes_and_of_what_can_wait_every_hour(
+    account: Account, state: State, sums: int
+) -> None:
     hour = Sender(account)
-    for _ in range(60):
-        _hold_back(hour, ("junk", "stranger"))
-        account.now += timedelta(minutes=1)
-    assert len(account.pages("urgent")) == 60 // (HELD_BACK.seconds // 60)
+    for _ in range(2 * 60 // 5):
+        hold_back(case("junk", "stranger", state=state), context_of(account))
+        hour.account.now += timedelta(minutes=5)
+    assert len(account.pages("urgent")) == sums
