@@ -13,7 +13,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from analytics.cases import MOST_NAME, MOST_TEXT, NOT_SEEN, Life, Step, shortened, steps_of
+from analytics.cases import MOST_NAME, NOT_SEEN, Life, Step, shortened, steps_of
 from analytics.days import Days
 from analytics.trail_file import COUNT_ONLY
 from analytics.week_parts import Row, Weight, most_first, weights
@@ -21,10 +21,7 @@ from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
-from mendq.model.queue import arn_of
 from mendq.model.steps import CreateDlq, leaves_a_value
-from mendq.notifications.change_lines import template_line
-from mendq.notifications.commands import mendq_command
 
 WRITE_INTO_TEMPLATE = "write_into_template"
 APPROVE = "approve"
@@ -73,7 +70,6 @@ class Recommendation:
     before: str = ""
     after: str = ""
     owner: str = ""
-    command: str = ""
     case_id: str = ""
     reason: str = ""
     remedy: str = ""
@@ -84,11 +80,7 @@ class Recommendation:
     def document(self) -> dict[str, Any]:
         names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
         texts = {name: shortened(getattr(self, name)) for name in ("before", "after", "reason")}
-        return {**asdict(self), **names, **texts, "template_line": self._template_line()}
-
-    def _template_line(self) -> str:
-        fits = self.attribute and len(self.after) <= MOST_TEXT
-        return template_line(self.attribute, shortened(self.after)) if fits else ""
+        return {**asdict(self), **names, **texts}
 
     @property
     def rank(self) -> tuple[int, int, str, str, str, str]:
@@ -213,7 +205,6 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
     case = life.newest
     # What somebody has set in place of what Mendq wrote is in no case.
     is_overruled = case.state is State.OVERRIDDEN and case.came_from is not None
-    verb = "approve" if kind == APPROVE else "show"
     return Recommendation(
         kind=kind,
         why=_WHY.get(kind) or str(case.state),
@@ -223,7 +214,6 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         before=_before(life, step.attribute) if step and not is_overruled else "",
         after=step.after if step else "",
         owner=_owner(case),
-        command=_command(verb, case),
         case_id=case.case_id,
         reason=case.reason if isinstance(case.reason, str) else "",
         remedy=_REMEDIES.get(case.symptom, ""),
@@ -243,14 +233,6 @@ def _before(life: Life, attribute: str) -> str:
     """What stood there before the case's first step: what a template still says."""
     steps = (step for each in life.transitions for step in steps_of(each))
     return next((each.before for each in steps if each.attribute == attribute), "")
-
-
-def _command(verb: str, case: Case) -> str:
-    """Empty where it could not be shown whole."""
-    if arn_of(case.queue_arn) is None:
-        return ""
-    command = mendq_command(verb, case)
-    return command if command.startswith("mendq ") else ""
 
 
 def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:

@@ -22,6 +22,7 @@ from mendq.notifications.notification import Again, of_nothing_counted
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
 from mendq.report.read_summary import MOST_BYTES, read_under
+from mendq.report.to_do import Here
 
 DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED
 
@@ -49,13 +50,14 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
-    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary))}"
+    here = Here(clients.region, settings.account)
+    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary, here))}"
     if not summary.not_seen.week_is_over:
         call.log.warning("made a page, sent nothing: the week is not over", page=place)
         return {"week": summary.week, "page": place, "sent_to": []}
     marked = _claims(summary.week, call)
     again = Again(call.context.function_name, clients.region, key)
-    report = Outgoing(summary, place, clients.region, settings.sender or "")
+    report = Outgoing(summary, place, here, settings.sender or "")
     delivery = send_report(clients, settings, marked, report, again)
     call.log.info("made a page", week=summary.week, page=place, sent_to=delivery.reached)
     return {"week": summary.week, "page": place, "sent_to": _reached(delivery, call)}

@@ -49,6 +49,8 @@ def _log(call: Call[HealSettings], healed: Healed) -> None:
         )
     for probe in healed.probes.values():
         call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
+    if left_out := healed.left_out.most_common(MOST_CODES):
+        call.log.warning("queue names that nobody manages were left out", left_out=left_out)
     if codes := sorted(set(healed.unknown_codes)):
         call.log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
     if healed.unreadable:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -66,6 +67,12 @@ class ManagedQueue:
     @property
     def name(self) -> str:
         return parts_of(self.queue_arn).name
+
+
+@lru_cache(maxsize=1)
+def arns_lately(clients: Clients, account: str, consent: Consent, _turn: object) -> frozenset[str]:
+    """The ARNs of `managed_queues`: a warm Lambda asks once a turn, however long a flood lasts."""
+    return frozenset(each.queue_arn for each in managed_queues(clients, account, consent))
 
 
 class Listing(Struct, frozen=True):

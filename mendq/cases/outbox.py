@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -14,11 +15,15 @@ from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity
+from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, Severity
+from mendq.model.queue import parts_of
+from mendq.notifications.notification import MOST_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 
 # A page about the account whose news has changed is told again no sooner than this.
 AGAIN_AFTER = timedelta(hours=1)
+# What is held back is tried again, and said in sum, as often as this.
+HELD_BACK = timedelta(minutes=10)
 
 
 class Notifier(Table, frozen=True):
@@ -31,20 +36,24 @@ class Notifier(Table, frozen=True):
     topic_arns: dict[Severity, str]
     now: datetime
 
-    def send(self, partition: str, symptom: str, page: NotificationRecord) -> bool:
+    def send(
+        self, partition: str, symptom: str, page: NotificationRecord, case: Case | None = None
+    ) -> bool:
         """Publish, then note that it was; raises NotificationNotSent: then it stays to be sent.
 
         False where the hour has had its pages: it stays to be sent as well.
         """
         severity = Severity.URGENT if page.urgent else Severity.INFO
-        if not self._spend(severity):
+        hour = items.notifications_key(severity, self.now)
+        callers = case.callers if case else (partition,)
+        if not self._spend(hour, page, callers):
             return False
         try:
             self._publish(severity, page)
         except NotificationNotSent:
             with suppress(CaseStoreUnavailable):  # a page fewer this hour, and the error is told
-                hour = items.notifications_key(severity, self.now)
-                self.change(hour, "ADD pages :less", "pages > :none", less=-1, none=0)
+                back = "ADD pages :less DELETE callers :callers"
+                self.change(hour, back, "pages > :none", less=-1, none=0, callers=callers)
             raise
         self._end(partition, symptom, page, page.sent())
         return True
@@ -62,9 +71,11 @@ class Notifier(Table, frozen=True):
             self._end(partition, symptom, page, page.dropped())
             return True
         taken = self.take(partition, symptom, page)
-        return taken is None or self.send(partition, symptom, taken)
+        return taken is None or self.send(partition, symptom, taken, case)
 
-    def send_about_account(self, symptom: str, news: str, page: NotificationText) -> None:
+    def send_about_account(
+        self, symptom: str, news: str, page: NotificationText, after: timedelta = AGAIN_AFTER
+    ) -> None:
         """At most once a day for the same news, once an hour for any; no budget holds it back.
 
         Or one that was left unsent. Raises CaseStoreUnreadable where its item is none of ours, and
@@ -76,7 +87,7 @@ class Notifier(Table, frozen=True):
             last = items.page_of(found)
         if last and last.was_left_unsent(self.now):
             due = self.take(ACCOUNT, symptom, last)
-        elif last and (last.has_said(news, self.now) or self.now - last.at < AGAIN_AFTER):
+        elif last and (last.has_said(news, self.now) or self.now - last.at < after):
             return
         else:
             record = NotificationRecord.after(last, news, page, urgent=True, at=self.now)
@@ -112,16 +123,39 @@ class Notifier(Table, frozen=True):
         )
         return replace(page, at=self.now) if taken else None
 
-    def _spend(self, severity: Severity) -> bool:
-        """Take one of the hour's pages; False where they are spent."""
+    def _spend(self, hour: items.Key, page: NotificationRecord, callers: Sequence[str]) -> bool:
+        """Take one of the hour's pages; False where they are spent.
+
+        The last urgent ones are for what is new, of a caller who has had none in this hour.
+        """
+        named = {f"c{n}": each for n, each in enumerate(callers)}
+        had_one = " AND ".join(f"contains(callers, :{each})" for each in named)
         return self.change(
-            items.notifications_key(severity, self.now),
-            "ADD pages :one SET expires_at = :expires",
-            "attribute_not_exists(pages) OR pages < :most",
-            one=1,
-            most=NOTIFICATIONS_PER_HOUR,
+            hour,
+            "ADD pages :one, callers :callers SET expires_at = :expires",
+            f"attribute_not_exists(pages) OR pages < :few OR (pages < :most AND NOT ({had_one}))",
+            **{"one": 1, "callers": callers, **named},
+            few=NOTIFICATIONS_PER_HOUR - page.urgent * KEPT_FOR_NEW_CALLERS,
+            most=0 if page.announced else NOTIFICATIONS_PER_HOUR,
             expires=self.now + timedelta(hours=2),
         )
+
+    def held_back(self, case: Case) -> tuple[int, list[str]]:
+        """Count a page that waits, and name its queue where it has a new caller.
+
+        What is said: of the ten minutes before, or of these where none waited then.
+        """
+        tens = (at.timestamp() // HELD_BACK.seconds for at in (self.now, self.now - HELD_BACK))
+        key, before = (items.key(ACCOUNT, f"held_back#{each:.0f}") for each in tens)
+        counting = "ADD pages :one SET expires_at = :until"
+        held = self.changed(key, counting, one=1, until=self.now + 3 * HELD_BACK) or {}
+        known = {*items.texts_in(held, "callers")}
+        if len(known) < MOST_CALLERS and not known.issuperset(case.callers):
+            queues = [f"{parts_of(case.queue_arn).name}: {case.symptom}"]
+            naming = "ADD callers :callers, queues :queues"
+            held = self.changed(key, naming, callers=case.callers, queues=queues) or {}
+        said = self.get(before) or held
+        return int(said["pages"]["N"]), items.texts_in(said, "queues")
 
     def _publish(self, severity: Severity, page: NotificationRecord) -> None:
         topic_arn = self.topic_arns[severity]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
 from mendq.cases.items import Key, notification_key, transition_key
+from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, Severity, State
+from mendq.model.case import Case, Severity, State
 from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG
 from mendq.model.steps import stays
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from mendq.model.facts import Facts
 
 
-# Another hour has pages of its own.
-HELD_BACK = timedelta(hours=1)
 # That another case came to the same before is not this one's news.
 _NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
 
@@ -81,7 +80,7 @@ def record_transition(
     context.case_store.record(Entry(announced, seen, whose, *written, due, page, context.real_now))
     with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
         file(announced, transition_key(case.case_id, case.n), context)
-    if page and not context.notifier.send(case.queue_arn, case.symptom, page):
+    if page and not context.notifier.send(case.queue_arn, case.symptom, page, announced):
         hold_back(announced, context)
     return announced
 
@@ -110,15 +109,18 @@ def notify_held_up(
     record = _record(waits, seen, notice, news, context)
     key = notification_key(case.queue_arn, case.symptom)
     if context.notifier.put(key, record, seen.page):
-        context.notifier.send(case.queue_arn, case.symptom, record)
+        context.notifier.send(case.queue_arn, case.symptom, record, case)
 
 
 def hold_back(case: Case, context: CaseContext) -> None:
-    """Say once an hour that there are more pages than people can read; this one comes later."""
-    account, region = context.settings.account, context.clients.region
-    text = notification.of_held_back(account, region, context.now, NOTIFICATIONS_PER_HOUR)
+    """Say in sum that there are more pages than people can read; this one is tried again later."""
     context.open_cases.postpone(case, context.now + HELD_BACK)
-    context.notifier.send_about_account("held_back", f"{context.now:%Y-%m-%dT%H}", text)
+    region = context.clients.region
+    where = notification.place(context.settings.account, region)
+    text = notification.of_held_back(*context.notifier.held_back(case), where, region)
+    news = f"{context.now:%Y-%m-%dT%H:%M}"
+    after = HELD_BACK if case.state is State.ESCALATED else AGAIN_AFTER
+    context.notifier.send_about_account("held_back", news, text, after)
 
 
 def _notification_of(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -13,10 +15,14 @@ from msgspec import Struct, field
 from mendq.aws.errors import (
     CaseMoved,
     CaseStoreUnavailable,
+    CaseStoreUnreadable,
     ComeAgain,
     EventUnreadable,
+    FactsUnavailable,
+    NotificationNotSent,
     QueueRefusesUs,
 )
+from mendq.aws.queue import arns_lately
 from mendq.cases.finding import named_in
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
@@ -29,13 +35,17 @@ from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.names import OwnMetric
-from mendq.model.queue import arn_of
+from mendq.model.queue import arn_of, parts_of
 from mendq.notifications import notification
 from mendq.probe.send import ProbeRecord
 
 Done = TypeVar("Done")
 # Records that are no failed call of SQS are not faults of the batch.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
+# Of the queue names of a batch that no listing of managed queues knows, so many are looked at: it
+# takes a second or two.
+MOST_UNKNOWN = 50
+LISTED_FOR = timedelta(minutes=5)
 # To wait or to be unreadable is no fault; nor is it that another run was faster, as runs are that
 # read one burst.
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
@@ -45,7 +55,8 @@ class Healed(Struct):
     """A batch: groups with the messages behind each, and what became of them.
 
     `errors` holds the error behind each message that failed; `probes` are our own failed calls,
-    which count for nothing else.
+    which count for nothing else; `left_out` counts by caller the queue names of a flood that nobody
+    looked at.
     """
 
     groups: dict[Group, list[str]] = field(default_factory=dict)
@@ -56,6 +67,7 @@ class Healed(Struct):
     failed_calls: int = 0
     fixed: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     def answer(self) -> dict[str, list[dict[str, str]]]:
         """What Lambda's poller takes: the messages that are to come again.
@@ -177,7 +189,7 @@ class _Batch(Struct, frozen=True):
         """Half of the time is for looking, so that what was looked at is decided too."""
         alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
         reserve_seconds = self.run.remaining_seconds() / 2
-        for group in self.healed.groups:
+        for group in self._in_turn():
             looked = self._try(group, partial(self._look, group), reserve_seconds)
             if isinstance(looked, Situation):
                 word = counted_as(group.symptom.name, looked.facts.tags)
@@ -189,7 +201,35 @@ class _Batch(Struct, frozen=True):
                 self._decide(symptom, word, situations)
             except Exception as error:  # noqa: BLE001 - the events come again, for the one page too
                 self.healed.fail(situations, error)
+        if self.healed.left_out:
+            with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
+                _notify_flood(self.healed.left_out, self.run)
         return self.healed
+
+    def _in_turn(self) -> list[Group]:
+        """The groups to look at: the queues that there are, then MOST_UNKNOWN other names.
+
+        Of those the callers take turns. The rest is counted and does not come again, which would
+        be a flood of its own: a caller that goes on failing gets a turn in another batch.
+        """
+        groups, turns, run = list(self.healed.groups), Counter[str](), self.run
+        if len(groups) <= MOST_UNKNOWN:
+            return groups
+        consent, turn = run.settings.consent, run.now.timestamp() // LISTED_FOR.total_seconds()
+        try:
+            known = arns_lately(run.clients, run.settings.account, consent, turn)
+        except FactsUnavailable:
+            return groups
+        turn_of = dict[Group, int]()
+        for group in groups:
+            name = parts_of(group.queue_arn).name
+            is_known = group.queue_arn in known or consent.names_exactly(name)
+            turns.update(() if is_known else group.callers)
+            turn_of[group] = 0 if is_known else min(turns[each] for each in group.callers)
+        in_turn = sorted(groups, key=turn_of.__getitem__)
+        most = MOST_UNKNOWN + [*turn_of.values()].count(0)
+        self.healed.left_out.update(each for group in in_turn[most:] for each in group.callers)
+        return in_turn[:most]
 
     def _look(self, group: Group) -> Situation | Outcome:
         situation = assess(group, self.run)
@@ -211,7 +251,7 @@ class _Batch(Struct, frozen=True):
             if outcome is not None:
                 self.healed.note(group, outcome)
         if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
-            _notify_mass_symptom(symptom, spread, queue_arns, self.run)
+            _notify_mass_symptom(symptom, spread, alike, self.run)
 
     def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
         """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
@@ -243,14 +283,28 @@ class _Batch(Struct, frozen=True):
 
 
 def _notify_mass_symptom(
-    symptom: Symptom, spread: frozenset[str], queue_arns: Iterable[str], run: Run
+    symptom: Symptom, spread: frozenset[str], groups: Iterable[Group], run: Run
 ) -> None:
-    """Send one page for all queues; raises CaseStoreUnavailable or NotificationNotSent."""
-    reach = reach_of(spread, queue_arns, run)
+    """Send one page for all queues, one of each caller first, so that nobody's many hide another's.
+
+    Raises CaseStoreUnavailable or NotificationNotSent.
+    """
+    of_caller = {caller: each.queue_arn for each in groups for caller in each.callers}
+    reach = reach_of(spread, [each.queue_arn for each in groups], run)
+    first = [each for each in of_caller.values() if each in reach.queue_arns]
+    queue_arns = dict.fromkeys([*first, *sorted(reach.queue_arns)])
     words, command = symptom.mass.words, symptom.mass.command(min(reach.queue_arns))
     of = notification.MassSymptom(symptom.name, symptom.sentence, symptom.runbook, words, command)
     where = notification.place(run.settings.account, run.clients.region)
-    text = notification.of_mass_symptom(of, reach.queue_arns, reach.managed_queues, run.now, where)
+    text = notification.of_mass_symptom(of, queue_arns, reach.managed_queues, run.now, where)
     names = " ".join(sorted(reach.queue_arns))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
     run.notifier.send_about_account(symptom.name, news, text)
+
+
+def _notify_flood(left_out: Counter[str], run: Run) -> None:
+    """Send one page a day for each caller; what is left unsent, the next such batch sends."""
+    where = notification.place(run.settings.account, run.clients.region)
+    most_first = left_out.most_common()
+    text = notification.of_flood(most_first, run.now, where)
+    run.notifier.send_about_account("flood", f"flood:{most_first[0][0]}", text)

@@ -41,6 +41,10 @@ class Group(Struct, frozen=True, eq=False):
     is_found: bool = False
     shared: Shared = msgspec.field(default_factory=Shared)
 
+    @property
+    def callers(self) -> frozenset[str]:
+        return frozenset(each.principal_arn for each in self.calls)
+
 
 class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     """One invocation of a Lambda that owns a write: whose steps it takes, and how."""

@@ -118,6 +118,11 @@ class Case:
         return f"{self.case_id}-{self.n}"
 
     @property
+    def callers(self) -> tuple[str, ...]:
+        """Whose calls failed; for what a scan found the symptom stands."""
+        return tuple(filter(None, self.evidence.get("principals", ()))) or (self.symptom,)
+
+    @property
     def is_final(self) -> bool:
         return self.state in FINAL
 
@@ -240,8 +245,10 @@ def _in_documents() -> list[str]:
     return [each.name for each in fields(Case) if each.name not in _BESIDE]
 
 
-# More than this in an hour is read by nobody; the rest are held back, which is said once.
+# More than this in an hour is read by nobody; the rest are held back, which is said in sum. Of the
+# urgent ones some are kept for queues that people have not heard of, one for each caller.
 NOTIFICATIONS_PER_HOUR = 20
+KEPT_FOR_NEW_CALLERS = 10
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 

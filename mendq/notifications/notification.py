@@ -9,7 +9,7 @@ from shlex import quote
 
 from msgspec import Struct
 
-from mendq.model.case import Case, State
+from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, State
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.notifications.change_lines import change, template, undo
@@ -22,7 +22,16 @@ from mendq.notifications.queue_lines import (
     since_lines,
 )
 from mendq.notifications.sent import MOST_BYTES, MOST_SUBJECT, NotificationText
-from mendq.notifications.text import Section, body, command_line, counted, first_of, moment, plain
+from mendq.notifications.text import (
+    Section,
+    body,
+    command_line,
+    counted,
+    first_of,
+    moment,
+    plain,
+    value,
+)
 
 MOST_FIRST_LINE = 122
 _MOST_SYMPTOM = 28
@@ -130,6 +139,8 @@ def _advice(text: str) -> str:
 
 
 _MOST_QUEUES = 10
+# So many a sum names.
+MOST_CALLERS = 50
 
 
 class MassSymptom(Struct, frozen=True):
@@ -145,10 +156,10 @@ class MassSymptom(Struct, frozen=True):
 def of_mass_symptom(
     of: MassSymptom, queue_arns: Collection[str], managed_queues: int, now: datetime, where: str
 ) -> NotificationText:
-    """One page for many queues at once; `managed_queues` 0: not counted; `where` is a `place`."""
+    """One page for many queues, in that order; `managed_queues` 0: not counted; in a `place`."""
     words = symptom_words(of.name)
     of_all = f"{len(queue_arns)} of {managed_queues}" if managed_queues else f"{len(queue_arns)}"
-    names = sorted(plain(each.rpartition(":")[2], 80) for each in queue_arns)
+    names = (plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (
         first_line(f"{of_all} queues: {words}.", "One cause elsewhere is likely: please look."),
         f"What: {plain(of.sentence, 300)}",
@@ -165,20 +176,35 @@ def of_mass_symptom(
     return _text(subject, opening, queues, Section("NEXT", steps, cut=False))
 
 
-def of_held_back(
-    account: str, region: str, now: datetime, notifications_per_hour: int
-) -> NotificationText:
-    """The last page of an hour that had more of them than people can read."""
-    where = place(account, region)
+def of_flood(left_out: Iterable[tuple[str, int]], now: datetime, where: str) -> NotificationText:
+    """Callers whose failed calls name more unmanaged queues than are looked at, with how many."""
+    opening = (
+        first_line(f"Mendq in {where}:", "calls name ever other queues: please look who calls."),
+        "What: failed calls name more queues than Mendq looks at. It manages none of these.",
+        "Why: managed queues come first, other names in turns, caller by caller; the rest is left.",
+    )
+    callers = (f"{value(arn)}: {counted(n, 'name')}" for arn, n in left_out)
+    steps = ("runbook: docs/runbooks/intake_late.md", f"seen {moment(now)} in {where}")
+    return _in_sum("Mendq sees a flood of calls:", where, opening, callers, steps)
+
+
+def of_held_back(pages: int, names: Iterable[str], where: str, region: str) -> NotificationText:
+    """How many pages wait, and for each caller the first of them."""
     opening = (
         first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
-        f"What: {notifications_per_hour} pages went out in the hour of {moment(now)}; more wait.",
-        "Why: nobody reads more. Every case is written down, paged or not.",
+        f"What: {counted(pages, 'page')} waited in ten minutes. Of each caller one is named below.",
+        f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
-    command = command_line(f"mendq cases --open --region {quote(plain(region))}")
-    held = f"over {notifications_per_hour} in an hour, {where}"
-    subject = subject_of("Mendq holds pages back:", held)
-    return _text(subject, opening, Section("NEXT", (command,), cut=False))
+    steps = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
+    return _in_sum("Mendq holds pages back:", f"{pages:,} wait, {where}", opening, names, steps)
+
+
+def _in_sum(
+    subject: str, where: str, opening: Sequence[str], named: Iterable[str], steps: tuple[str, ...]
+) -> NotificationText:
+    lines = first_of((plain(each, 200) for each in named), MOST_CALLERS)
+    sections = (Section("WHO", lines), Section("NEXT", steps, cut=False))
+    return _text(subject_of(subject, where), opening, *sections)
 
 
 RUNBOOK = "docs/runbooks/report_not_mailed.md"

@@ -15,6 +15,7 @@ from mendq.report.days import NARROW, WIDE, PerDay, days_chart, per_day
 from mendq.report.drawing import DARK, LIGHT, Picture, in_both
 from mendq.report.summary import Summary
 from mendq.report.times import times
+from mendq.report.to_do import Here
 from mendq.report.words import parts, together
 
 
@@ -44,11 +45,12 @@ _PAGE = template("page.html.j2")
 MOST_ROWS = 12
 
 
-def page(summary: Summary) -> str:
+def page(summary: Summary, here: Here | None = None) -> str:
     """The whole HTML document; the same summary gives the same text."""
     week = per_day(summary)
     return _PAGE.render(
         summary=summary,
+        here=here,
         per_day=week,
         times=times(summary, week),
         pictures=_days(week) if week.total else None,

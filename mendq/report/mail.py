@@ -21,7 +21,7 @@ from mendq.report.days import IN_A_MAIL, days_chart, per_day
 from mendq.report.drawing import LIGHT, as_png
 from mendq.report.html_page import template
 from mendq.report.summary import Summary
-from mendq.report.to_do import ToDo, left_out, to_do
+from mendq.report.to_do import Here, ToDo, left_out, to_do
 from mendq.report.verdict import verdict_text
 from mendq.report.words import counted, plain, together, unlinked
 
@@ -41,17 +41,17 @@ _MAIL = template("mail.html.j2", _in_a_mail)
 
 
 class Outgoing(Struct, frozen=True, dict=True):
-    """The report of a week whose page lies at `place`, in a bucket of `region`."""
+    """The report of a week whose page lies at `place`, in a bucket of the region `here`."""
 
     summary: Summary
     place: str
-    region: str
+    here: Here
     sender: str
 
     @property
     def command(self) -> str:
         """How to read the page."""
-        return f"mendq report --week {self.summary.week} --open --region {self.region}"
+        return f"mendq report --week {self.summary.week} --open --region {self.here.region}"
 
     @property
     def subject(self) -> str:
@@ -73,7 +73,8 @@ class Outgoing(Struct, frozen=True, dict=True):
     @property
     def whole_text(self) -> str:
         """The same and what to do: for a mail."""
-        recommendations = [_to_do_text(n, each) for n, each in enumerate(to_do(self.summary), 1)]
+        asked = to_do(self.summary, self.here)
+        recommendations = [_to_do_text(n, each) for n, each in enumerate(asked, 1)]
         more = [left_out(self.summary)] * bool(self.summary.do_this_week_left_out)
         listed = "\n".join(("\nDo this week", *recommendations, *more)) + "\n"
         return self.text + (listed if recommendations else "")
@@ -86,12 +87,9 @@ class Outgoing(Struct, frozen=True, dict=True):
 
     @cached_property
     def html(self) -> str:
-        recommendations = to_do(self.summary)
         return _MAIL.render(
             summary=self.summary,
-            recommended=[
-                (each, [escape(line) for line in _to_copy(each)]) for each in recommendations
-            ],
+            recommended=to_do(self.summary, self.here),
             per_day=per_day(self.summary),
             picture_id=PICTURE_ID if self.picture else "",
             most_alt=_MOST_ALT,
@@ -109,15 +107,10 @@ class Outgoing(Struct, frozen=True, dict=True):
 
 
 def _to_do_text(number: int, each: ToDo) -> str:
-    """Lines to be copied stand alone."""
+    """A command stands alone."""
     says = unlinked(plain(" ".join(part for part in (each.what, each.why, each.effect) if part)))
     owner = [f"owner: {unlinked(each.owner)}"] if each.owner else []
-    return "\n   ".join((f"{number}. {says}", *owner, *_to_copy(each)))
-
-
-def _to_copy(each: ToDo) -> list[str]:
-    """A line in which a link would have to be broken stands on the page alone."""
-    return [line for line in (each.template_line, each.command) if line and unlinked(line) == line]
+    return "\n   ".join((f"{number}. {says}", *owner, *filter(None, (each.command,))))
 
 
 # Quoted-printable and base64 never hold "=_", so no part can hold its boundary; and no randomness.

@@ -220,7 +220,7 @@ class Recommendation(Read, frozen=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case, `template_line` how a template would say the change.
+    `reason` is what Mendq said of the case.
     """
 
     kind: str
@@ -229,14 +229,13 @@ class Recommendation(Read, frozen=True):
     attribute: str
     before: str
     after: str
-    template_line: str
     owner: str
-    command: str
     why: str
     incidents: Whole
     failed_calls: Whole
     queues: Whole
     reason: str = ""
+    case_id: str = ""
 
 
 _NOBODY_LOOKED = ReachedAPerson((), 0, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from mendq.report.summary import Recommendation, Summary
@@ -12,38 +15,40 @@ from mendq.report.words import (
     marked_queue,
     principal_name,
     quoted,
-    visible,
     written,
 )
 
-MOST_COMMAND = 1_000
-MOST_LINE = 400
+
+class Here(NamedTuple):
+    """The region and account that Mendq looks after."""
+
+    region: str
+    account: str
 
 
 class ToDo(Struct, frozen=True):
-    """`what`, `why` and `effect` are sentences with marked names; the rest is to be copied.
+    """`what`, `why` and `effect` are sentences with marked names; `command` is to be copied.
 
-    A text that is empty has nothing to say.
+    A text that is empty has nothing to say. A command is made of our own words, and of parts of the
+    summary that have the one form that they may have.
     """
 
     what: str
     why: str
     effect: str
-    template_line: str
     owner: str
     command: str
 
 
-def to_do(summary: Summary) -> tuple[ToDo, ...]:
-    """In the summary's order: what would prevent most comes first."""
+def to_do(summary: Summary, here: Here | None = None) -> tuple[ToDo, ...]:
+    """In the summary's order: what would prevent most comes first; commands for what is `here`."""
     return tuple(
         ToDo(
             what=_what(each),
             why=_why(each),
             effect=_effect(each),
-            template_line=_whole(each.template_line, MOST_LINE),
             owner="" if each.kind == "fix_caller" else principal_name(each.owner),
-            command=_whole(each.command, MOST_COMMAND),
+            command=_command(each, here),
         )
         for each in summary.do_this_week
     )
@@ -55,9 +60,24 @@ def left_out(summary: Summary) -> str:
     return f"{counted(count, 'more thing')} would have prevented less." if count else ""
 
 
-def _whole(line: str, most: int) -> str:
-    """A line that was cut, or holds what nobody can see, must not be copied."""
-    return line if visible(line, most) == line else ""
+# As `mendq.model.queue` and `mendq.model.case` have them; the report stands alone.
+_QUEUE_ARN = re.compile(
+    r"arn:aws[a-z-]{0,16}:sqs:([a-z0-9-]{1,32}):([0-9]{12}):"
+    r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
+)
+_CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
+# The kinds that come from a case.
+_VERBS = {"approve": "approve"} | dict.fromkeys(
+    ("write_into_template", "watch", "decide", "fix"), "show"
+)
+
+
+def _command(asked: Recommendation, here: Here | None) -> str:
+    """Empty where there is no case, or what names it has not the form of one of ours."""
+    queue, case = _QUEUE_ARN.fullmatch(asked.queue_arn), _CASE_ID.fullmatch(asked.case_id)
+    is_ours = queue and queue.groups() == here and case and case[1] == asked.symptom
+    verb = _VERBS.get(asked.kind) if is_ours else None
+    return f"mendq {verb} {asked.case_id} --region {here.region}" if verb and here else ""
 
 
 # What to do, by kind: where the case names an attribute, and where it names none.

@@ -172,8 +172,7 @@ def test_hostile_text_goes_through_and_can_be_written_and_read() -> None:
     (notified,) = read(content).reached_a_person.cases
     assert notified.reason == HOSTILE.replace("\ud800", "\\ud800")
     (recommendation,) = read(content).do_this_week
-    assert recommendation.command == "mendq show 'x; rm -rf ~' --region us-east-1"
-    assert recommendation.template_line.isprintable()
+    assert recommendation.case_id == "x; rm -rf ~"
 
 
 # Queues, people, times, names.

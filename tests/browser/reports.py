@@ -10,6 +10,7 @@ from mendq.report.html_page import page
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import (
     DAYS,
+    HERE,
     arn,
     busy_week,
     incident,
@@ -46,7 +47,7 @@ def _all_named(*names: str) -> dict[str, Any]:
         for n, name in enumerate(names)
     ]
     healed = [incident(queue_arn=arn(each), symptom=each) for each in names[:20]]
-    texts = {"symptom", "attribute", "before", "after", "template_line", "owner", "command"}
+    texts = {"symptom", "attribute", "before", "after", "owner", "case_id"}
     people = (
         notified(each, **dict.fromkeys(("symptom", "reason", "state", "case_id"), each))
         for each in names
@@ -85,4 +86,4 @@ OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = t
 
 @cache
 def html_of(name: str) -> str:
-    return page(read(WEEKS[name]))
+    return page(read(WEEKS[name]), HERE)

@@ -86,7 +86,9 @@ def made(
     over = {"report_bucket": "cases", "topic_arn": topic}
     deploy(deliver_report.handler, account, **over, sender=SENDER, recipients=READERS)
     # Drawing takes a second, and is tested where it is done.
-    monkeypatch.setattr(deliver_report, "page", lambda week: f"<!doctype html>{week.made_at}")
+    monkeypatch.setattr(
+        deliver_report, "page", lambda week, _here: f"<!doctype html>{week.made_at}"
+    )
     monkeypatch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
     verify(account)
     made = Lambda(account, account.clients, capsys)

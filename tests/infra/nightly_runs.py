@@ -20,6 +20,7 @@ from mendq.report.mail import Outgoing
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
 from tests.nightly.test_nightly_watch import event as ended
+from tests.report.weeks import HERE
 from tests.report.weeks import summary as quiet_week
 
 
@@ -65,7 +66,7 @@ def delivering() -> Recorded:
     marked = DeliveryClaims(
         recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
-    report = Outgoing(quiet_week(), "s3://reports/page", "us-east-1", settings.sender or "")
+    report = Outgoing(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
     again = Again("deliver", "us-east-1", "summary.json")
     delivery = send_report(recorded.clients, settings, marked, report, again)
     assert delivery.reached == (settings.topic_arn, *settings.recipients)

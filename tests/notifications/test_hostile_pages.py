@@ -17,7 +17,7 @@ from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
-HEADINGS = ALWAYS | {"FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
+HEADINGS = ALWAYS | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
 OPENINGS = ("What: ", "Why: ")
 MOST_LINES = 130
 PAYLOADS = (
@@ -132,6 +132,7 @@ def test_any_text_in_the_other_pages(
     of = notification.MassSymptom(*of_symptom)
     where = notification.place(account, account)
     mass = notification.of_mass_symptom(of, names, queues, NOW, where)
-    for one in (mass, notification.of_held_back(account, account, NOW, queues)):
+    flood = notification.of_flood([(each, queues) for each in names], NOW, where)
+    for one in (mass, flood, notification.of_held_back(queues, names, where, account)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)

@@ -12,6 +12,7 @@ from rich.console import Console
 from tests.prove.budgets import BUDGETS
 from tests.prove.counted_nightly_runs import COUNTED_NIGHTLY_RUNS
 from tests.prove.fault_points import FAULT_POINTS
+from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.mutants.proof import MUTANTS
@@ -26,7 +27,7 @@ from tests.prove.window import WINDOW
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
     *(*FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
-    *(*BUDGETS, *WINDOW, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
+    *(*BUDGETS, *FLOODS, *WINDOW, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

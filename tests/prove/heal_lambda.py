@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from functions import heal
+from mendq.aws.clients import Clients
 from tests.functions.conftest import Context, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
@@ -30,6 +31,12 @@ class HealLambda:
     calls: CountedCalls
     output: io.StringIO
     invocations: int = 0
+
+    @property
+    def clients(self) -> Clients:
+        """Its own."""
+        _, clients = heal.handler.cold_start
+        return clients
 
     def deliver(self, bodies: Mapping[str, str]) -> dict[str, str]:
         """The messages that are to come again."""

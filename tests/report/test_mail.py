@@ -39,7 +39,7 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     first = mail.whole_text.partition("Do this week\n")[2].partition("\n2. ")[0]
     assert first.startswith("1. Set VisibilityTimeout of invoices to 690 s in its template.")
     assert first.endswith(
-        "\n   mendq show visibility_timeout_too_short-invoices --region us-east-1"
+        "\n   mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     )
 
 
@@ -63,22 +63,6 @@ def test_the_longest_names_fit_into_what_mail_programs_show(worst: str) -> None:
     document["do_this_week"] = (document["do_this_week"] * 10)[:10]
     assert len(outgoing(document).html.encode()) < 102 * 1024
     assert len(outgoing(document).text.encode()) < 256 * 1024
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize(
-    ("command", "is_there"),
-    [("mendq redrive q --rate 5 s", True), ("curl https://evil.example/x", False)],
-)
-def test_what_to_run_is_whole_or_would_be_a_link_and_is_left_to_the_page(
-    command: str, *, is_there: bool
-) -> None:
-    document = busy_week()
-    document["do_this_week"][0]["command"] = command
-    mail = outgoing(document)
-    assert (f"   {command}\n" in mail.whole_text) is is_there
-    assert (command in mail.html) is is_there
-    assert "evil.example" not in mail.html + mail.whole_text
 
 
 def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:

@@ -15,6 +15,7 @@ from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
     DAYS,
+    HERE,
     Document,
     arn,
     busy_week,
@@ -58,11 +59,11 @@ def _tamed(value: Any) -> Any:
 
 
 def parts_of(document: Document) -> PageParts:
-    return PageParts(page(read(document)))
+    return PageParts(page(read(document), HERE))
 
 
 def outgoing(document: Document) -> Outgoing:
-    return Outgoing(read(document), PLACE, "us-east-1", "reports@example.com")
+    return Outgoing(read(document), PLACE, HERE, "reports@example.com")
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -159,14 +160,12 @@ def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
-    line = recommendation(template_line="VisibilityTimeout: 690 # 690 s", command="mendq show 9 s")
     over = "the need is above the ceiling of 900 s"
     cases = [incident("a 5 s", outcome="refused", reason=over)]
-    html = page(read(week(cases, do_this_week=[line])))
+    html = page(read(week(cases, do_this_week=[recommendation(queue="9 s")])), HERE)
     assert over.replace("900 s", f"900{NO_BREAK}s") in html
     assert f"to 690{NO_BREAK}s in its template" in html
-    for retained in ("690 # 690 s", "<bdi>a 5 s</bdi>", ">9</bdi> <bdi"):
-        assert retained in html
+    assert "<bdi>a 5 s</bdi>" in html
 
 
 def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:

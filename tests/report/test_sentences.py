@@ -14,7 +14,15 @@ import pytest
 
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
-from tests.report.weeks import busy_week, incident, read, week, without_newer, without_pictures
+from tests.report.weeks import (
+    HERE,
+    busy_week,
+    incident,
+    read,
+    week,
+    without_newer,
+    without_pictures,
+)
 
 SENTENCES = Path(__file__).parent / "sentences"
 # The parts of a page that each file is about; `mail` is the text for the topic.
@@ -87,8 +95,8 @@ def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     incidents = [incident(**each) for each in entry["incidents"]]
     document = busy_week() if entry.get("busy") else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
-    lines = _Sections(page(summary)).lines
-    mail = Outgoing(summary, "PLACE", "us-east-1", "")
+    lines = _Sections(page(summary, HERE)).lines
+    mail = Outgoing(summary, "PLACE", HERE, "")
     lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
     lines["mail as HTML"] = _Sections(mail.html).lines["top"]
     return [line for part in parts or lines for line in lines.get(part, [])]

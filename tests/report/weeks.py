@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, date, datetime, timedelta
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from mendq.catalogue.symptom import Paged
 from mendq.report import read_summary
 from mendq.report.drawing import Picture
 from mendq.report.summary import Summary
+from mendq.report.to_do import Here
 
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 ACCOUNT = "123456789012"
+HERE = Here("us-east-1", ACCOUNT)
 Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
@@ -65,9 +68,8 @@ def recommendation(
     kind: str = "write_into_template", queue: str = "orders", **fields: object
 ) -> Document:
     """A visibility timeout that Mendq raised and the next deployment would lower again."""
-    case_id = f"visibility_timeout_too_short-{queue}"
-    command = f"mendq show {case_id} --region us-east-1"
-    made = {"kind": kind, "queue_arn": arn(queue), "case_id": case_id, "command": command}
+    case_id = f"visibility_timeout_too_short-{sha256(queue.encode()).hexdigest()[:12]}"
+    made = {"kind": kind, "queue_arn": arn(queue), "case_id": case_id}
     return _SAMPLES["recommendation"] | made | fields
 
 
@@ -221,7 +223,7 @@ def largest_week() -> Document:
         each["incidents"] = [count * 37 for count in each["incidents"]]
     codes = [f"unknown:A{n}" * 4 for n in range(30)]
     symptoms = ["visibility_timeout_too_short", "kms_throttled", *codes]
-    fix = {"reason": why, "why": "refused", "command": "mendq show " + "x" * 300}
+    fix = {"reason": why, "why": "refused"}
     return week(
         cases,
         cases_left_out=9_950,

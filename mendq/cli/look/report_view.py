@@ -5,11 +5,11 @@ from __future__ import annotations
 from mendq.cli.output import Output
 from mendq.report.read_summary import SummaryUnreadable, read
 from mendq.report.summary import Summary
-from mendq.report.to_do import left_out, to_do
+from mendq.report.to_do import Here, left_out, to_do
 from mendq.report.verdict import verdict_text
 from mendq.report.words import plain
 
-__all__ = ["show", "summary_of", "verdict_text"]
+__all__ = ["Here", "show", "summary_of", "verdict_text"]
 
 
 def summary_of(document: bytes | None) -> Summary | None:
@@ -20,18 +20,18 @@ def summary_of(document: bytes | None) -> Summary | None:
         return None
 
 
-def show(out: Output, summary: Summary) -> None:
+def show(out: Output, summary: Summary, here: Here) -> None:
     """Everybody else's words in it were made visible where they were read."""
     for line in verdict_text(summary).splitlines():
         out.say(line)
-    recommendations = to_do(summary)
+    recommendations = to_do(summary, here)
     if recommendations:
         out.heading("Do this week")
     for number, each in enumerate(recommendations, 1):
         out.say(plain(f"{number}. {each.what} {each.why} {each.effect}"))
         if each.owner:
             out.under(f"owner: {each.owner}", "dim")
-        for line in filter(None, (each.template_line, each.command)):
-            out.command(f" {line}")
+        if each.command:
+            out.command(f" {each.command}")
     if more := left_out(summary):
         out.say(more, "dim")

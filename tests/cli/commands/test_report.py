@@ -117,9 +117,9 @@ def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
     _deliver(operator)
     verdict, shown = operator.json("report")["verdict"].splitlines(), operator.shown("report")
     assert len(verdict) > 5
-    command = "mendq show visibility_timeout_too_short-invoices --region us-east-1"
+    command = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     first = "1. Set VisibilityTimeout of invoices to 690 s in its template."
-    for line in (*verdict, first, "VisibilityTimeout: 690", command, f"The page: {FILE}"):
+    for line in (*verdict, first, command, f"The page: {FILE}"):
         assert " ".join(line.split()) in shown
 
 
@@ -131,6 +131,7 @@ def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
         each.update({name: evil for name, value in each.items() if isinstance(value, str)})
     _deliver(operator, **document)
     shown = operator.mendq("report").stdout
+    assert "mendq show" not in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\r"}
     assert "[bold]x" in shown
 

@@ -10,12 +10,14 @@ _PAGING = "mendq.model.case"
 _RECORD = "mendq.notifications.sent"
 _PAGES = "mendq.cases.outbox"
 _NOTIFICATION = "mendq.cases.record"
+_BATCH = "mendq.heal.batch"
 _PACE = "mendq.heal.repeats"
 _TEXT = "mendq.notifications.text"
 _VERDICT = "mendq.report.verdict"
 _WORDS = "mendq.report.words"
 _PAGE = "mendq.report.html_page"
 _MAIL = "mendq.report.mail"
+_TO_DO = "mendq.report.to_do"
 _TILES = "mendq.report.tiles"
 _SUMMARY = "mendq.report.summary"
 _READ = "mendq.report.read_summary"
@@ -68,11 +70,27 @@ PEOPLE = (
         Mutant("news of a day ago wakes somebody", _RECORD, "NotificationRecord.was_left_unsent",
             "not self.is_sent and« is_news and»»"),
         Mutant("people get more notifications in an hour than they can read", _PAGES,
-            "Notifier._spend", "pages <«»=» :most"),
+            "Notifier._spend", "NOTIFICATIONS_PER_HOUR «- page.urgent»+ 1 - page.urgent» * KEPT"),
         Mutant("proposals use up what an hour has for urgent notifications", _PAGES,
-            "Notifier._spend", "items.notifications_key(«severity»Severity.URGENT», self.now)"),
+            "Notifier.send", "items.notifications_key(«severity»Severity.URGENT», self.now)"),
         Mutant("where Mendq only watches, refusals wake people", _PAGING, "severity_of",
             "of_the_plan« and mode >= Mode.PROPOSE»»"),
+    )),
+    Selection(("tests.cases.test_budget",), (
+        Mutant("one caller's many queues leave the hour no notification for another's", _PAGES,
+            "Notifier._spend", "OR (pages < :most« AND NOT ({had_one})»»)"),
+        Mutant("a caller among others who had one has none of its own", _PAGES,
+            "Notifier._spend", '"« AND » OR »".join('),
+        Mutant("a queue that people know of takes what is kept for others", _PAGES,
+            "Notifier._spend", "most=«0 if page.announced else »»NOTIFICATIONS_PER_HOUR"),
+        Mutant("one caller's queues fill the sum of what waits", _PAGES, "Notifier.held_back",
+            "« and not known.issuperset(case.callers)»»"),
+    )),
+    Selection(("tests.heal.test_flood",), (
+        Mutant("a flood of names keeps managed queues from being looked at", _BATCH,
+            "_Batch._in_turn", "MOST_UNKNOWN« + [*turn_of.values()].count(0)»»"),
+        Mutant("one caller's names take every turn of a batch", _BATCH,
+            "_Batch._in_turn", "in_turn = «sorted(groups, key=turn_of.__getitem__)»groups»"),
     )),
     Selection(("tests.scan.test_daily_pace",), (
         Mutant("people are told of more faults in a day than they can read", _PACE,
@@ -126,10 +144,16 @@ PEOPLE = (
     Selection((
         "tests.report.test_page::test_each_payload_in_every_place_of_a_mail",
     ), (
-        Mutant("a value to be copied becomes markup in the report's mail", _MAIL, "Outgoing.html",
-            "[«escape»Markup»(line) for line in _to_copy(each)]"),
         Mutant("a name becomes a link in the report's mail", _MAIL, "_in_a_mail",
             "together(«unlinked(plain(value)»plain(value»))"),
+    )),
+    Selection(("tests.report.test_to_do",), (
+        Mutant("what somebody wrote into a summary becomes a command", _TO_DO, "_command",
+            "_CASE_ID.«fullmatch»match»(asked.case_id)"),
+        Mutant("a report's command approves another symptom's case", _TO_DO, "_command",
+            "case« and case[1] == asked.symptom»»"),
+        Mutant("a report's command is for another account", _TO_DO, "_command",
+            "queue« and queue.groups() == here»»"),
     )),
     Selection((
         "tests.report.test_words",

@@ -1,0 +1,160 @@
+"""Calls that each name another queue cost little, and keep no queue that there is from its fix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.heal.batch import LISTED_FOR, MOST_UNKNOWN
+from tests.account.faults import calls_of
+from tests.heal.conftest import ACCOUNT, REGION, Account, settings
+
+MISSING = {"eventName": "SendMessage", "errorCode": "AWS.SimpleQueueService.NonExistentQueue"}
+A_FLOOD = 300
+
+
+@pytest.fixture(autouse=True)
+def _early_in_a_listings_turn(account: Account) -> None:
+    account.now = account.now.replace(minute=1, second=0)
+
+
+def arn(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+
+
+def role(name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT}:role/{name}"
+
+
+def call(account: Account, queue_arn: str, event_id: str, caller: str, **over: Any) -> str:
+    identity = {"type": "AssumedRole", "sessionContext": {"sessionIssuer": {"arn": role(caller)}}}
+    record = account.record(queue_arn, event_id, userIdentity=identity, **over)
+    return json.dumps({"detail": record})
+
+
+def junk(account: Account, names: Iterable[str], *callers: str, **over: Any) -> dict[str, str]:
+    """Of each name one failed call, by the callers in turn."""
+    return {
+        f"junk-{name}": call(account, arn(name), name, callers[n % len(callers)], **over)
+        for n, name in enumerate(names)
+    }
+
+
+def names(count: int, prefix: str = "junk") -> list[str]:
+    return [f"{prefix}-{n}" for n in range(count)]
+
+
+def looked_at(account: Account, bodies: Mapping[str, str]) -> int:
+    """How many queues the batch had SQS asked about; nothing comes again."""
+    made = calls_of(account)
+    assert account.heal(dict(bodies)).errors == {}
+    return made.count("ListQueueTags")
+
+
+@pytest.mark.parametrize("over", [{}, MISSING], ids=["late", "missing"])
+@pytest.mark.parametrize("callers", [1, 100])
+def test_a_real_queue_is_fixed_behind_a_flood_of_names(
+    account: Account, over: dict[str, str], callers: int
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    flood = junk(account, names(A_FLOOD), *names(callers, "stranger"), **over)
+    assert looked_at(account, flood | account.late_deletes(queue, "1", "2", "3")) == (
+        MOST_UNKNOWN + 1
+    )
+    assert account.visibility(queue) == 45
+    assert {each["queue_arn"] for each in account.transitions()} == {queue}
+    about = {partition for partition, _ in account.case_store_items()}
+    assert about <= {"account", queue, *(each for each in about if each.startswith("case#"))}
+
+
+def test_names_without_a_listing_are_few_enough_to_look_at(account: Account) -> None:
+    made = calls_of(account)
+    account.heal(junk(account, names(MOST_UNKNOWN), "stranger"))
+    assert made == ["ListQueueTags"] * MOST_UNKNOWN
+    assert account.pages("urgent") == []
+
+
+def test_managed_queues_are_looked_at_however_many_they_are(account: Account) -> None:
+    queues = [account.queue(f"q{n}.fifo") for n in range(MOST_UNKNOWN + 30)]
+    bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}
+    assert looked_at(account, bodies) == len(queues)
+    assert account.pages("urgent") == []
+
+
+def test_the_callers_take_turns_so_that_one_leaves_the_others_theirs(account: Account) -> None:
+    """Settings name `gone`, and nothing `tagged`, which was made since the last listing."""
+    account.settings = settings(queues=("gone",))
+    account.heal(junk(account, names(A_FLOOD), "stranger"))
+    queue = account.queue("tagged.fifo", VisibilityTimeout="30")
+    account.later(seconds=(LISTED_FOR / 2).total_seconds())
+    real = {
+        **{f"t{n}": call(account, queue, f"t{n}", "worker") for n in range(3)},
+        **{f"g{n}": call(account, arn("gone"), f"g{n}", "stranger", **MISSING) for n in range(3)},
+    }
+    assert looked_at(account, junk(account, names(A_FLOOD, "more"), "stranger") | real) == (
+        MOST_UNKNOWN + 1
+    )
+    assert account.visibility(queue) == 45
+    symptoms = {each["symptom"] for each in account.transitions()}
+    assert symptoms == {"visibility_timeout_too_short", "queue_missing"}
+
+
+def test_a_stranger_who_calls_a_queue_too_takes_no_turn_of_its_own_caller(account: Account) -> None:
+    account.heal(junk(account, names(A_FLOOD), "stranger"))
+    queue = account.queue("tagged.fifo", VisibilityTimeout="30")
+    theirs = {f"s{n}": call(account, queue, f"s{n}", "stranger") for n in range(3)}
+    flood = junk(account, names(A_FLOOD), "stranger") | theirs
+    assert account.heal(flood).errors == {}
+    assert account.visibility(queue) == 30
+    account.heal(flood | {"w": call(account, queue, "w", "worker")})
+    assert account.visibility(queue) == 45
+
+
+def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> None:
+    flood = junk(account, names(A_FLOOD), "stranger", "other")
+    healed = account.heal(flood)
+    each = (A_FLOOD - MOST_UNKNOWN) // 2
+    assert healed.left_out == {role("stranger"): each, role("other"): each}
+    for _ in range(3):
+        account.later(hours=2)
+        account.heal(flood)
+    ((subject, body),) = account.pages("urgent")
+    assert subject == f"Mendq sees a flood of calls: {ACCOUNT} {REGION}"
+    assert f"{role('other')}: {each} names" in body
+
+
+def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "ThrottledException"}}, "GetResources")
+
+    account.clients.tagging.meta.events.register("before-call", refuse)
+    assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD
+
+
+def test_a_listing_is_asked_for_once_in_a_while_however_long_the_flood(account: Account) -> None:
+    asked: list[object] = []
+    account.clients.tagging.meta.events.register("before-call", lambda **it: asked.append(it))
+    for minute in range(12):
+        account.heal(junk(account, names(A_FLOOD, f"m{minute}"), "stranger"))
+        account.later(minutes=1)
+    assert len(asked) == 3, f"at 0, 5 and 10 minutes: each is good for {LISTED_FOR}"
+
+
+def test_a_mass_symptoms_page_names_one_queue_of_each_caller_first(account: Account) -> None:
+    """Those of one stranger, earlier in the alphabet, hide no other's."""
+    denied = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": ""}
+    bodies: dict[str, str] = {}
+    for name, caller in [*((f"a-{n}", "stranger") for n in range(15)), ("payments", "worker")]:
+        queue = account.queue(name, tag="observe")
+        for n in range(3):
+            bodies[f"{name}-{n}"] = call(account, queue, f"{name}-{n}", caller, **denied)
+    account.later(minutes=2)
+    assert account.heal(bodies).errors == {}
+    ((_, body),) = account.pages("urgent")
+    listed = body.partition("QUEUES\n")[2].split("\n")
+    assert "  payments" in listed[:2]
+    assert listed[10] == "  and 6 more"
