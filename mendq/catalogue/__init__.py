@@ -10,6 +10,7 @@ from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
 from mendq.catalogue.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
 from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
 from mendq.catalogue.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
@@ -58,6 +59,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_MESSAGES_WAITING,
     SERVICE_CANNOT_USE_KEY,
     DLQ_TYPE_MISMATCH,
+    DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
     TLS_NOT_ENFORCED,

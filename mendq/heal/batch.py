@@ -20,6 +20,10 @@ from mendq.aws.errors import (
 from mendq.cases.finding import named_in
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT,
+    may_be_a_race,
+)
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import Group, Outcome, Run, declined
@@ -122,16 +126,17 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
             key = (call.queue_arn, symptom)
             seen[key].setdefault(call.event_id, call)
             messages[key].append(message_id)
-    healed.groups = {
-        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
-    }
+    for key, calls in seen.items():
+        measured = all(map(may_be_a_race, calls.values()))
+        group = Group(*key, tuple(calls.values()), is_found=measured)
+        healed.groups[group] = messages[key]
     return healed
 
 
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
-    symptom = match(call)
+    symptom = VISIBILITY_TIMEOUT_TOO_SHORT if may_be_a_race(call) else match(call)
     if symptom is None or symptom.plan is None:
         return None
     refusal = first_refusal_of_call(call, home)
