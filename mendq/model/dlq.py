@@ -30,7 +30,8 @@ def is_confirmed(source_arn: str, tags: Mapping[str, str], dlq: Facts, consent: 
     if allowed and allowed.permission == "byQueue" and allowed.allows(source_arn):
         return True
     name, mode = parts_of(source_arn).name, consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
-    is_vouched_for = consent.names(name) or consent.tag_may_raise_to >= mode
+    is_named = consent.mode_of(name, {}) is not None
+    is_vouched_for = is_named or consent.tag_may_raise_to >= mode
     return is_vouched_for and consent.mode_of(name, tags) is not None
 
 

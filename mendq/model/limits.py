@@ -96,7 +96,7 @@ class Consent:
             return None
         tag = tags.get(MODE_TAG)
         if tag is None:
-            return self.mode if self.names(queue_name) else None
+            return self.mode if self._names(queue_name) else None
         if tag == OFF:
             return None
         wanted = MODES.get(tag)
@@ -108,8 +108,7 @@ class Consent:
         """A start of names and a `*` also fits queues that never were."""
         return queue_name in self.queues
 
-    def names(self, queue_name: str) -> bool:
-        """Whether the operators name it, alone or by how its name begins."""
+    def _names(self, queue_name: str) -> bool:
         return any(_fits(queue_name, pattern) for pattern in self.queues)
 
 
