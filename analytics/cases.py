@@ -18,6 +18,8 @@ from mendq.model.lifecycle import GONE, UNMANAGED
 
 # Cases older than this say nothing about an incident any more.
 MEMORY_DAYS = 7
+# A change that stands is said again each week for so long: nothing tells what a template says.
+STANDING_DAYS = 91
 MAXIMUM_BYTES = 1_000_000
 MOST_NAME = 200
 MOST_TEXT = 1_000
@@ -222,13 +224,13 @@ class CaseFiles:
     unreadable: int = 0
 
 
-def case_files(cases: Storage, days: Days) -> CaseFiles:
-    """All that may speak for incidents of `days`: from a week before them to the newest.
+def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:
+    """All that may speak for incidents of `days`: from so long before them to the newest.
 
     A case tells when it opened, and that it paged, at its beginning: it is read whole, so that a
     night says the same of it as a backfill that starts earlier.
     """
-    since = days.widened(MEMORY_DAYS + 1, 0).first
+    since = days.widened(memory_days, 0).first
     names = [each for each in cases.folders("") if each.startswith("dt=")]
     later = [each for each in names if each >= f"dt={since}"]
     read = [_read(cases, path) for name in later for path in cases.files(name)]

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from analytics.cases import MOST_NAME, NOT_SEEN, Life, Step, shortened, steps_of
-from analytics.days import Days
+from analytics.days import Days, microseconds
 from analytics.trail_file import COUNT_ONLY
 from analytics.week_parts import Row, Weight, most_first, weights
 from mendq.catalogue import CATALOGUE, UNKNOWN
@@ -29,6 +29,8 @@ DECIDE = "decide"
 FIX = "fix"
 WATCH = "watch"
 
+# Why, of a change that was made before the week and stands.
+STANDS = "stands"
 _VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
 _WHY = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
 _ASKS = {
@@ -133,9 +135,10 @@ def _as_one(group: Sequence[Recommendation]) -> Sequence[Recommendation]:
 
 
 def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommendation]:
-    """One per (queue, attribute), the newest case's; of cases that moved in `days` alone.
+    """One per (queue, attribute), the newest case's; of cases that moved in `days`.
 
-    A newer case of the same symptom takes an older one's place, but for what that has fixed.
+    Of those that moved before, what has fixed something and stands still. A newer case of the same
+    symptom takes an older one's place, but for what that has fixed.
     """
     in_order = sorted(lives, key=_age)
     newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
@@ -144,11 +147,18 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
     for life in in_order:
         case = life.newest
         is_newest = newest[case.queue_arn, case.symptom] is life
-        is_there = not _is_gone(case, gone_at) and any(life.within(days))
+        is_there, is_older = not _is_gone(case, gone_at), _is_before(case, days)
+        moved = any(life.within(days))
         for key, asked in _asked(life):
-            stays = asked and (is_newest or asked.kind == WRITE_INTO_TEMPLATE)
-            found[case.queue_arn, key] = asked if stays and is_there else None
+            has_fixed = asked is not None and asked.kind == WRITE_INTO_TEMPLATE
+            stays = is_there and (has_fixed if is_older else moved and (is_newest or has_fixed))
+            said = replace(asked, why=STANDS) if asked and is_older else asked
+            found[case.queue_arn, key] = said if stays else None
     return [each for each in found.values() if each]
+
+
+def _is_before(case: Case, days: Days) -> bool:
+    return microseconds(case.at) < days.from_microseconds
 
 
 def _age(life: Life) -> tuple[datetime, datetime, str]:

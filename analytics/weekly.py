@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from analytics.cases import CaseFiles, case_files
+from analytics.cases import STANDING_DAYS, CaseFiles, case_files
 from analytics.days import Days, days_of
 from analytics.storage import Storage
 from analytics.tables import Tables
@@ -33,7 +33,7 @@ def write_week(
     Without `cases` it says nothing about them.
     """
     days = days_of(week)
-    seen = _seen(days, case_files(cases, days) if cases else None, tables)
+    seen = _seen(days, case_files(cases, days, STANDING_DAYS) if cases else None, tables)
     document = summary(week, seen, made_at, scheduled_at)
     path, say = f"summary/week={week}/summary.json", tables.say
     tables.out.put(path, as_json(document))

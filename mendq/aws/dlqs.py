@@ -11,9 +11,11 @@ from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of, looking, looking_at_queue
-from mendq.aws.queue import attributes_if_there, queue_url
+from mendq.aws.queue import attributes_if_there, queue_url, tags_shown
+from mendq.model.dlq import is_confirmed
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
+from mendq.model.limits import Consent
 from mendq.model.metrics import REACHES_BACK
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import allow_of, arn_of, arn_of_url, parts_of, redrive_of, why_unfit_as_dlq
@@ -56,6 +58,12 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
         urls = (url for page in pages for url in page.get("queueUrls", []))
         found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES)]
     return tuple(sorted({each for each in found if each is not None}))
+
+
+def confirmed_sources_of(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
+    """Those of them that are believed. Raises QueueGone or FactsUnavailable."""
+    named_by = source_arns_of(clients, dlq.queue_arn)
+    return tuple(e for e in named_by if is_confirmed(e, tags_shown(clients, e), dlq, consent))
 
 
 def move_tasks_of(

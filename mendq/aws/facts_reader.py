@@ -26,8 +26,9 @@ from mendq.aws.consumers import (
 )
 from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.queue import attributes_of, tags_shown
 from mendq.model.case import Case
+from mendq.model.dlq import is_confirmed
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Consent, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
@@ -137,13 +138,25 @@ class FactsReader(Struct, frozen=True):
             return QueueFacts(queue_arn, self.attributes(queue_arn))
         return QueueFacts(queue_arn, {})
 
+    def tags(self, queue_arn: str) -> Mapping[str, str]:
+        """None of a queue that is gone or keeps us out."""
+        return tags_shown(self.clients, queue_arn)
+
+    def confirmed(self, facts: Facts) -> tuple[str, ...]:
+        """The queues that name it as their DLQ and are believed."""
+        named_by = self.sources(facts.queue_arn)
+        return tuple(e for e in named_by if is_confirmed(e, self.tags(e), facts, self.consent))
+
     def dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""
-        sources = []
+        sources, others = [], []
         for arn in self.sources(facts.queue_arn):
+            if not is_confirmed(arn, self.tags(arn), facts, self.consent):
+                others.append(arn)
+                continue
             with suppress(QueueGone, QueueRefusesUs):
                 sources.append(QueueFacts(arn, self.attributes(arn)))
-        return replace(facts, dlq_sources=tuple(sources))
+        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=tuple(others))
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
@@ -159,12 +172,12 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, source_cases=self.newest_about(facts.source_arns))
 
     def sole_source(self, facts: Facts) -> Facts:
-        """Count all that name the queue: one that keeps us out has a share in its messages too."""
-        sources = self.sources(facts.queue_arn)
+        """Count all that are believed: one that keeps us out has a share in its messages too."""
+        sources = self.confirmed(facts)
         if len(sources) != 1:
             return facts
         (arn,) = sources
-        tags = tags_of(self.clients, arn) or {}
+        tags = self.tags(arn)
         until = self.now - CLOUDWATCH_LAG
         deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
         mode = self.consent.mode_of(parts_of(arn).name, tags)

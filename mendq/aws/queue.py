@@ -16,6 +16,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import (
     FactsUnavailable,
     QueueGone,
+    QueueRefusesUs,
     code_of,
     is_passing,
     looking,
@@ -39,6 +40,13 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
         answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
         return answer.get("Tags", {})
     return None
+
+
+def tags_shown(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+    """The same; none of a queue that is gone or keeps us out. Raises FactsUnavailable."""
+    with suppress(QueueRefusesUs):
+        return tags_of(clients, queue_arn) or {}
+    return {}
 
 
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
-"""Pinned policies in the case store, one a queue."""
+"""What people said of a queue: a pin of its policy, and for which sources a DLQ may be changed."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,12 +16,12 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import changes_since
 from mendq.cases import items
 from mendq.cases.transactions import Table
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, Need
 from mendq.model.policy import Pin, Pinned, doubt_at_once, judged
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
-    from mendq.cases.context import CaseContext
+    from mendq.cases.context import StoreContext
 
 
 # Times of others are nobody's, and times are added to them.
@@ -102,15 +103,42 @@ class Pins(Table, frozen=True):
         item = {**_key(pin.queue_arn), **number}
         return self.put_item(item, "generation = :this", this=pin.generation)
 
+    def approved_sources(self, dlq_arn: str) -> frozenset[str]:
+        """The sources that a person has once approved a plan about this DLQ for."""
+        return frozenset(items.texts_in(self.get(_approved_key(dlq_arn)), "sources"))
+
+    def approve_source(self, dlq_arn: str, source_arn: str) -> None:
+        self.change(_approved_key(dlq_arn), "ADD sources :one", one=[source_arn])
+
+    def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:
+        """Ask again from now on; False where nothing was approved for it."""
+        update, known = "DELETE sources :one", "contains(sources, :source)"
+        key = _approved_key(dlq_arn)
+        return self.change(key, update, known, one=[source_arn], source=source_arn)
+
 
 def _key(queue_arn: str) -> items.Key:
     return items.key(queue_arn, "pin")
 
 
-def with_pin(context: CaseContext, facts: Facts) -> Facts:
-    """The facts with the pin, if the queue has one. Raises CaseStoreUnavailable."""
+def _approved_key(dlq_arn: str) -> items.Key:
+    return items.key(dlq_arn, "approved")
+
+
+def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
+    """The facts with what people said of the queue, where `needs` names it.
+
+    Raises CaseStoreUnavailable.
+    """
+    pins = Pins(context.clients.dynamodb, context.settings.case_table)
+    if Need.APPROVED_SOURCES in needs:
+        facts = replace(facts, approved_sources=pins.approved_sources(facts.queue_arn))
+    return _with_pin(context, pins, facts) if Need.PIN in needs else facts
+
+
+def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
     try:
-        pin = Pins(context.clients.dynamodb, context.settings.case_table).of(facts.queue_arn)
+        pin = pins.of(facts.queue_arn)
     except CaseStoreUnreadable:
         return replace(facts, pin=Pinned(None, "its pin cannot be read"))
     if pin is None:

@@ -12,6 +12,7 @@ from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
 from mendq.catalogue.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
 from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
 from mendq.catalogue.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
@@ -62,6 +63,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_MESSAGES_WAITING,
     SERVICE_CANNOT_USE_KEY,
     DLQ_TYPE_MISMATCH,
+    DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
     TLS_NOT_ENFORCED,
@@ -99,12 +101,13 @@ class Home:
         return parts_of(queue_arn)[:3] == (partition_of(self.region), self.region, self.account)
 
 
-def why_ignored(call: FailedCall, home: Home) -> str | None:
+def why_ignored(call: FailedCall, home: Home, taken_for: Symptom | None = None) -> str | None:
     """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
 
     Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
+    Where another symptom than its own is to be measured, it is `taken_for` that.
     """
-    symptom, queue_arn = match(call), call.queue_arn
+    symptom, queue_arn = taken_for or match(call), call.queue_arn
     whys = {
         "own_call": home.purpose_of(call.principal_arn),
         "unknown_code": symptom is None,

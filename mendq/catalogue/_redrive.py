@@ -217,6 +217,9 @@ def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
     if sole.mode is None:
         reason = f"{sole.queue_arn}, where they would go, is not managed by Mendq"
         yield Ignore("source_not_managed", reason)
+    if facts.is_sent_to:
+        reason = "producers send to it: which of its messages died at its source is not known"
+        yield Refuse("sent_to", reason, redrive_preview(sole.queue_arn))
     if facts.attributes.get("RedrivePolicy"):
         reason = "it has a DLQ itself: messages that are only held die further there"
         yield Ignore("messages_die_further", reason)

@@ -86,7 +86,8 @@ CONSUMER_FAILING = Paged(
             ),
         ),
         NotFound(
-            "people look at DLQ messages and leave them", _queue(dlq_sources=sources(STANDARD_ARN))
+            "people look at DLQ messages and leave them",
+            _queue(*(0, 3_000, 0), backlog_before=500, dlq_sources=sources(STANDARD_ARN)),
         ),
         NotFound("late calls have opened a case already", _queue(open_symptoms=EXPLAINED_BY)),
         NotFound("DLQ messages are being moved back", _queue(move_task_running=True)),

@@ -81,7 +81,7 @@ CONSUMER_STOPPED = Paged(
         NotFound("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
         NotFound(
             "DLQ messages, read when somebody wants to",
-            but(_STOPPED, dlq_sources=sources(STANDARD_ARN)),
+            but(_STOPPED, sent=0, dlq_sources=sources(STANDARD_ARN)),
         ),
     ),
 )

@@ -141,7 +141,9 @@ DLQ_MISSING = Fixed(
             "names_a_quarantine",
         ),
         NotFound("it has one", _naming(_THERE)),
-        NotFound("it takes DLQ messages itself", but(_READ, dlq_sources=sources(QUEUE_ARN))),
+        NotFound(
+            "it takes DLQ messages itself", but(_READ, sent=0, dlq_sources=sources(QUEUE_ARN))
+        ),
         NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
         NotFound(
             "three receives to a delete", but(_NONE, sent=1, received=6, deleted=2, backlog_now=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, dlq, sources
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
@@ -24,9 +24,12 @@ _NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES})
 
 
 def detect(facts: Facts) -> Found | None:
-    """None where nothing longer could be set, and on FIFO, where a message's time begins anew."""
+    """None where nothing longer could be set, and on FIFO, where a message's time begins anew.
+
+    A queue that producers send to is none for DLQ messages alone, whoever says so.
+    """
     longest = _longest_retained(facts)
-    if facts.is_fifo or longest is None:
+    if facts.is_fifo or longest is None or facts.is_sent_to:
         return None
     retained, sent_for = facts.retention_seconds, longest.retention_seconds
     if retained > sent_for or retained >= LONGEST_RETENTION_SECONDS:
@@ -39,14 +42,22 @@ def detect(facts: Facts) -> Found | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest retention that SQS has; a retention is never lowered."""
+    """The longest retention that SQS has, which a person approves once for each source.
+
+    A retention is never lowered, so nothing takes the change back.
+    """
     found, longest = detect(facts), _longest_retained(facts)
     if found is None or longest is None:
         reason = "messages are kept for as long as they can be, or longer than at their sources"
         return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
     is_at_its_longest = longest.retention_seconds >= LONGEST_RETENTION_SECONDS
-    return Plan((step,), f"{found.because}{_CANNOT_BE_LONGER * is_at_its_longest}")
+    return Plan(
+        (step,),
+        f"{found.because}{_CANNOT_BE_LONGER * is_at_its_longest}",
+        at_most=Mode.HEAL if longest.queue_arn in facts.approved_sources else Mode.PROPOSE,
+        source_arn=longest.queue_arn,
+    )
 
 
 def _longest_retained(facts: Facts) -> QueueFacts | None:
@@ -63,12 +74,14 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     name="dlq_retention_too_short",
     sentence="A DLQ keeps messages no longer than their source keeps messages, "
     "so they are deleted unseen.",
-    plan_in_words="Raise its MessageRetentionPeriod to 14 days; never lower one.",
+    plan_in_words="Raise its MessageRetentionPeriod to 14 days, by itself once a person approved "
+    "it for that source; never lower one.",
     aws_page=DLQ_GUIDE,
-    needs=_NEEDS,
+    needs=_NEEDS | {Need.MEASUREMENTS, Need.APPROVED_SOURCES},
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.HEAL,
+    asks_first=True,
     shows=("MessageRetentionPeriod",),
     detection=Detection(detect, _NEEDS, of_configuration=True),
     examples=lambda: (
@@ -88,6 +101,7 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
             "on FIFO a message's time begins when it arrives",
             replace(_retained(60, 345_600), queue_arn=QUEUE_ARN),
         ),
+        NotFound("producers send to it", but(_retained(60, 345_600), sent=1)),
         NotFound("nobody's DLQ", replace(_retained(60, 345_600), dlq_sources=())),
         NotFound("its own DLQ", replace(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
         Refused("somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"),

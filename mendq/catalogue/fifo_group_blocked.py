@@ -87,7 +87,9 @@ FIFO_GROUP_BLOCKED = Fixed(
         NotFound("other groups get through", but(_BLOCKED, deleted=300)),
         NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
         NotFound("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
-        NotFound("it takes DLQ messages itself", but(_BLOCKED, dlq_sources=sources(QUEUE_ARN))),
+        NotFound(
+            "it takes DLQ messages itself", but(_BLOCKED, sent=0, dlq_sources=sources(QUEUE_ARN))
+        ),
         Refused(
             "its consumer fails with every message: its backlog would be dumped",
             but(_BLOCKED, open_symptoms=frozenset({"consumer_failing"})),

@@ -111,7 +111,7 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
         ),
         NotFound(
             "DLQ messages: the metric counts from the move",
-            but(_BEHIND, dlq_sources=sources(STANDARD_ARN)),
+            but(_BEHIND, sent=0, dlq_sources=sources(STANDARD_ARN)),
         ),
     ),
 )

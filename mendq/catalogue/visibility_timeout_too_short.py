@@ -32,9 +32,10 @@ from mendq.catalogue.symptom import (
     seen_as_labelled,
 )
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import reason_given
+from mendq.model.failed_call import FailedCall, reason_given
 from mendq.model.limits import Limits, Mode, TagUnreadable
 from mendq.model.plan import Plan, Refusal, Refuse
+from mendq.model.queue import on_fifo
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.text import counted
 
@@ -43,6 +44,16 @@ _EXPIRED = "The receipt handle has expired."
 
 def handle_has_expired(error_message: str) -> bool:
     return reason_given(error_message, "ReceiptHandle") == _EXPIRED
+
+
+def may_be_a_race(call: FailedCall) -> bool:
+    """Whether the call itself says nothing, but the queue's metrics may.
+
+    It extends a message that is gone from a standard queue: its consumer's own delete may have
+    crossed it, or that of another, who received the message once more.
+    """
+    is_gone = reason_given(call.error_message, "ReceiptHandle") == OWN_DELETE
+    return is_gone and call.error_code == "InvalidParameterValue" and not on_fifo(call.queue_arn)
 
 
 def detect(facts: Facts) -> Found | None:
@@ -138,6 +149,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
             handle_has_expired,
         ),
     ),
+    speaks=lambda call: not may_be_a_race(call),
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,
@@ -172,7 +184,8 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         NotFound("one handle deleted twice", _counted(received=1_000)),
         NotFound("DLQ messages are being moved back", _counted(move_task_running=True)),
         NotFound(
-            "DLQ messages arrive here, which nobody sent", _counted(dlq_sources=sources(QUEUE_ARN))
+            "DLQ messages arrive here, which nobody sent",
+            _counted(sent=0, deleted=200, dlq_sources=sources(QUEUE_ARN)),
         ),
         NotFound("its Lambda consumer fails", _counted(lambda_consumers=(FAILING,))),
         NotMatched(

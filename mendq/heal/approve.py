@@ -21,6 +21,7 @@ from mendq.aws.errors import (
     StepFailed,
 )
 from mendq.cases.context import CaseContext
+from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -181,6 +182,9 @@ def _once(
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved, view, notification, context)
+        if word == "approve" and isinstance(source := case.evidence.get("source"), str):
+            pins = Pins(context.clients.dynamodb, context.settings.case_table)
+            pins.approve_source(case.queue_arn, source)
     answer = Outcome(case).document()
     if word == "approve":
         answer = _carried_out(case, context, functions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from msgspec import structs
@@ -12,8 +13,9 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefusesUs
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
+from mendq.cases import items
 from mendq.cases.finding import Shared
-from mendq.cases.pins import with_pin
+from mendq.cases.pins import with_pins
 from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, Run, declined
@@ -65,8 +67,7 @@ def gather(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Need
 
 
 def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    facts = reader_of(run).with_more(facts, needs)
-    return with_pin(run, facts) if Need.PIN in needs else facts
+    return with_pins(run, reader_of(run).with_more(facts, needs), needs)
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
@@ -129,12 +130,19 @@ def _assess(group: Group, run: Run) -> Situation | Outcome:
     situation = managed_situation(group, run, tags or {}, recovered)
     if isinstance(situation, Outcome):
         return situation
-    if group.is_found:
+    if group.is_found and (not group.calls or _may_measure(queue_arn, run)):
         return _found(group, situation, run)
     calls = (each for each in group.calls if is_fresh(each, run.now) and symptom.speaks(each))
     fresh = tuple(map(Sighting.of, calls))
     evidence = Evidence.of([*recovered.evidence.sightings, *fresh]).fresh(run.now)
     return structs.replace(situation, evidence=evidence, fresh=fresh)
+
+
+def _may_measure(queue_arn: str, run: Run) -> bool:
+    """Once an hour a queue: each metric is billed, and anybody can have calls fail."""
+    key, free = items.key(queue_arn, "measured"), "attribute_not_exists(pk) OR expires_at <= :now"
+    until = run.now + timedelta(hours=1)
+    return run.case_store.change(key, "SET expires_at = :until", free, until=until, now=run.now)
 
 
 def managed_situation(

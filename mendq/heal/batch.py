@@ -26,6 +26,8 @@ from mendq.aws.queue import arns_lately
 from mendq.cases.finding import named_in
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.catalogue.visibility_timeout_too_short import may_be_a_race
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import Group, Outcome, Run, declined
@@ -133,16 +135,20 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
             key = (call.queue_arn, symptom)
             seen[key].setdefault(call.event_id, call)
             messages[key].append(message_id)
-    healed.groups = {
-        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
-    }
+    for key, calls in seen.items():
+        measured = all(map(may_be_a_race, calls.values()))
+        group = Group(*key, tuple(calls.values()), is_found=measured)
+        healed.groups[group] = messages[key]
     return healed
 
 
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
-    symptom, why = match(call), why_ignored(call, home)
+    raced = TOO_SHORT if may_be_a_race(call) else None
+    symptom, why = raced or match(call), why_ignored(call, home, raced)
+    if raced and why == "no_evidence":
+        return raced
     if why is not None and symptom is not None and symptom.plan is not None:
         healed.ignored.append(why)
     return symptom if why is None else None

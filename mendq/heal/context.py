@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 class Group(Struct, frozen=True, eq=False):
     """The failed calls of one batch that point to one symptom of one queue.
 
-    Without any where it is a scan that points there: `is_found`, for those it is `shared` with.
+    Without any where it is a scan that points there: `is_found`, for those it is `shared` with. So
+    it is too where the calls say nothing by themselves: what is measured decides.
     """
 
     queue_arn: str

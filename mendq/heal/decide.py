@@ -13,7 +13,7 @@ from mendq.catalogue.symptom import Steps
 from mendq.heal import guardrails
 from mendq.heal.guardrails import A_DAY, Situation
 from mendq.model.case import SILENT_DAYS, Case, State, longest_in, opened, severity_of
-from mendq.model.evidence import Evidence
+from mendq.model.evidence import Evidence, named
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode, deployed_by
@@ -111,7 +111,12 @@ def _plan(situation: Situation) -> Plan | Refusal:
     plan = situation.symptom.plan
     if plan is None:
         return Ignore("count_only", "it is only counted")
-    return plan(situation.facts, situation.limits)
+    planned, facts = plan(situation.facts, situation.limits), situation.facts
+    if isinstance(planned, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
+        return planned
+    both = f"Producers send to it, and it is named as the DLQ of {named(facts.source_arns)}"
+    reason = f"{planned.reason}. {both}: which it is, a person has to say"
+    return replace(planned, reason=reason, at_most=min(planned.at_most, Mode.PROPOSE))
 
 
 def _refuse(situation: Situation, refusal: Refusal, counted: Counted) -> No:
@@ -210,6 +215,8 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
     elif longest is not None:
         reason = f"{reason}; it can be approved until {moment(situation.now + longest)}"
     case = _opened(situation, state, reason, plan.steps)
+    if plan.source_arn:
+        case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
     if is_repeat(situation, case):
         return SayNo(Ignore("said_already", case.reason))
     notification = _notified(situation, case)

@@ -1,20 +1,38 @@
-"""DLQs and quarantines: what they are made with, and why a queue is unfit as one."""
+"""DLQs and quarantines: whose they are, what they are made with, and why one is unfit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
+from mendq.model.limits import Consent, Mode
 from mendq.model.policy import statements_of
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
     RedriveAllow,
+    allow_of,
     arn_beside,
     name_beside,
     parts_of,
 )
 from mendq.model.steps import SetMaximumMessageSize
+
+
+def is_confirmed(source_arn: str, tags: Mapping[str, str], dlq: Facts, consent: Consent) -> bool:
+    """Whether a queue that names `dlq` as its DLQ is believed: any queue may name any other.
+
+    It is where the DLQ's own RedriveAllowPolicy names it, or where it is managed itself: because
+    settings name it, or by its own tag, as far as tags may raise a queue. Anybody may make a queue
+    and tag it, so a tag says nothing of a queue in a higher mode than that.
+    """
+    allowed = allow_of(dlq.attributes.get("RedriveAllowPolicy", ""))
+    if allowed and allowed.permission == "byQueue" and allowed.allows(source_arn):
+        return True
+    name, mode = parts_of(source_arn).name, consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
+    is_named = consent.mode_of(name, {}) is not None
+    is_vouched_for = is_named or consent.tag_may_raise_to >= mode
+    return is_vouched_for and consent.mode_of(name, tags) is not None
 
 
 def keeping_attributes(source: Facts) -> dict[str, str]:

@@ -88,11 +88,12 @@ class Need(Enum):
     LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
     MEASUREMENTS = ("measured",), (_METRICS,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
-    DLQ_SOURCES = ("dlq_sources",), (_SOURCES, *QUEUE_READS)
+    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
     # Of the case store, which every Lambda that asks for it may read.
     OPEN_CASES = ("open_symptoms",), ()
     SOURCE_CASES = ("source_cases",), ()
+    APPROVED_SOURCES = ("approved_sources",), ()
     SOLE_SOURCE = ("sole_source",), (_SOURCES, _TAGS, _METRICS)
     PIN = ("pin",), (_LAST_CHANGE,)
 
@@ -224,7 +225,9 @@ class Facts(QueueFacts):
     `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
     counted), `stopped_consumers` are the functions behind mappings that are disabled, `measured`
     is None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive
-    moves messages into or out of it, `dlq_sources` None where nobody asked, `dlq_namesake` what
+    moves messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are
+    believed (`dlq.is_confirmed`), None where nobody asked, `unconfirmed_sources` those that
+    are not, `approved_sources` those that a person approved a plan for, `dlq_namesake` what
     stands under the name that Mendq would give to a dead-letter queue of this one, None where
     nobody asked, `open_symptoms` what cases are open about this queue and, of a DLQ, about its
     sources; `source_cases` are the newest cases about those, one of each symptom, over or not,
@@ -240,6 +243,8 @@ class Facts(QueueFacts):
     measured: Measured | None = None
     move_task_running: bool = False
     dlq_sources: tuple[QueueFacts, ...] | None = None
+    unconfirmed_sources: tuple[str, ...] = ()
+    approved_sources: frozenset[str] = frozenset()
     dlq_namesake: QueueFacts | None = None
     open_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
@@ -253,9 +258,17 @@ class Facts(QueueFacts):
         return tuple(each.queue_arn for each in self.dlq_sources or ())
 
     @property
+    def is_sent_to(self) -> bool:
+        """Whether producers send here; what SQS moves to a DLQ is not counted as sent.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+        """
+        return self.measured is not None and self.measured.sent > 0
+
+    @property
     def takes_dlq_messages(self) -> bool:
-        """Whether another queue's DLQ messages come here, or nobody could tell."""
-        return self.dlq_sources is None or bool(self.dlq_sources)
+        """Whether another queue's DLQ messages alone come here, or nobody could tell."""
+        return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
 
 # Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
@@ -281,5 +294,5 @@ def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """The same where tags come with the listing of all queues, and nobody is paged."""
-    return read_actions(needs) - {_TAGS, _LAST_CHANGE}
+    """The same where nobody is paged."""
+    return read_actions(needs) - {_LAST_CHANGE}

@@ -20,7 +20,7 @@ class Plan:
 
     `first` are the commands that a person runs before it, `proposal` is what a person should do
     beyond it: printed and never written. `at_most` lowers the mode where a person has to see it
-    first.
+    first. `source_arn` is a source that it is for: to approve it is to approve that pair.
     """
 
     steps: tuple[AttributeStep, ...]
@@ -28,6 +28,7 @@ class Plan:
     proposal: tuple[AttributeStep, ...] = ()
     first: tuple[str, ...] = ()
     at_most: Mode = Mode.HEAL
+    source_arn: str = ""
 
 
 @dataclass(frozen=True)

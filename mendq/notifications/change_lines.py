@@ -138,7 +138,8 @@ def template(
     of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
     lines = [
         f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else ""),
-        "put the value you want there, or the next deployment brings back its own",
+        "put the value you want there: `terraform apply` brings back its own; CloudFormation does",
+        "when that property changes in its template, or by a drift-aware change set",
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
     ]
     for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
-from mendq.aws.dlqs import move_tasks_of, source_arns_of
+from mendq.aws.dlqs import confirmed_sources_of, move_tasks_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
@@ -121,8 +121,9 @@ def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRu
     for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):
         if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
-    arns = source_arns_of(run.clients, dlq.queue_arn) if dlq.exists else ()
-    return why_not_between(dlq, source, arns, run.settings.consent) or ""
+    consent = run.settings.consent
+    arns = confirmed_sources_of(run.clients, dlq, consent) if dlq.exists else ()
+    return why_not_between(dlq, source, arns, consent) or ""
 
 
 def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:
@@ -182,7 +183,7 @@ class RedriveStart(Struct, frozen=True):
         if len(redrives) != 1:
             return "the plan does not send messages back to one queue"
         source = _facts(redrives[0].after, clients)
-        sources = source_arns_of(clients, now.queue_arn)
+        sources = confirmed_sources_of(clients, now, self.consent)
         if fault := why_not_between(now, source, sources, self.consent):
             return fault
         runs = move_task_runs(clients, now.queue_arn)

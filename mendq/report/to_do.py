@@ -133,7 +133,12 @@ def _queues(recommendation: Recommendation) -> str:
 def _why(recommendation: Recommendation) -> str:
     if recommendation.kind == "write_into_template":
         old = written(recommendation.attribute, recommendation.before) or "the old value"
-        return f"Mendq changed it and it helped; the next deployment would bring back {old}."
+        when = "before this week" if recommendation.why == "stands" else "and it helped"
+        return (
+            f"Mendq changed it {when}. While the template says {old}, 'terraform apply' brings "
+            "that back; CloudFormation does when the property changes there, or by a drift-aware "
+            "change set."
+        )
     why = WHY.get(recommendation.why, "")
     says = recommendation.why in _SAY_MORE and recommendation.reason
     return f"{why.removesuffix('.')}: {quoted(recommendation.reason.rstrip('.'))}." if says else why

@@ -103,6 +103,10 @@ class ScanReader(FactsReader, frozen=True):
         self.known_dlqs.update([there] if there else [])
         return attributes
 
+    def tags(self, queue_arn: str) -> Mapping[str, str]:
+        ask = partial(super().tags, queue_arn)
+        return self._in_turn(("tags", queue_arn), self.paces.sqs, ask)
+
     def sources(self, queue_arn: str) -> tuple[str, ...]:
         ask = partial(super().sources, queue_arn)
         sources = self._in_turn(("sources", queue_arn), self.paces.sqs, ask)

@@ -123,6 +123,13 @@ def case(day: int, states: str, **fields: Any) -> Life:
     )
 
 
+def test_why_a_change_of_before_the_week_is_asked_for_says_that_it_stands() -> None:
+    (old,) = of(case(2, "applied verified"))
+    assert (old.why, old.before, old.after) == ("stands", "45", "67")
+    (new,) = of(case(12, "verified"))
+    assert new.why == "verified"
+
+
 @pytest.mark.parametrize("title", LEFT)
 def test_what_cases_leave_to_people(title: str) -> None:
     lives = [case(**each) for each in LEFT[title]["cases"]]

@@ -120,3 +120,20 @@ def test_case_files_that_are_none_are_counted_and_stop_nothing(account: Account)
     assert document["not_seen"]["case_files_unreadable"] == 3
     (case,) = document["reached_a_person"]["cases"]
     assert case["case_id"] == "visibility_timeout_too_short-1"
+
+
+def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) -> None:
+    long_ago = {"case_id": "old", "first_at": "08-19 08:00", "last_at": "08-19 08:10"}
+    steps = [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
+    states = (("applied", "08-19 09:00"), ("verified", "08-19 10:00"), ("watching", "08-19 11:00"))
+    account.record_transitions(
+        *(
+            transition(n, state, when, steps=steps, **long_ago)
+            for n, (state, when) in enumerate(states, 1)
+        )
+    )
+    document, _ = written(account)
+    (asked,) = document["do_this_week"]
+    assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
+    assert (asked["before"], asked["after"]) == ("30", "45")
+    assert document["reached_a_person"]["cases"] == []

@@ -53,7 +53,8 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
         assert gathered == [asked_only(each, {Need.QUEUE, need}) for each in gathered], need
         if gathered != [asked_only(each, {Need.QUEUE}) for each in gathered]:
             answered.add(need)
-    elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.PIN, Need.SOURCE_CASES}
+    of_people = {Need.APPROVED_SOURCES, Need.PIN}
+    elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.SOURCE_CASES} | of_people
     assert answered == set(Need) - elsewhere
 
 
@@ -130,6 +131,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
             *["GetQueueAttributes"] * 2,
             *["ListDeadLetterSourceQueues"] * 2,
             *["ListMessageMoveTasks"] * 2,
+            "ListQueueTags",
         ]
     )
 

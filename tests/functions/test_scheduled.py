@@ -10,6 +10,8 @@ import pytest
 from msgspec import structs
 
 from functions import follow_up, heal, probe, scan
+from mendq.cases.pins import Pins
+from mendq.model.queue import RedriveAllow
 from mendq.probe.probe import QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
@@ -40,7 +42,9 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(scanned: Scanning, capsys: 
     scanned.account.later(hours=-1)
     dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
-    scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
+    source = scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
+    scanned.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllow("byQueue", (source,)).text)
+    Pins(scanned.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
     answer = scan.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
     sent = metrics(capsys.readouterr().out)

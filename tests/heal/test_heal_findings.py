@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from msgspec import structs
@@ -11,6 +12,7 @@ from msgspec import structs
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
+from tests.account.account import EXPIRED
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of
 from tests.scan.scanning import Scanning, an_hour_on, scanning
@@ -116,3 +118,66 @@ def test_heal_can_gather_whatever_an_entry_detects_by(scanned: Scanning) -> None
     names = [each.name for each in CATALOGUE if each.plan and each.detection]
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": each}]} for each in names]
     assert [healed.errors for healed in scanned.heal()] == [{}] * len(names)
+
+
+GONE = EXPIRED.replace(
+    "The receipt handle has expired.",
+    "Message does not exist or is not available for visibility timeout change.",
+)
+
+
+def crossed(scanned: Scanning, queue: str, *event_ids: str) -> list[str]:
+    """Extensions of messages that are gone: states, or codes of refusals."""
+    late = {"eventName": "ChangeMessageVisibility", "errorMessage": GONE}
+    healed = scanned.account.heal(scanned.account.late_deletes(queue, *event_ids, **late))
+    assert healed.errors == {}
+    return [
+        str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
+        for each in healed.fixed.values()
+    ]
+
+
+def working(scanned: Scanning, name: str) -> str:
+    """A queue that has been as it is for hours, and whose messages take longer than it waits."""
+    queue = scanned.account.queue(name)
+    scanned.account.tag(queue, **{"mendq:max-processing-seconds": "40"})
+    scanned.account.later(hours=7)
+    return queue
+
+
+def raced(scanned: Scanning, queue: str) -> None:
+    counted = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "visible": 5}
+    for minutes, counts in ((180, {"visible": 0}), (60, counted), (10, {"visible": 0})):
+        scanned.count(queue, scanned.account.now - timedelta(minutes=minutes), **counts)
+
+
+def test_an_extension_that_a_delete_crossed_is_measured_once_an_hour_and_writes_nothing(
+    scanned: Scanning,
+) -> None:
+    queue, measured = working(scanned, "orders"), list[str]()
+    events = scanned.account.clients.cloudwatch.meta.events
+    events.register("before-call", lambda model, **_: measured.append(model.name))
+    assert crossed(scanned, queue, "1", "2", "3") == ["not_found"]
+    assert len(measured) == 1
+    for n in range(3):
+        assert crossed(scanned, queue, f"{n}4", f"{n}5", f"{n}6") == ["stale_or_future"]
+    assert len(measured) == 1, "each metric is billed"
+    scanned.account.later(hours=1, minutes=1)
+    assert crossed(scanned, queue, "7") == ["not_found"]
+    assert (scanned.account.visibility(queue), scanned.account.transitions()) == (30, [])
+
+
+def test_what_is_measured_then_is_fixed_like_what_a_scan_finds(scanned: Scanning) -> None:
+    queue = working(scanned, "orders")
+    raced(scanned, queue)
+    assert crossed(scanned, queue, "1") == ["applied"]
+    assert scanned.account.visibility(queue) == 60
+    assert scanned.account.transitions()[0]["evidence"]["failed_calls"] == 0
+
+
+def test_on_fifo_and_on_a_queue_that_nobody_manages_it_is_only_counted(scanned: Scanning) -> None:
+    fifo, strange = working(scanned, "orders.fifo"), scanned.account.queue("others", tag=None)
+    raced(scanned, fifo)
+    assert crossed(scanned, fifo, "1", "2", "3") == []
+    assert crossed(scanned, strange, "4", "5", "6") == ["not_managed"]
+    assert scanned.account.visibility(fifo) == 30

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 from mendq.aws.queue import tags_of
+from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import apply, attach
 from mendq.heal.assess import reach_of
@@ -59,10 +60,11 @@ _PASSES = {"result": "PASS", "message": "", "reasons": []}
 
 
 def _dlq(account: Account) -> str:
-    """A queue and its DLQ, which keeps messages too short; the latter's ARN."""
+    """A queue and its DLQ, which keeps messages too short, approved once; the latter's ARN."""
     messages = account.queue("scanned-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     source = account.queue("scanned", RedrivePolicy=policy, VisibilityTimeout="30")
+    Pins(account.clients.dynamodb, "case_store").approve_source(messages, source)
     for each in (source, messages):
         account.clients.sqs.send_message(QueueUrl=account.url(each), MessageBody="x")
     return messages

@@ -107,7 +107,7 @@ def test_a_value_in_both_languages(
 ) -> None:
     steps = ({"attribute": attribute, "before": "", "after": text},)
     page = notified({"attributes": {}}, state=State.OVERRIDDEN, steps=(*steps, DLQ_STEPS[0]))
-    ours, ours_too, theirs, _ = section(page.body, "TEMPLATE")[3:]
+    ours, ours_too, theirs, _ = section(page.body, "TEMPLATE")[4:]
     assert ours == f"Mendq's, CloudFormation: {cloudformation}"
     assert ours_too == f"Mendq's, Terraform: {terraform}"
     assert theirs.endswith("(not set: leave it out)")

@@ -15,6 +15,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
+from mendq.model.queue import Redrive
 from mendq.redrive.messages import quarantine_reason
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import Ticked, redrive
@@ -98,6 +99,14 @@ def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None
         assert "an incident" in answer.document()["reason"]
         here.freeze(thaw=True)
         assert ended(here) is State.VERIFIED
+
+
+def test_a_stranger_that_names_the_dlq_halts_nothing(here: Redriving) -> None:
+    here.begun(*texts(9))
+    here.account.queue("anybody", tag=None, RedrivePolicy=Redrive(here.dlq, 3).text)
+    here.refuse("ListQueueTags", "AccessDenied", BY_THE_QUEUE, about="anybody")
+    assert ended(here) is State.VERIFIED
+    assert here.progress.moved == 9
 
 
 def test_somebody_else_s_task_is_waited_for_and_left_alone(here: Redriving) -> None:

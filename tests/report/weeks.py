@@ -67,7 +67,7 @@ def notified(queue: str = "invoices", **fields: object) -> Document:
 def recommendation(
     kind: str = "write_into_template", queue: str = "orders", **fields: object
 ) -> Document:
-    """A visibility timeout that Mendq raised and the next deployment would lower again."""
+    """A visibility timeout that Mendq raised and no template knows of."""
     case_id = f"visibility_timeout_too_short-{sha256(queue.encode()).hexdigest()[:12]}"
     made = {"kind": kind, "queue_arn": arn(queue), "case_id": case_id}
     return _SAMPLES["recommendation"] | made | fields

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
+from mendq.cases.pins import Pins
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
@@ -20,15 +21,18 @@ from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
-from mendq.model.queue import Redrive
+from mendq.model.queue import Redrive, RedriveAllow
 from tests.scan.scanning import Scanning, an_hour_on, consumed
 
 A_DAY = 86_400
 
 
 def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> str:
-    """A DLQ that keeps messages no longer than its source does; its ARN."""
+    """A DLQ that keeps messages no longer than its source, which a person approved; its ARN."""
     arn = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY))
+    naming = arn.removesuffix("-dlq")
+    scanned.account.set(arn, RedriveAllowPolicy=RedriveAllow("byQueue", (naming,)).text)
+    Pins(scanned.account.clients.dynamodb, "case_store").approve_source(arn, naming)
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
     source = {"MessageRetentionPeriod": str(4 * A_DAY), "RedrivePolicy": policy}
     scanned.account.queue(name, tag=None, **source)

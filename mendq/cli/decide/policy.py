@@ -33,7 +33,9 @@ _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEU
 P = TypeVar("P", Pin, Pin | None)
 Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 
-policy = group("policy", "Pin a queue's policy as known good.")
+_SOURCE = typer.Option(help="A source of this DLQ: ask again before the DLQ is changed for it.")
+
+policy = group("policy", "Pin a queue's policy as known good; see what else was approved.")
 _ROLE = typer.Option(
     metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
 )
@@ -67,11 +69,21 @@ def pin(
     call.out.say(f"pinned as generation {made.generation}", "green")
 
 
-@command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem"}, policy)
-def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
-    """Take the pin away."""
-    pins = _pins(call)
-    found = _found(pins, queue_arn_of(call.account, queue))
+@command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem", "dynamodb:UpdateItem"}, policy)
+def unpin(
+    call: Invocation, queue: Named, source: Annotated[str, _SOURCE] = "", yes: Yes = False
+) -> None:
+    """Take the pin away, or what was approved for a source."""
+    pins, queue_arn = _pins(call), queue_arn_of(call.account, queue)
+    if source:
+        source_arn = queue_arn_of(call.account, source)
+        confirm(f"Ask again before {queue_arn} is changed for {source_arn}?", yes=yes)
+        if not pins.revoke_source(queue_arn, source_arn):
+            raise Stopped(f"nothing about {queue_arn} is approved for {source}", Exit.NOT_FOUND)
+        call.out.document({"removed": source_arn})
+        call.out.say("taken away: Mendq asks again", "cyan")
+        return
+    found = _found(pins, queue_arn)
     if isinstance(found, UnreadablePin):
         # Nobody can say what was pinned.
         call.out.say(_not_readable(found), "yellow")
@@ -88,8 +100,15 @@ def unpin(call: Invocation, queue: Named, yes: Yes = False) -> None:
 
 @command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
 def show(call: Invocation, queue: Named) -> None:
-    """What is pinned, whether it still holds, and what differs now."""
-    found = _readable(_found(_pins(call), queue_arn_of(call.account, queue)))
+    """What is pinned, whether it still holds, what differs now; and which sources are approved."""
+    pins, queue_arn = _pins(call), queue_arn_of(call.account, queue)
+    approved = sorted(pins.approved_sources(queue_arn))
+    for each in approved:
+        call.out.say(f"its retention may be raised for {each}: a person approved that once")
+    if approved and pins.look(queue_arn) is None:
+        call.out.document({"approved_sources": approved})
+        return
+    found = _readable(_found(pins, queue_arn))
     facts = queue_that_is_there(call.account, found.queue_arn)
     with call.out.waiting("asking CloudTrail who changed it since"):
         pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
@@ -98,7 +117,7 @@ def show(call: Invocation, queue: Named) -> None:
     changed = pinned.changed.who if pinned.changed else None
     said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
     said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
-    call.out.document({**found.document(), **said})
+    call.out.document({**found.document(), **said, "approved_sources": approved})
     _print_policy(call, found)
     _print_differences(call, "Different now", differences)
     call.out.heading("Good")

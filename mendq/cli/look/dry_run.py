@@ -27,7 +27,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import ManagedQueue, managed_queues, tags_of
 from mendq.cases import items
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
-from mendq.cases.pins import with_pin
+from mendq.cases.pins import with_pins
 from mendq.cases.table import CaseStore
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
@@ -252,8 +252,7 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self._reader.facts(queue_arn, tags, {Need.QUEUE})
         if not self.purse.take(self._reader.metrics_to_ask(facts, needs)):
             return None
-        facts = self._reader.with_more(facts, needs)
-        return with_pin(self._run, facts) if Need.PIN in needs else facts
+        return with_pins(self._run, self._reader.with_more(facts, needs), needs)
 
     def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""

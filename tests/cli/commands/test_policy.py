@@ -179,3 +179,16 @@ def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
     monkeypatch.setattr(command, "confirm", lambda *_, **__: _put(operator, good))
     assert "somebody else" in operator.refused("policy", "unpin", "orders", code=1)
     assert _retained(operator) == good
+
+
+def test_what_was_approved_for_a_source_is_listed_and_taken_back(operator: Operator) -> None:
+    dead, source = operator.aws.queue("orders-dlq"), operator.aws.queue("orders")
+    assert operator.refused("policy", "unpin", dead, "--source", source, "--yes", code=4)
+    pins = Pins(operator.aws.clients.dynamodb, "case_store")
+    pins.approve_source(dead, source)
+    assert operator.json("policy", "show", dead) == {"approved_sources": [source]}
+    assert "a person approved that once" in operator.shown("policy", "show", dead)
+    removed = operator.json("policy", "unpin", dead, "--source", "orders", "--yes")
+    assert removed == {"removed": source}
+    assert pins.approved_sources(dead) == frozenset()
+    assert "has no pin" in operator.refused("policy", "show", dead, code=4)

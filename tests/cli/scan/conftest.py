@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mendq.cases.pins import Pins
 from tests.cli.conftest import Operator
 
 RETENTION = "345600"
@@ -24,10 +25,11 @@ def operator(operator: Operator) -> Operator:
 
 
 def pair(operator: Operator, mode: str, name: str = "orders") -> str:
-    """A source, and a DLQ that keeps messages no longer than it; the latter's ARN."""
+    """A source, and a DLQ that keeps messages no longer than it, approved once; its ARN."""
     dead = operator.aws.queue(f"{name}-dlq", mode, MessageRetentionPeriod=RETENTION)
     redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
-    operator.aws.queue(name, mode, RedrivePolicy=redrive)
+    source = operator.aws.queue(name, mode, RedrivePolicy=redrive)
+    Pins(operator.aws.clients.dynamodb, "case_store").approve_source(dead, source)
     return dead
 
 

@@ -158,4 +158,15 @@ CATALOGUE = (
             "mendq.catalogue.dlq_retention_too_short", "detect",
             "«facts.is_fifo or »»longest is None"),
     )),
+    Selection(("tests.scan.test_dlq_sources",), (
+        Mutant("a tag has a stranger's queue believed of one in a higher mode", "mendq.model.dlq",
+            "is_confirmed", "consent.tag_may_raise_to« >= mode»»"),
+        Mutant("every queue that names another is believed", "mendq.model.dlq",
+            "is_confirmed", 'allowed« and allowed.permission == "byQueue"»»'),
+        Mutant("a queue that producers send to is taken for a DLQ", "mendq.model.facts",
+            "Facts.takes_dlq_messages", "self.dlq_sources« and not self.is_sent_to»»"),
+        Mutant("a DLQ's retention is raised before anybody approved it for its source",
+            "mendq.catalogue.dlq_retention_too_short", "plan", "Mode.HEAL« if longest.queue_arn in "
+            "facts.approved_sources else Mode.PROPOSE»»"),
+    )),
 )  # fmt: skip

@@ -1,0 +1,213 @@
+"""A queue that names another as its DLQ: who is believed, and what strangers cannot do by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from mendq.cases.pins import Pins
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
+from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.examples import AT, STANDARD_ARN, but, messages, queue, sources
+from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.heal.decide import Record, Write, decide
+from mendq.heal.guardrails import Situation
+from mendq.model.case import State
+from mendq.model.dlq import is_confirmed
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.plan import Refuse
+from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.steps import Owner
+from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
+from tests.heal.operators import say, states
+from tests.scan.scanning import Scanning, an_hour_on
+
+A_DAY = 86_400
+STRANGER = f"{STANDARD_ARN}-of-a-stranger"
+NAME = DLQ_RETENTION_TOO_SHORT.name
+UNCONFIRMED = "dlq_source_unconfirmed"
+
+
+def named(scanned: Scanning, tag: str | None = None, **over: str) -> tuple[str, str]:
+    """A queue of a minute's retention, and another one that calls it its DLQ."""
+    named = scanned.account.queue("payments", MessageRetentionPeriod="60", **over)
+    names_it = Redrive(named, 5).text
+    naming = scanned.account.queue("anybody", tag=tag, RedrivePolicy=names_it)
+    scanned.account.later(minutes=5)
+    return named, naming
+
+
+def consent(scanned: Scanning, **over: Any) -> None:
+    scanned.account.settings = structs.replace(scanned.account.settings, consent=Consent(**over))
+
+
+def after_a_round(scanned: Scanning, queue_arn: str) -> tuple[str, set[str], list[str]]:
+    """Its retention, what the round found there, and the states of all cases."""
+    an_hour_on(scanned.account)
+    scanned.scan()
+    found = scanned.findings()["findings"]
+    for healed in scanned.heal():
+        assert healed.errors == {}
+    there = {each["symptom"] for each in found if each["queue_arn"] == queue_arn}
+    about = {NAME, UNCONFIRMED} & there
+    retention = scanned.account.attributes(queue_arn)["MessageRetentionPeriod"]
+    return retention, about, states(scanned.account)
+
+
+NAMED = {"mode": Mode.HEAL, "queues": ("payments",)}
+STRANGERS: Mapping[str, tuple[str | None, dict[str, Any]]] = {
+    "a queue of nobody's": (None, {"tag_may_raise_to": Mode.HEAL}),
+    "a queue that is tagged, where settings name the other": ("heal", NAMED),
+    "tags may raise, and not so high": ("heal", {**NAMED, "tag_may_raise_to": Mode.PROPOSE}),
+    "a queue that is off": ("off", {**NAMED, "queues": ("payments", "any*")}),
+}
+
+
+@pytest.mark.parametrize("title", STRANGERS)
+def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanned: Scanning, title: str) -> None:
+    tag, given = STRANGERS[title]
+    consent(scanned, **given)
+    live, _ = named(scanned, tag)
+    for _ in range(2):
+        assert after_a_round(scanned, live) == ("60", {UNCONFIRMED}, [])
+    (finding,) = (e for e in scanned.findings()["findings"] if e["symptom"] == UNCONFIRMED)
+    assert ":anybody, and Mendq goes by none" in finding["because"]
+
+
+SOURCES: Mapping[str, tuple[str | None, dict[str, Any]]] = {
+    "settings name both": (None, {**NAMED, "queues": ("payments", "any*")}),
+    "operators let tags heal": ("observe", {"tag_may_raise_to": Mode.HEAL}),
+}
+
+
+@pytest.mark.parametrize("title", SOURCES)
+def test_a_managed_source_is_believed_and_a_person_asked_once(
+    scanned: Scanning, title: str
+) -> None:
+    tag, given = SOURCES[title]
+    consent(scanned, **given)
+    dead, _ = named(scanned, tag)
+    assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
+
+
+def test_the_redrive_allow_policy_of_the_dlq_is_believed(scanned: Scanning) -> None:
+    allowed = RedriveAllow("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
+    dead, naming = named(scanned, RedriveAllowPolicy=allowed)
+    assert naming in allowed
+    assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
+
+
+def test_a_queue_that_producers_send_to_is_no_dlq_whoever_says_so(scanned: Scanning) -> None:
+    """A staging queue that names a production queue, both managed."""
+    live, _ = named(scanned, "heal")
+    scanned.account.later(hours=7)
+    scanned.count(live, scanned.account.now - timedelta(minutes=30), sent=1)
+    retention, _, cases = after_a_round(scanned, live)
+    assert (retention, cases) == ("60", [])
+
+
+def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scanning) -> None:
+    dead, naming = named(scanned, "heal")
+    pins = Pins(scanned.account.clients.dynamodb, "case_store")
+    after_a_round(scanned, dead)
+    case_id = scanned.account.transitions()[-1]["case_id"]
+    assert pins.approved_sources(dead) == frozenset()
+    assert say(scanned.account, "approve", case_id)["state"] == "approved"
+    assert pins.approved_sources(dead) == {naming}
+    other = scanned.account.queue("other-dlq", MessageRetentionPeriod="60")
+    scanned.account.set(naming, RedrivePolicy=Redrive(other, 5).text)
+    *_, (_, _, newest) = (after_a_round(scanned, other),)
+    assert newest.count("proposed") == 2, "another pair is another question"
+    assert not pins.revoke_source(dead, other)
+    assert pins.revoke_source(dead, naming)
+    assert pins.approved_sources(dead) == frozenset()
+
+
+def test_declining_approves_nothing(scanned: Scanning) -> None:
+    dead, _ = named(scanned, "heal")
+    after_a_round(scanned, dead)
+    say(scanned.account, "decline", scanned.account.transitions()[-1]["case_id"])
+    assert not Pins(scanned.account.clients.dynamodb, "case_store").approved_sources(dead)
+
+
+LIVE = [
+    (entry, each)
+    for entry in CATALOGUE
+    for each in detected_by(entry)
+    if each.facts.dlq_sources == () and each.facts.is_sent_to
+]
+
+
+@pytest.mark.parametrize(("entry", "example"), LIVE, ids=[f"{e.name}: {x.title}" for e, x in LIVE])
+def test_nobody_blinds_the_catalogue_on_a_live_queue(entry: Symptom, example: Any) -> None:
+    believed = replace(example.facts, dlq_sources=sources(STRANGER))
+    strange = replace(example.facts, unconfirmed_sources=(STRANGER,))
+    for facts in (believed, strange):
+        assert found_in(entry, facts) == replace(facts, found=facts_of(entry, example).found), (
+            example.title
+        )
+
+
+def test_enough_is_shown_of_live_queues() -> None:
+    assert len(LIVE) >= 10
+
+
+def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
+    """DLQ messages count like those of a race, and an application may park its own there."""
+    entry = VISIBILITY_TIMEOUT_TOO_SHORT
+    facts = facts_of(entry, detected_by(entry)[0])
+    seen = Evidence((Sighting.of_measurement(AT),))
+    given = (Mode.HEAL, CaseStoreView(), AT, "me", Owner.HEAL, Limits(), Timing(), seen)
+    written = decide(Situation(entry, facts, *given), lambda each: each)
+    assert isinstance(written, Write)
+    believed = replace(facts, dlq_sources=sources(STRANGER))
+    asked = decide(Situation(entry, believed, *given), lambda each: each)
+    assert isinstance(asked, Record)
+    assert (asked.case.state, asked.case.steps) == (State.PROPOSED, written.case.steps)
+    assert f"the DLQ of {STRANGER}" in asked.case.reason
+
+
+def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
+    """Some of them died nowhere, and whoever put them there may wait for them."""
+    refused = answer_to(DLQ_MESSAGES_WAITING, but(messages(), sent=1))
+    assert isinstance(refused, Refuse)
+    assert refused.code == "sent_to"
+
+
+ALLOWED = RedriveAllow("byQueue", (STANDARD_ARN,)).text
+DEAD: dict[str, Any] = {"queues": ("dead",)}
+HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
+
+
+@pytest.mark.parametrize(
+    ("tags", "given", "dlq", "is_believed"),
+    [
+        ({}, {}, {}, False),
+        ({}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
+        ({"mendq": "off"}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, False),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
+        ({}, {}, {"RedriveAllowPolicy": "{"}, False),
+        ({}, {"queues": ("ord*",)}, {}, True),
+        ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
+        ({"mendq": "heal"}, {}, {}, True),
+        ({"mendq": "heal"}, {**DEAD, "mode": HEAL}, {}, False),
+        ({"mendq": "heal"}, {**DEAD, "mode": OBSERVE}, {}, True),
+        ({"mendq": "heal"}, {**DEAD, "mode": PROPOSE, "tag_may_raise_to": PROPOSE}, {}, True),
+        ({"mendq": "what"}, {**DEAD, "mode": HEAL, "tag_may_raise_to": PROPOSE}, {}, False),
+    ],
+)
+def test_who_is_believed(
+    tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
+) -> None:
+    facts = but(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
+    assert is_confirmed(STANDARD_ARN, tags, facts, Consent(**given)) is is_believed
