@@ -15,8 +15,8 @@ from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
 DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
 SENDS = frozenset({"SendMessage", "SendMessageBatch"})
-# The symptoms of which a record that AWS wrote lies in tests/catalogue/recorded: none so far. What rests on
-# failed calls is unconfirmed for every other.
+# The symptoms of which a record that AWS wrote lies in tests/catalogue/recorded: none so far. What
+# rests on failed calls is unconfirmed for every other.
 CONFIRMED: frozenset[str] = frozenset()
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]

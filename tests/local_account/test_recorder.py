@@ -39,7 +39,7 @@ MATCHED = {
 }
 # The queue's kind decides, so that it has to be named.
 ON_A_FIFO_QUEUE = {"no_deduplication_id": "dedup_id_missing"}
-NOT_FAILED = ("late_extension_standard", "batch_with_failed_entry", "throttled", "disabled_key")
+NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled", "disabled_key")
 CALLER = {"denied_by_role": "userIdentity.sessionContext.sessionIssuer.userName"}
 JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
 

@@ -48,6 +48,7 @@ _EXPECTED = {
 # A person's words that end a case without a change to the queue, the plainest first.
 _ENDING = ("close", "decline")
 _QUEUE = "A name that the trail's selectors cover; .fifo at its end."
+_TAGS = {MODE_TAG: str(Mode.HEAL)}
 _RECORD = "Instead save what CloudTrail writes of failed calls; needs no stack."
 _CALLS = "CreateQueue DeleteMessage DeleteQueue GetQueueUrl ReceiveMessage SendMessage TagQueue"
 _ITS_QUEUE = dict.fromkeys(
@@ -100,8 +101,7 @@ def drill(
     call.out.say(f"with this account's settings Mendq {_EXPECTED[reached][0]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
-    tags = {MODE_TAG: str(Mode.HEAL)}
-    with as_interrupts(), drill_queue(call.account.clients.sqs, name, tags) as made:
+    with as_interrupts(), drill_queue(call.account.clients.sqs, name, _TAGS) as made:
         this = Drill(call, made, arn, reached)
         try:
             this.time_it(minutes * 60)

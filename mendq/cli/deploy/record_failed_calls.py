@@ -133,7 +133,7 @@ _SEND, _RECEIVE, _EXTEND = (
     f"sqs.{each}" for each in ("send_message", "receive_message", "change_message_visibility")
 )
 _BODY, _LATE = {"MessageBody": "mendq drill"}, {"ReceiptHandle": "<late>"}
-_LONGER, _BATCH = {**_LATE, "VisibilityTimeout": 30}, [{"Id": "1", **_LATE}]
+_LONGER, _BATCH = {**_LATE, "VisibilityTimeout": 30}, {"Entries": [{"Id": "1", **_LATE}]}
 _STANDARD, _FIFO, _ENCRYPTED = ("on-standard",), ("on-x.fifo",), ("on-encrypted",)
 # The first that a call needs is its queue. The key is disabled last: a service and the role are to
 # be refused by it before.
@@ -149,12 +149,7 @@ CALLS = (
     Step("late_delete", "sqs.delete_message", on("on-x.fifo", **_LATE), _FIFO),
     Step("late_extension", _EXTEND, on("on-x.fifo", **_LONGER), _FIFO),
     Step("late_extension_standard", _EXTEND, on("on-standard", **_LONGER), _STANDARD),
-    Step(
-        "batch_with_failed_entry",
-        "sqs.delete_message_batch",
-        on("on-x.fifo", Entries=_BATCH),
-        _FIFO,
-    ),
+    Step("failing_in_batch", "sqs.delete_message_batch", on("on-x.fifo", **_BATCH), _FIFO),
     Step("throttled", _RECEIVE, on("on-x.fifo"), _FIFO, times=BURST),
     Step("disabled_key", _SEND, on("on-encrypted", **_BODY), _ENCRYPTED),
 )
@@ -267,11 +262,12 @@ class Run:
         self._wait(minutes * 15, lambda: "a trail logs new queues only after some minutes")
         for call in CALLS:
             self._say(f"calls: {call.name}")
+            why, found = self._why_not(call), dict[str, Any]()
             try:
-                told = {"told": f"{NOT_PROVOKED}: {self._why_not(call)}"}
-                told = told if self._why_not(call) else self._provoked(call)
+                found = {} if why else self._provoked(call)
             except (*_FROM_AWS, LookupError) as error:
-                told = {"told": f"{NOT_PROVOKED}: {error}"}
+                why = str(error)
+            told = {"told": f"{NOT_PROVOKED}: {why}", **found}
             self.rows[call.name] = {"call": call.name, **told, "records": []}
         self._wait(minutes * 45, self._awaited)
 
@@ -290,7 +286,6 @@ class Run:
             self._words["late"] = self._late_handle(call.needs[0])
         if call.name == "disabled_key":
             self._ask("kms.disable_key", {"KeyId": "<key>"})
-
         ask = self._call(call.does, call.name, session)
 
         def answer(_: int) -> dict[str, Any]:
@@ -314,13 +309,9 @@ class Run:
 
     def _as_role(self) -> boto3.Session:
         given = self._ask("sts.assume_role", {"RoleArn": "<role>", "RoleSessionName": "drill"})
-        keys = given["Credentials"]
-        return boto3.Session(
-            aws_access_key_id=keys["AccessKeyId"],
-            aws_secret_access_key=keys["SecretAccessKey"],
-            aws_session_token=keys["SessionToken"],
-            region_name=self._session.region_name,
-        )
+        names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+        key, secret, token = (given["Credentials"][each] for each in names)
+        return boto3.Session(key, secret, token, self._session.region_name)
 
     def _late_handle(self, kind: str) -> str:
         """Of a message whose visibility timeout has run out."""
@@ -333,10 +324,8 @@ class Run:
 
     def _awaited(self) -> str:
         """What has not come yet, after a look at what has; empty where all is there."""
-        for way, needs, look in (
-            ("trail", "logging", self._logged),
-            ("event", "target", self._sent),
-        ):
+        ways = {"trail": ("logging", self._logged), "event": ("target", self._sent)}
+        for way, (needs, look) in ways.items():
             try:
                 for at, record in look() if needs not in self.refused else ():
                     self._take(way, at, record)
@@ -444,8 +433,9 @@ def drill(session: boto3.Session, given: Any, say: Say, confirm: Say) -> dict[st
         say("deletes what it made")
         for _ in range(TRIES):  # a last file may come into the bucket meanwhile
             left = run.clean()
-            if left:
-                time.sleep(PAUSE_SECONDS)
+            if not left:
+                break
+            time.sleep(PAUSE_SECONDS)
     found = run.document(left)
     if run.rows:
         run.folder.mkdir(exist_ok=True)
