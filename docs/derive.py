@@ -39,6 +39,7 @@ DERIVED: Mapping[str, Callable[[], str]] = {
     "the Lambdas": tables.lambdas,
     "the policy look": lambda: tables.policy("look"),
     "the policy steer": lambda: tables.policy("steer"),
+    "the policy record": lambda: tables.policy("record"),
     "the commands by policy": tables.commands_by_policy,
     "the rights of each command": tables.rights,
     "roles": stack.roles,

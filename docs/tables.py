@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
@@ -67,11 +66,14 @@ def links(paths: Iterable[str], folder: str) -> str:
 
 def symptoms() -> str:
     """The catalogue."""
-    rows = [
-        (f"[`{each.name}`]({each.runbook})", each.sentence, each.plan_in_words, each.ships_as)
-        for each in CATALOGUE
-    ]
-    return table("symptom|what goes wrong|what Mendq does|ships as", rows)
+    rows = []
+    for each in CATALOGUE:
+        calls = "failed calls, *unconfirmed on AWS*" if each.is_unconfirmed else "failed calls"
+        found_by = [calls] * bool(each.seen_as) + ["the scan"] * bool(each.detection)
+        linked = f"[`{each.name}`]({each.runbook})"
+        told = (each.sentence, " · ".join(found_by), each.plan_in_words, each.ships_as)
+        rows.append((linked, *told))
+    return table("symptom|what goes wrong|found by|what Mendq does|ships as", rows)
 
 
 def runbooks() -> str:
@@ -227,10 +229,11 @@ def policy(name: str) -> str:
 def commands_by_policy() -> str:
     """Which of the policies each command needs."""
     on_messages = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
-    named: Mapping[str, Mapping[str, Any]] = {
+    named: Mapping[str, Iterable[str]] = {
         "look": LOOKING,
         "look and steer": STEERING,
         on_messages: MESSAGES,
+        "[record](record.md)": ("drill --record DIR",),
         "none": OFFLINE,
     }
     return table("policy|commands", ((policy, code(given)) for policy, given in named.items()))
@@ -238,5 +241,6 @@ def commands_by_policy() -> str:
 
 def rights() -> str:
     """What each command asks of AWS."""
-    asked = {**LOOKING, **STEERING, **MESSAGES}.items()
+    recording = [each for one in permissions.record()["Statement"] for each in one["Action"]]
+    asked = {**LOOKING, **STEERING, **MESSAGES, "drill --record DIR": recording}.items()
     return table("command|asks", ((f"`mendq {name}`", code(sorted(of))) for name, of in asked))

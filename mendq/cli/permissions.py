@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mendq.cli.commands import INVOKE, Kind, Rights, declared
+from mendq.cli.deploy.drill import RECORDING
+from mendq.cli.deploy.record_failed_calls import KEY_TAG
 
 RIGHTS: Rights = {each.typed: each.actions for each in declared()}
 LOOKING, STEERING, MESSAGES, OFFLINE = (
@@ -44,6 +46,17 @@ def look() -> dict[str, Any]:
 def steer() -> dict[str, Any]:
     """The policy of whoever may steer Mendq, beside `look`."""
     return _policy(frozenset().union(*STEERING.values()) - _READS)
+
+
+def record() -> dict[str, Any]:
+    """The policy of `mendq drill --record DIR`; of keys, only those that it has tagged."""
+    tagged = {"Condition": {"StringLike": {f"aws:ResourceTag/{KEY_TAG}": "*"}}}
+    statements = [
+        {"Effect": "Allow", "Action": names.split(), "Resource": [where]}
+        | (tagged if ":key/" in where else {})
+        for where, names in RECORDING.items()
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
 
 
 def _policy(actions: Iterable[str]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ RECIPES = dict(re.findall(r"^([a-z]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE
 # Those that are given on the command line; what the CDK CLI takes, it says itself.
 VARIABLES = set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) | {"ARGS"}
 CDK = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}
+# What people copy and run alone.
+ALONE = ROOT / "mendq" / "cli" / "deploy" / "record_failed_calls.py"
 STANDS_FOR = {"TODAY": "2026-11-10", "THIS_WEEK": "2026-W46"}
 TYPED = {each for page in PAGES for each in (*lines_of(page), *named_in(page))}
 OURS = re.compile(r"make( |$)|(?:\.venv/bin/)?python (?!.*\|)|(npx aws-)?cdk[ @]")
@@ -66,6 +68,10 @@ def _python(words: list[str]) -> None:
     if script == "pytest":
         assert all((ROOT / each).exists() for each in words[2:] if not each.startswith("-"))
         return
+    if script == ALONE.name:
+        options = {each for each in words if each.startswith("--")}
+        assert options <= set(re.findall(r'"(--[a-z]+)"', ALONE.read_text())), "no such option"
+        return
     path = ROOT / script.removesuffix(".py").replace(".", "/")
     assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
     if script == "analytics.job":
@@ -87,6 +93,7 @@ def test_a_command_of_ours_is_one(line: str) -> None:
         "make cdk ARGS=\"deploy -c mendq='{..}'\"",
         "npx aws-cdk@3.0.0 deploy",
         "python -m analytics.evening",
+        "python record_failed_calls.py DIR --clear",
         "python -m analytics.job nightly --date yesterday --trail T --cases C --out O",
     ],
 )

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -15,6 +17,7 @@ from rich.text import Text
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
+from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL,
     LATE_CALLS,
@@ -45,10 +48,32 @@ _EXPECTED = {
 # A person's words that end a case without a change to the queue, the plainest first.
 _ENDING = ("close", "decline")
 _QUEUE = "A name that the trail's selectors cover; .fifo at its end."
+_TAGS = {MODE_TAG: str(Mode.HEAL)}
+_RECORD = "Instead save what CloudTrail writes of failed calls; needs no stack."
 _CALLS = "CreateQueue DeleteMessage DeleteQueue GetQueueUrl ReceiveMessage SendMessage TagQueue"
 _ITS_QUEUE = dict.fromkeys(
     (f"sqs:{each}" for each in _CALLS.split()), ("arn:aws:sqs:REGION:ACCOUNT:mendq-drill-*",)
 )
+
+
+# What --record asks, by resource; nobody has it who merely steers Mendq.
+_MADE, _HERE = record_failed_calls.PREFIX, "REGION:ACCOUNT"
+RECORDING = {
+    f"arn:aws:sqs:{_HERE}:{_MADE}*": "sqs:ChangeMessageVisibility sqs:CreateQueue sqs:DeleteQueue "
+    "sqs:DeleteMessage sqs:ReceiveMessage sqs:SendMessage sqs:TagQueue",
+    f"arn:aws:s3:::{_MADE}*": "s3:CreateBucket s3:DeleteBucket s3:DeleteObject s3:GetObject "
+    "s3:ListBucket s3:PutBucketPolicy",
+    f"arn:aws:cloudtrail:{_HERE}:trail/{_MADE}*": "cloudtrail:CreateTrail cloudtrail:DeleteTrail "
+    "cloudtrail:PutEventSelectors cloudtrail:StartLogging",
+    f"arn:aws:events:{_HERE}:rule/{_MADE}*": "events:DeleteRule events:PutRule events:PutTargets "
+    "events:RemoveTargets",
+    f"arn:aws:sns:{_HERE}:{_MADE}*": "sns:CreateTopic sns:DeleteTopic sns:Publish sns:Subscribe",
+    f"arn:aws:iam::ACCOUNT:role/{_MADE}*": "iam:CreateRole iam:DeleteRole iam:DeleteRolePolicy "
+    "iam:PutRolePolicy sts:AssumeRole",
+    f"arn:aws:kms:{_HERE}:key/*": "kms:Decrypt kms:DisableKey kms:GenerateDataKey "
+    "kms:ScheduleKeyDeletion",
+    "*": "kms:CreateKey kms:TagResource",
+}
 
 
 @command(2, Kind.STEERING, CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_ITS_QUEUE}, on=_ITS_QUEUE)
@@ -56,9 +81,12 @@ def drill(
     call: Invocation,
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
+    record: Annotated[Path | None, typer.Option(metavar="DIR", help=_RECORD)] = None,
     yes: Yes = False,
 ) -> Exit:
     """Let calls fail on a queue made for it; time Mendq."""
+    if record is not None:
+        return _recorded(call, SimpleNamespace(folder=record, minutes=minutes, clean=False), yes)
     name = queue or drill_queue_name()
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
@@ -73,8 +101,7 @@ def drill(
     call.out.say(f"with this account's settings Mendq {_EXPECTED[reached][0]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
-    tags = {MODE_TAG: str(Mode.HEAL)}
-    with as_interrupts(), drill_queue(call.account.clients.sqs, name, tags) as made:
+    with as_interrupts(), drill_queue(call.account.clients.sqs, name, _TAGS) as made:
         this = Drill(call, made, arn, reached)
         try:
             this.time_it(minutes * 60)
@@ -91,6 +118,24 @@ def drill(
             line = f"interrupted: {this.fault or said}; queue {name} is removed"
             raise Stopped(line) from None
     return _announced(this)
+
+
+def _recorded(call: Invocation, given: Any, yes: bool) -> Exit:
+    """Save the records of failing calls on things made for it."""
+
+    def sure(question: str) -> None:
+        confirm(question, yes=yes)
+
+    with as_interrupts():
+        try:
+            session, say = call.account.session, call.out.say
+            found = record_failed_calls.drill(session, given, say, sure)
+        except SystemExit as elsewhere:
+            raise Stopped(str(elsewhere), Exit.USAGE) from None
+    call.out.document(found)
+    for line in record_failed_calls.table(found):
+        call.out.whole(line, "")
+    return Exit.FAILED if found["left"] or found["refused"] else Exit.DONE
 
 
 def drill_queue_name() -> str:

@@ -47,6 +47,9 @@ NEVER_SEEN = (
 )
 
 
+UNCONFIRMED = "no record of such a call by AWS is known here: `mendq drill --record DIR` gets them"
+
+
 class Trail(Struct, frozen=True):
     """A trail, and what it selects while it is logging; None: AWS does not say.
 
@@ -160,7 +163,8 @@ def _fits(field: Mapping[str, Any], value: str) -> bool:
 class Situation(Struct, frozen=True):
     """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
 
-    `by_calls` tells whether calls show it, `by_the_scan` whether the scan finds it.
+    `by_calls` tells whether calls show it, `by_the_scan` whether the scan finds it;
+    `unconfirmed_on_aws` whether how AWS records those calls is still an assumption.
     """
 
     symptom: str
@@ -169,6 +173,7 @@ class Situation(Struct, frozen=True):
     blind: dict[str, str]
     by_calls: bool
     by_the_scan: bool
+    unconfirmed_on_aws: bool
 
 
 def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
@@ -183,6 +188,7 @@ def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situa
             {arn: why for arn, (why, is_blind) in whys.items() if why and is_blind},
             by_calls=bool(symptom.seen_as),
             by_the_scan=symptom.detection is not None,
+            unconfirmed_on_aws=symptom.is_unconfirmed,
         )
 
 

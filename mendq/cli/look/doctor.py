@@ -13,7 +13,7 @@ from rich.text import Text
 from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import READS, Doctor
-from mendq.cli.doctor.visibility import NEVER_SEEN, Situation
+from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, Situation
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Line, Output, some, table
@@ -68,6 +68,8 @@ def print_findings(out: Output, found: Doctor) -> None:
                     out.command(command_line(command))
     out.heading(f"What the trails can show{'' if found.queues else ', once a queue is managed'}")
     _print_sights(out, [each for each in found.sights if each.by_calls])
+    if unconfirmed := ", ".join(e.symptom for e in found.sights if e.unconfirmed_on_aws):
+        out.lines([("unconfirmed on AWS", "yellow", f"{unconfirmed}: {UNCONFIRMED}")], indent=0)
     out.heading("What the scan finds, whatever a trail logs")
     scanned = [each for each in found.sights if each.by_the_scan]
     alone = ", ".join(each.symptom for each in scanned if not each.by_calls)

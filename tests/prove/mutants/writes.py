@@ -15,6 +15,8 @@ _ROLLING_BACK = "mendq.heal.rollback"
 _INTERRUPTIONS = "tests.heal.test_interruptions"
 _FIXING = "tests.heal.test_assess"
 _UNDOING = "tests.heal.test_rollback"
+_RECORDER = "mendq.cli.deploy.record_failed_calls"
+_RECORDED = "tests.cli.commands.test_record"
 
 WRITES = (
     Selection(("tests.prove.test_races::test_nothing_is_found_where_nothing_is_planted",), (
@@ -147,5 +149,18 @@ WRITES = (
             "if «»not snapshot and »snapshot else None"),
         Mutant("a redrive goes on after it was taken back", _ROLLBACK, "_undo",
             "if written.goes_on«» and kind is None»:"),
+    )),
+    Selection((
+        f"{_RECORDED}::test_what_a_killed_run_left_the_next_deletes",
+        f"{_RECORDED}::test_ctrl_c_ends_it_with_everything_deleted",
+        f"{_RECORDED}::test_a_list_of_something_else_deletes_nothing",
+    ), (
+        Mutant("a killed recorder leaves a trail behind that nobody knows of", _RECORDER,
+            "Run.make",
+            "«self._file.write_text(json.dumps(self._state))»pass»\n        for part in PARTS:"),
+        Mutant("Ctrl-C loses the key that was just made", _RECORDER, "Run.record",
+            "«pool.submit(self.make).result()»self.make()»"),
+        Mutant("the recorder deletes by a list of another account", _RECORDER, "Run.__init__",
+            'if «self._state["here"] != here or »»not re.fullmatch'),
     )),
 )  # fmt: skip

@@ -1,0 +1,272 @@
+"""The recorder on an account in moto, where other things lie: what it leaves behind is nothing.
+
+moto delivers no records; how they are read, tests/local_account/test_recorder.py shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from typer.testing import CliRunner
+
+from mendq.cli.__main__ import app
+from mendq.cli.deploy import record_failed_calls as recorder
+from mendq.cli.deploy.drill import RECORDING
+from mendq.cli.permissions import record
+from mendq.model.limits import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
+from mendq.model.prices import DATA_EVENT, KEY_MONTH, S3_PUT, SQS_REQUEST
+from tests.cli.asked import noted
+
+REGION = "eu-west-1"
+ANOTHERS = f"{recorder.PREFIX}ffffffff"
+PARTS = {each.name: each for each in recorder.PARTS}
+# SQS's own use of the key, what comes with another action, and what a delivered file takes.
+NO_CALLS = {"kms:Decrypt", "kms:GenerateDataKey", "kms:TagResource"}
+OF_A_FILE = {"s3:GetObject", "s3:DeleteObject"}
+
+
+class Account:
+    """Somebody's account: a recorder's things of another run are in it, and others."""
+
+    def __init__(self, folder: Path) -> None:
+        self.session, self.folder = boto3.Session(region_name=REGION), folder
+        self.said: list[str] = []
+        for kind in ("on-standard", "events"):
+            self.client("sqs").create_queue(QueueName=f"{ANOTHERS}-{kind}")
+        where: Any = {"LocationConstraint": REGION}
+        self.client("s3").create_bucket(Bucket=ANOTHERS, CreateBucketConfiguration=where)
+        self.client("cloudtrail").create_trail(Name=ANOTHERS, S3BucketName=ANOTHERS)
+        self.client("events").put_rule(Name=ANOTHERS, ScheduleExpression="rate(1 day)")
+        self.client("sns").create_topic(Name=ANOTHERS)
+        self.client("iam").create_role(RoleName=ANOTHERS, AssumeRolePolicyDocument="{}")
+        self.client("kms").create_key(Description=ANOTHERS)
+        self.before = self.all()
+
+    def client(self, service: str) -> Any:
+        return self.session.client(service)
+
+    def all(self) -> set[str]:
+        """All that an account may be left with; a key that waits for its deletion is gone."""
+        kms = self.client("kms")
+        keys = [each["KeyId"] for each in kms.list_keys()["Keys"]]
+        states = {each: kms.describe_key(KeyId=each)["KeyMetadata"]["KeyState"] for each in keys}
+        return {
+            *self.client("sqs").list_queues().get("QueueUrls", []),
+            *(each["Name"] for each in self.client("s3").list_buckets()["Buckets"]),
+            *(each["Name"] for each in self.client("cloudtrail").describe_trails()["trailList"]),
+            *(each["Arn"] for each in self.client("events").list_rules()["Rules"]),
+            *(each["TopicArn"] for each in self.client("sns").list_topics()["Topics"]),
+            *(each["Arn"] for each in self.client("iam").list_roles()["Roles"]),
+            *(key for key, state in states.items() if state != "PendingDeletion"),
+        }
+
+    def drill(self, *, clean: bool = False) -> dict[str, Any]:
+        given = SimpleNamespace(folder=self.folder, minutes=0.002, clean=clean)
+        return recorder.drill(self.session, given, self.said.append, lambda _: None)
+
+    def told(self, found: dict[str, Any]) -> dict[str, str]:
+        return {each["call"]: each["told"] for each in found["calls"]}
+
+    def at(self, operation: str, happens: Callable[[], object], when: str = "before") -> None:
+        """Before a call is sent, such as `kms.CreateKey`, or after it was answered."""
+
+        def then(**_: Any) -> None:
+            happens()
+
+        self.session.events.register(f"{when}-call.{operation}", then)
+
+    @property
+    def unfinished(self) -> bool:
+        return (self.folder / recorder.UNFINISHED).exists()
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    short = tuple(each._replace(times=min(each.times, 20)) for each in recorder.CALLS)
+    monkeypatch.setattr(recorder, "CALLS", short)
+    for pause in ("PAUSE_SECONDS", "LATE_SECONDS"):
+        monkeypatch.setattr(recorder, pause, 0.01)
+    with mock_aws():
+        yield Account(tmp_path / "records")
+
+
+def _refuse(operation: str) -> Callable[[], NoReturn]:
+    def refuse() -> NoReturn:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, operation)
+
+    return refuse
+
+
+def _operation(does: str) -> str:
+    """`s3.create_bucket` as botocore's events name it."""
+    service, name = does.split(".")
+    return f"{service}.{''.join(each.capitalize() for each in name.split('_'))}"
+
+
+def test_it_leaves_nothing_and_says_what_could_not_be_provoked(account: Account) -> None:
+    found = account.drill()
+    assert (found["left"], found["refused"]) == ({}, {})
+    assert account.all() == account.before
+    assert not account.unfinished
+    told = account.told(found)
+    assert [*told] == [each.name for each in recorder.CALLS]
+    assert told["throttled"] == "could not be provoked: 20 answered with 200"
+    assert told["missing_queue"].startswith("AWS.SimpleQueueService.NonExistentQueue: ")
+    folder = account.folder / found["run"].removeprefix(recorder.PREFIX)
+    assert json.loads((folder / "index.json").read_text()) == json.loads(json.dumps(found))
+    lines = (folder / "table.md").read_text().splitlines()
+    assert len({line.count("|") for line in lines[: len(told) + 2]}) == 1
+
+
+@pytest.mark.parametrize("name", ["access", "rule", "key", "subscription", "role", "right"])
+def test_what_aws_refuses_is_said_and_the_rest_goes_on_and_is_deleted(
+    account: Account, name: str
+) -> None:
+    part = PARTS[name]
+    account.at(_operation(part.does), _refuse(part.does))
+    found = account.drill()
+    assert "AccessDenied" in found["refused"][name]
+    assert (account.all(), found["left"]) == (account.before, {})
+    told = account.told(found)
+    needing = {each.name for each in recorder.CALLS if part.name in each.needs}
+    assert needing <= {name for name, said in told.items() if "AccessDenied" in said}
+    assert told["missing_queue"].startswith("AWS.SimpleQueueService.NonExistentQueue: ")
+
+
+def test_without_a_trail_and_a_rule_no_call_is_made(account: Account) -> None:
+    for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
+        account.at(operation, _refuse(operation))
+    found = account.drill()
+    assert {"trail", "logging", "rule", "target"} <= found["refused"].keys()
+    assert found["calls"] == []
+    assert account.all() == account.before
+
+
+# Within the making, of which no answer may be lost, and at the calls and waits after it.
+MOMENTS = ("s3.CreateBucket", "kms.CreateKey", "iam.PutRolePolicy", "sns.Publish", "kms.DisableKey")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_ends_it_with_everything_deleted(account: Account, moment: str) -> None:
+    account.at(moment, lambda: os.kill(os.getpid(), signal.SIGINT), "after")
+    found = account.drill()
+    assert found["refused"]["the rest"] == "interrupted"
+    assert (account.all(), found["left"]) == (account.before, {})
+    assert not account.unfinished
+
+
+@pytest.mark.parametrize(
+    ("moment", "clean"),
+    [("s3.PutBucketPolicy", True), ("iam.CreateRole", False), ("sns.Publish", True)],
+)
+def test_what_a_killed_run_left_the_next_deletes(
+    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str, clean: bool
+) -> None:
+    def killed(*_: object) -> NoReturn:
+        raise SystemExit
+
+    with monkeypatch.context() as within:
+        within.setattr(recorder.Run, "clean", killed)
+        account.at(moment, killed)
+        with pytest.raises(SystemExit):
+            account.drill()
+    assert account.all() - account.before
+    account.session = boto3.Session(region_name=REGION)
+    found = account.drill(clean=clean)
+    assert (account.all(), found["left"]) == (account.before, {})
+    assert bool(found["calls"]) is not clean
+
+
+def test_what_cannot_be_deleted_is_said_and_tried_again_before_anything_new(
+    account: Account,
+) -> None:
+    account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
+    found = account.drill()
+    assert [*found["left"]] == ["trail"]
+    (left,) = account.all() - account.before
+    assert left == found["run"]
+    again = account.drill()
+    assert (again["run"], [*again["left"]], again["calls"]) == (found["run"], ["trail"], [])
+    account.session = boto3.Session(region_name=REGION)
+    account.drill(clean=True)
+    assert account.all() == account.before
+
+
+@pytest.mark.parametrize("wrong", [{"here": "us-east-1:1"}, {"run": "../x"}, {"run": ""}])
+def test_a_list_of_something_else_deletes_nothing(account: Account, wrong: dict[str, str]) -> None:
+    state = {"run": "ffffffff", "here": f"{REGION}:123456789012", "key": "", **wrong}
+    account.folder.mkdir()
+    (account.folder / recorder.UNFINISHED).write_text(json.dumps(state))
+    with pytest.raises(SystemExit, match=r"unfinished\.json is of"):
+        account.drill()
+    assert account.all() == account.before
+
+
+def _mendq(account: Account, *arguments: str) -> Any:
+    words = ["drill", "--record", str(account.folder), "--minutes", "0.1", "--region", REGION]
+    return CliRunner().invoke(app, [*words, *arguments])
+
+
+def test_the_command_asks_first_and_then_asks_aws_for_what_its_policy_allows(
+    account: Account,
+) -> None:
+    refused = _mendq(account)
+    assert (refused.exit_code, "--yes confirms" in refused.stderr) == (2, True)
+    assert account.all() == account.before
+    with noted() as asked:
+        done = _mendq(account, "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    assert [each["call"] for each in json.loads(done.stdout)["calls"]]
+    assert account.all() == account.before
+    allowed = {each for one in record()["Statement"] for each in one["Action"]}
+    assert asked == allowed - NO_CALLS - OF_A_FILE
+
+
+def test_every_right_but_making_a_key_is_on_things_of_its_own() -> None:
+    (anything,) = (names for where, names in RECORDING.items() if where == "*")
+    assert anything.split() == ["kms:CreateKey", "kms:TagResource"]
+    for each in record()["Statement"]:
+        (where,) = each["Resource"]
+        assert recorder.PREFIX in where or where == "*" or "Condition" in each
+
+
+def test_it_runs_alone_on_an_older_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Path(recorder.__file__).read_text()
+    tree = ast.parse(text, feature_version=(3, 9))
+    heads = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    names = {each.module or "" for each in heads if isinstance(each, ast.ImportFrom)}
+    assert not any(each.startswith("mendq") for each in names)
+    alone = tmp_path / "record_failed_calls.py"
+    alone.write_text(text)
+    environment = {**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    for words, code, said in (
+        (["--help"], 0, "sandbox account"),
+        ([str(tmp_path)], 1, "Could not connect"),
+    ):
+        command = [sys.executable, "-I", str(alone), *words]
+        ran = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
+        assert ran.returncode == code, ran.stderr
+        assert said in " ".join((ran.stdout + ran.stderr).split())
+    monkeypatch.setitem(sys.modules, "mendq.catalogue", None)
+    assert recorder.matched_as({}) == "install mendq"
+
+
+def test_what_it_says_twice_is_what_mendq_says() -> None:
+    """It cannot import Mendq's words."""
+    assert recorder.PREFIX.startswith(DRILL_QUEUE)
+    assert {MODE_TAG: OFF, DRILL_TAG: "true"} == recorder.TAGS
+    prices = (DATA_EVENT.of(1), SQS_REQUEST.of(1), S3_PUT.of(1), KEY_MONTH.of(1) / 730)
+    assert [*recorder.PRICES.values()] == pytest.approx(prices)

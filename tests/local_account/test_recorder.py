@@ -1,0 +1,177 @@
+"""The recorder alone on the local account, with records in three shapes, as none is known of AWS.
+
+The account delivers its own; the other two are made of them on the way to the recorder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from typer.testing import CliRunner
+
+from local_account.process import LocalAccount
+from mendq.cli import account as cli_account
+from mendq.cli.__main__ import app
+from mendq.cli.account import OperatorSession
+from mendq.cli.deploy import record_failed_calls as recorder
+from mendq.cli.permissions import record
+from tests.cli.asked import noted
+from tests.local_account.mendq_here import mendq_here
+
+pytestmark = pytest.mark.account
+Record = dict[str, Any]
+# What SQS answers here and every shape tells; the account knows no KMS errors.
+MATCHED = {
+    "denied_by_role": "access_denied",
+    "denied_by_queue": "access_denied",
+    "missing_queue": "queue_missing",
+    "bad_parameter": "invalid_request",
+    "long_message": "message_too_long",
+    "late_delete": "visibility_timeout_too_short",
+    "late_extension": "visibility_timeout_too_short",
+}
+# The queue's kind decides, so that it has to be named.
+ON_A_FIFO_QUEUE = {"no_deduplication_id": "dedup_id_missing"}
+NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled", "disabled_key")
+CALLER = {"denied_by_role": "userIdentity.sessionContext.sessionIssuer.userName"}
+JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
+
+
+def _as_delivered(given: Record) -> list[Record]:
+    return [given]
+
+
+def _older(given: Record) -> list[Record]:
+    """The issuer is spelled as a session is, no resources, and codes as Java's SDK names them."""
+    made = {name: each for name, each in given.items() if name != "resources"}
+    if issuer := given["userIdentity"].get("sessionContext", {}).get("sessionIssuer"):
+        name = issuer["arn"].partition(":role/")[2]
+        arn = f"arn:aws:sts::{issuer['accountId']}:assumed-role/{name}"
+        session = {
+            **given["userIdentity"]["sessionContext"],
+            "sessionIssuer": {**issuer, "arn": arn},
+        }
+        made["userIdentity"] = {**given["userIdentity"], "sessionContext": session}
+    if code := given.get("errorCode"):
+        bare = JSON_NAMES.get(code, code.removeprefix("AWS.SimpleQueueService."))
+        made["errorCode"] = f"{bare}Exception"
+    return [made]
+
+
+def _bare(given: Record) -> list[Record]:
+    """Nothing of what a failed call asked; and the call of a service, which has no ARN."""
+    if not given.get("errorCode"):
+        return [given]
+    made = {**given, "requestParameters": None, "responseElements": None}
+    made.pop("resources", None)
+    if "denied" not in given.get("errorMessage", "") and "role/" not in str(given["userIdentity"]):
+        return [made]
+    service = {"type": "AWSService", "invokedBy": "sns.amazonaws.com"}
+    by_sns = {**given, "userIdentity": service, "userAgent": "sns.amazonaws.com", "requestID": "s"}
+    denied = {"errorCode": "KMS.AccessDeniedException", "errorMessage": "sns may not use the key"}
+    return [made, {**by_sns, **denied, "eventID": f"{given['eventID']}-sns"}]
+
+
+SHAPES: dict[str, Callable[[Record], list[Record]]] = {
+    "as delivered": _as_delivered,
+    "older": _older,
+    "bare": _bare,
+}
+
+
+def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
+    def file(parsed: Any, **_: Any) -> None:
+        records = json.loads(gzip.decompress(parsed["Body"].read()))["Records"]
+        made = json.dumps({"Records": [new for each in records for new in shape(each)]})
+        parsed["Body"] = io.BytesIO(gzip.compress(made.encode()))
+
+    def messages(parsed: Any, **_: Any) -> None:
+        for each in parsed.get("Messages", []):
+            if each["Body"].startswith("{"):
+                event = json.loads(each["Body"])
+                each["Body"] = json.dumps({**event, "detail": shape(event["detail"])[0]})
+
+    session.events.register("after-call.s3.GetObject", file)
+    session.events.register("after-call.sqs.ReceiveMessage", messages)
+
+
+def _all(account: LocalAccount) -> set[str]:
+    return {
+        *account.client("sqs").list_queues().get("QueueUrls", []),
+        *(each["Name"] for each in account.client("s3").list_buckets()["Buckets"]),
+        *(each["Name"] for each in account.client("cloudtrail").describe_trails()["trailList"]),
+        *(each["Arn"] for each in account.client("events").list_rules()["Rules"]),
+        *(each["TopicArn"] for each in account.client("sns").list_topics()["Topics"]),
+        *(each["Arn"] for each in account.client("iam").list_roles()["Roles"]),
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_records_are_saved_placed_matched_and_explained(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    monkeypatch.setattr(recorder, "PAUSE_SECONDS", 0.5)
+    short = tuple(each._replace(times=min(each.times, 20)) for each in recorder.CALLS)
+    monkeypatch.setattr(recorder, "CALLS", short)  # nothing is throttled there
+
+    class Session(OperatorSession):
+        def __init__(self, **named: Any) -> None:
+            super().__init__(**named)
+            _reshaped(self, SHAPES[shape])
+
+    monkeypatch.setattr(cli_account, "OperatorSession", Session)
+    before = _all(account)
+    with noted() as asked:
+        words = ("drill", "--record", f"{tmp_path}", "--minutes", "0.25", "--yes", "--json")
+        done = mendq_here(account, *words)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["left"], found["refused"], _all(account)) == ({}, {}, before)
+    assert {"s3:GetObject", "s3:DeleteObject"} <= asked
+    assert asked <= {each for one in record()["Statement"] for each in one["Action"]}
+    rows = {each["call"]: each for each in found["calls"]}
+    expected = MATCHED if shape == "bare" else MATCHED | ON_A_FIFO_QUEUE
+    for call, symptom in expected.items():
+        ways = {each["file"].split(".")[1][:5]: each for each in rows[call]["records"]}
+        assert {way: each["matched as"] for way, each in ways.items()} == {
+            "trail": symptom,
+            "event": symptom,
+        }, call
+        assert all(-2 < each["seconds"] < 15 for each in ways.values())
+        assert rows[call]["told"].startswith(ways["event"]["error code"][:11]) or shape == "older"
+    for call in NOT_FAILED:
+        assert {each["matched as"] for each in rows[call]["records"]} <= {"not read: not_failed"}
+    _assert_places(rows, shape)
+    if shape == "bare":
+        (first, *_) = rows["by_a_service"]["records"]
+        assert (first["error code"], first["role in"]) == ("KMS.AccessDeniedException", "")
+        assert first["matched as"] in ("kms_denied", "service_cannot_use_key")
+    _assert_explained(tmp_path / found["run"].removeprefix(recorder.PREFIX), rows)
+
+
+def _assert_places(rows: dict[str, Any], shape: str) -> None:
+    queue = {
+        "as delivered": "requestParameters.queueUrl, resources.0.ARN",
+        "older": "requestParameters.queueUrl",
+        "bare": "",
+    }
+    late, refused = (rows[each]["records"][0] for each in ("late_delete", "denied_by_role"))
+    assert late["queue in"] == queue[shape]
+    assert refused["queue in"].startswith("errorMessage")
+    assert "userIdentity.arn" in late["role in"]
+    assert "userIdentity.sessionContext.sessionIssuer.arn" in refused["role in"]
+
+
+def _assert_explained(folder: Path, rows: dict[str, Any]) -> None:
+    """By the command, what the table says; untouched, with nothing but the record in the file."""
+    for each in [one for row in rows.values() for one in row["records"]]:
+        told = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
+        said = json.loads(told.stdout)
+        assert (said["symptom"] or f"not read: {said['unreadable']}") == each["matched as"]
