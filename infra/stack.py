@@ -65,7 +65,6 @@ class MendqStack(Stack):
             keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
         outputs = {
             "TrailBucket": work.buckets.trail.bucket_name,
-            "TrailRoot": work.nightly.trail_root,
             "CaseBucket": work.buckets.cases.bucket_name,
             "ReportBucket": work.buckets.reports.bucket_name,
             "CaseTable": work.case_store.table_name,
@@ -75,6 +74,7 @@ class MendqStack(Stack):
             **{f"{each.node.id}Function": each.function.function_name for each in lambdas.values()},
         }
         if work.nightly:
+            outputs["TrailRoot"] = work.nightly.trail_root
             outputs["NightlyApplication"] = work.nightly.application.attr_application_id
         for output, value in outputs.items():  # what outsiders find by name
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
