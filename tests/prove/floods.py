@@ -20,7 +20,7 @@ from typing import Any
 from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, WINDOW_SECONDS
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import MOST_UNKNOWN
-from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR
+from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits
 from mendq.model.settings import HealSettings
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account, settings
@@ -139,8 +139,8 @@ def starved_by_one(proving: Proving, hours: int = HOURS_OF_JUNK) -> None:
 
 
 def starved_by_many(proving: Proving, hours: int = 2) -> None:
-    """More callers than an hour has notifications."""
-    callers = [f"stranger-{n}" for n in range(NOTIFICATIONS_PER_HOUR + KEPT_FOR_NEW_CALLERS)]
+    """One for each notification of junk, and so more than an hour has notifications."""
+    callers = [f"stranger-{n}" for n in range(JUNK_QUEUES_AN_HOUR * len(CODES))]
     _starved(proving, hours, callers, TOLD_WITHIN_MINUTES)
 
 
@@ -257,7 +257,7 @@ def _flooded_lambda() -> Iterator[HealLambda]:
 
 def flooded(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
     seconds = int(minutes * 60)
-    fails_at = {f"real-{n}": 20 + n * (seconds - 90) // 3 for n in range(4)}
+    fails_at = {f"real-{n}": 20 + n * ((seconds - 93) // 3) for n in range(4)}
     enough_at = {queue: begins + 10 for queue, begins in fails_at.items()}
     delays = dict[str, float]()
     with _flooded_lambda() as lambda_:
@@ -314,7 +314,7 @@ FLOODS = (
     ),
     Proof(
         "starved_by_many",
-        "Thirty strangers' junk keeps no queue from being named within a quarter of an hour.",
+        "More strangers than an hour has notifications hide no queue for a quarter of an hour.",
         starved_by_many,
     ),
     Proof(
