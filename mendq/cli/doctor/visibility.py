@@ -88,7 +88,7 @@ def _trail(account: Account, described: Any, found: list[Trail]) -> Iterator[Che
     label, bucket = f"trail {described['Name']}", described.get("S3BucketName")
     root = f"s3://{bucket}/{described.get('S3KeyPrefix', '')}".rstrip("/")
     job_reads, beside = (account.outputs.get(each) for each in ("TrailRoot", "TrailBucket"))
-    if bucket == beside and root != job_reads:
+    if bucket == beside and job_reads not in (None, root):
         says = f"writes to {root}, and the nightly job reads {job_reads}"
         yield Check(label, Status.FAIL, says, "set trail.prefix to what stands there, and deploy")
     selectors = list[Any]()
