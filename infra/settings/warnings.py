@@ -93,10 +93,7 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
     """Alarms are sent in every mode; who deploys the defaults to see them is left in peace."""
     urgent, info = settings.notifications.urgent, settings.notifications.info
     if settings.mode > Mode.OBSERVE and not settings.queues:
-        yield (
-            f"mode is {settings.mode} for the queues that `queues` names, and it names none: tags "
-            f"go as far as tagMayRaiseTo, which is {settings.tag_may_raise_to}"
-        )
+        yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
     if acts and not (urgent or info):
         yield (

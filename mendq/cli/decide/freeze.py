@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import asdict
 
-from mendq.cases.items import FREEZES, NO_REASON, Freeze, Item, freeze_key, freezes_in
+from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
@@ -52,11 +52,11 @@ def freeze(
     """Stop every change; rolling back stays possible."""
     table = _table(call.account)
     reason = plain(reason, MOST_REASON) or NO_REASON
-    said = Freeze(reason, call.account.identity, to_text(datetime.now(UTC)))
+    by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
-    holds = table.changed(freeze_key(), f"ADD {FREEZES} :said", said=[said.to_text()]) or {}
-    call.out.document({"frozen": True, **asdict(said)})
+    holds = table.changed(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"]) or {}
+    call.out.document({"frozen": True, "reason": reason, "by": by, "at": at})
     for each in freezes_in(holds):
         call.out.say(str(each))
     call.out.say("`mendq thaw` ends it", "cyan")
