@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from msgspec.structs import asdict
 
 from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
-from mendq.cases.transactions import Table
+from mendq.cases.transactions import Table, asked
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
@@ -75,7 +75,12 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
     confirm("Thaw: let Mendq change queues again?", yes=yes)
     shown = {"shown": item[FREEZES]} if FREEZES in item else {}
     as_shown = f"{FREEZES} = :shown" if shown else f"attribute_not_exists({FREEZES})"
-    if not _table(call.account).delete(freeze_key(), as_shown, **shown):
-        raise Stopped("somebody else has just frozen or thawed it: nothing was done; look again")
+    request: Any = asked(shown, ConditionExpression=as_shown)
+    client, table = call.account.clients.dynamodb, call.account.output("CaseTable")
+    try:
+        client.delete_item(TableName=table, Key=freeze_key(), **request)
+    except client.exceptions.ConditionalCheckFailedException as changed:
+        line = "somebody else has just frozen or thawed it: nothing was done; look again"
+        raise Stopped(line) from changed
     call.out.document({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
     call.out.say("thawed", "green")
