@@ -127,10 +127,7 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
     given = settings.notifications
     urgent, info = (given.urgent or given.topics.urgent), (given.info or given.topics.info)
     if settings.mode > Mode.OBSERVE and not settings.queues:
-        yield (
-            f"mode is {settings.mode} for the queues that `queues` names, and it names none: tags "
-            f"go as far as tagMayRaiseTo, which is {settings.tag_may_raise_to}"
-        )
+        yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
     if acts and not (urgent or info):
         yield (

@@ -18,7 +18,7 @@ from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
-# In the freeze's item: each freeze as when, by whom and why, so that one adds to another.
+# In the freeze's item: each freeze as `AT BY REASON`, so that one adds to another.
 FREEZES, NO_REASON = "freezes", "no reason given"
 # What values of any kind may raise where a reader of ours expects another.
 NOT_OURS = (
@@ -155,19 +155,11 @@ class Freeze(msgspec.Struct, frozen=True):
         by = f" by {self.by} at {self.at}" if self.by else ""
         return f"frozen{by}: {self.reason}"
 
-    @classmethod
-    def from_text(cls, text: str) -> Freeze:
-        """Total; what `to_text` wrote."""
-        at, by, reason = f"{text}  ".split(" ", 2)
-        return cls(reason.strip(), by, at)
-
-    def to_text(self) -> str:
-        return f"{self.at} {self.by} {self.reason}"
-
 
 def freezes_in(item: Item) -> list[Freeze]:
     """All that hold, in their order: whatever an item says, it freezes."""
-    freezes = [Freeze.from_text(each) for each in sorted(texts_in(item, FREEZES))]
+    said = (f"{each}  ".split(" ", 2) for each in sorted(texts_in(item, FREEZES)))
+    freezes = [Freeze(reason.strip(), by, at) for at, by, reason in said]
     if item and ("reason" in item or not freezes):
         freezes.append(Freeze(text_in(item, "reason", NO_REASON)))
     return freezes

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from msgspec.structs import asdict
 
-from mendq.cases.items import FREEZES, NO_REASON, Freeze, Item, freeze_key, freezes_in
-from mendq.cases.transactions import Table
+from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
+from mendq.cases.transactions import Table, asked
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
@@ -52,11 +52,11 @@ def freeze(
     """Stop every change; rolling back stays possible."""
     table = _table(call.account)
     reason = plain(reason, MOST_REASON) or NO_REASON
-    said = Freeze(reason, call.account.identity, to_text(datetime.now(UTC)))
+    by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
-    holds = table.changed(freeze_key(), f"ADD {FREEZES} :said", said=[said.to_text()]) or {}
-    call.out.document({"frozen": True, **asdict(said)})
+    holds = table.changed(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"]) or {}
+    call.out.document({"frozen": True, "reason": reason, "by": by, "at": at})
     for each in freezes_in(holds):
         call.out.say(str(each))
     call.out.say("`mendq thaw` ends it", "cyan")
@@ -75,7 +75,12 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
     confirm("Thaw: let Mendq change queues again?", yes=yes)
     shown = {"shown": item[FREEZES]} if FREEZES in item else {}
     as_shown = f"{FREEZES} = :shown" if shown else f"attribute_not_exists({FREEZES})"
-    if not _table(call.account).delete(freeze_key(), as_shown, **shown):
-        raise Stopped("somebody else has just frozen or thawed it: nothing was done; look again")
+    request: Any = asked(shown, ConditionExpression=as_shown)
+    client, table = call.account.clients.dynamodb, call.account.output("CaseTable")
+    try:
+        client.delete_item(TableName=table, Key=freeze_key(), **request)
+    except client.exceptions.ConditionalCheckFailedException as changed:
+        line = "somebody else has just frozen or thawed it: nothing was done; look again"
+        raise Stopped(line) from changed
     call.out.document({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
     call.out.say("thawed", "green")
