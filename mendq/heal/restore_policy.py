@@ -34,8 +34,9 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
         )
     except (ClientError, BotoCoreError) as error:
         reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
-        kind = Retry if is_passing(error) else Escalate
-        return kind("access_not_checked", reason)
+        if is_passing(error):
+            return Retry("access_not_checked", reason)
+        return Escalate("access_not_checked", reason)
     if answer.get("result") != PASSED:
         reason = f"the pinned policy does not pass CheckNoPublicAccess: {_said(answer)}"
         return Escalate("access_check_failed", reason)

@@ -14,7 +14,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import is_passing
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
-from mendq.notifications.notification import Again, not_mailed
+from mendq.notifications.notification import Again, not_mailed, of_nothing_counted
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -65,6 +65,13 @@ class Delivery(Struct, frozen=True):
 
     reached: tuple[str, ...] = ()
     failed: tuple[Failed, ...] = ()
+
+    def whole(self) -> list[str]:
+        """Whom it reached; raises ReportNotDelivered where a channel failed."""
+        if self.failed:
+            each = (f"{failed.channel.reaches}: {failed.why}" for failed in self.failed)
+            raise ReportNotDelivered("; ".join(each))
+        return [*self.reached]
 
 
 def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
@@ -119,6 +126,15 @@ def send_report(
     announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
     more = deliver(marked, [announced])
     return Delivery(delivery.reached + more.reached, delivery.failed + more.failed)
+
+
+def send_nothing_counted(
+    clients: Clients, settings: DeliverReportSettings, marked: DeliveryClaims
+) -> Delivery:
+    """Where no nightly job runs the topic is told so, once a week."""
+    text = of_nothing_counted(marked.week, clients.region)
+    arn, name = settings.topic_arn, "nothing-counted"
+    return deliver(marked, [topic(clients, name, arn, text.subject, text.body)])
 
 
 def _channels(

@@ -61,7 +61,10 @@ def _mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
     shape = operation.input_shape
     members = {xform_name(name, "-"): name for name in shape.members} if shape else {}
     given = _options(words)
-    for option, values in given.items():
+    for written, values in given.items():
+        off = written.removeprefix("no-")
+        is_switch = shape and off in members and shape.members[members[off]].type_name == "boolean"
+        option = off if is_switch else written
         if option in members and shape:
             yield from _values(option, shape.members[members[option]], values)
         elif option not in GLOBAL_OPTIONS:

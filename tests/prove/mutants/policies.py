@@ -61,7 +61,7 @@ POLICIES = (
         Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,
             "refusal_to_write", 'answer.get("result") «!= PASSED»is None»'),
         Mutant("a policy is written that Access Analyzer did not answer about", _ANALYZER,
-            "refusal_to_write", 'return «kind("access_not_checked", reason)»None»'),
+            "refusal_to_write", 'return «Retry("access_not_checked", reason)»None»'),
         Mutant("a policy that adds access is put back and nobody is asked", _RESTORING,
             "restoration", "reason«, at_most=Mode.PROPOSE»»)"),
     )),
