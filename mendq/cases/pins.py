@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Times of others are nobody's, and times are added to them.
 _YEARS = range(2000, 9000)
 
+# What `with_pins` answers.
+OF_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
+
 
 def read_pin(text: str) -> Pin:
     """Raise ValueError where the text is none of ours."""

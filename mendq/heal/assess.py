@@ -15,7 +15,7 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases import items
 from mendq.cases.finding import Shared
-from mendq.cases.pins import with_pins
+from mendq.cases.pins import OF_PEOPLE, with_pins
 from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, Run, declined
@@ -67,7 +67,8 @@ def gather(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Need
 
 
 def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    return with_pins(run, reader_of(run).with_more(facts, needs), needs)
+    facts = reader_of(run).with_more(facts, needs)
+    return with_pins(run, facts, needs) if OF_PEOPLE.intersection(needs) else facts
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
