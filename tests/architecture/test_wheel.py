@@ -59,6 +59,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_the_engine_and_its_page_and_declares_what_it_imports(unpacked: Path) -> None:
     assert {each.name.split("-")[0] for each in unpacked.iterdir()} == {"mendq"}
     assert [*unpacked.glob("mendq/report/template/*.html.j2")]
+    assert (unpacked / "mendq" / "cli" / "deploy" / "record_failed_calls.py").exists()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = {each.split(">")[0] for each in project["dependencies"]}
     assert named == {"boto3", "jmespath", "msgspec", "rich", "typer"}
