@@ -7,6 +7,7 @@ conditions and actions stand in docs/redrive-stages.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -36,6 +37,10 @@ MOST_STEPS = 12
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
 UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
+FRUITLESS = (
+    "tick after tick moved no message: each could receive none of those that wait, because others "
+    "hold them, or its run ended on the way, as the log of the Lambda says"
+)
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
 
 
@@ -87,8 +92,7 @@ class RedriveSituation(Struct, frozen=True):
     @property
     def came_back(self) -> int:
         """How many of those that were sent back have returned."""
-        progress = self.progress
-        return progress.returned + (self.seen.still_back if progress.is_opened else 0)
+        return self.progress.returned + self.seen.still_back
 
     @property
     def unseen(self) -> int:
@@ -115,7 +119,7 @@ class RedriveSituation(Struct, frozen=True):
     def left(self) -> int:
         """Messages that could still be sent back; what is in flight counts."""
         sample = self.seen
-        return max(0, max(self.left_waiting, sample.seen - sample.quarantined) - sample.stuck)
+        return max(0, max(self.left_waiting, sample.seen - sample.quarantined) - len(sample.stays))
 
     @property
     def is_soaked(self) -> bool:
@@ -153,7 +157,7 @@ class RedriveSituation(Struct, frozen=True):
             unsure=current.unsure + lost,
             expected=max(0, current.expected - lost),
             in_flight=0,
-        )
+        ).with_waits(fruitless=self.progress.waits.fruitless + 1)
         return structs.replace(self, progress=spent)
 
 
@@ -198,6 +202,11 @@ def too_old(seen: RedriveSituation) -> bool:
 def foreign_task(seen: RedriveSituation) -> bool:
     """somebody else's message movement task runs"""
     return seen.has_foreign_task
+
+
+def fruitless(seen: RedriveSituation) -> bool:
+    """ticks in a row have moved nothing, and no row says what they waited for"""
+    return seen.progress.waits.fruitless >= seen.bounds.halt_fruitless
 
 
 def not_sampled(seen: RedriveSituation) -> bool:
@@ -293,14 +302,17 @@ def with_patience(since: str, because: Words) -> Change:
         began_at = getattr(seen.progress.waits, since) or seen.now
         if seen.is_long_ago(began_at):
             return halting(because)(seen)
-        return replace(seen.progress.with_waits(**{since: began_at}), because=because(seen))
+        # It is known what it waits for: its patience ends that, and no count of ticks.
+        waits = {since: began_at, "fruitless": 0}
+        return replace(seen.progress.with_waits(**waits), because=because(seen))
 
     return wait
 
 
 def sample(seen: RedriveSituation) -> RedriveProgress:
     """look at the messages: what came back goes to quarantine"""
-    return seen.progress
+    # Counted before, so that a run that dies of looking is counted.
+    return seen.progress.with_waits(fruitless=seen.progress.waits.fruitless + 1)
 
 
 def soak(seen: RedriveSituation) -> RedriveProgress:
@@ -319,13 +331,22 @@ def soak(seen: RedriveSituation) -> RedriveProgress:
 
 def finish(seen: RedriveSituation) -> RedriveProgress:
     """end the case as verified"""
-    progress, stuck = seen.progress, seen.seen.stuck
-    left = f"; {stuck} cannot go back there and stay" if stuck else ""
+    progress, newly_dead = seen.progress, seen.seen.newly_dead
     came_back = "and none of them came back"
     if progress.returned:
         came_back = f"{progress.returned} of them came back and are in {_quarantine(progress)}"
-    because = f"{counted(progress.moved, 'message')} went back, {came_back}{left}"
+    if newly_dead:
+        came_back += f"; {counted(newly_dead, 'message')} came to the DLQ without its mark"
+    because = f"{counted(progress.moved, 'message')} went back, {came_back}{_who_stays(seen)}"
     return progress.now_in(Stage.DONE, seen.now, because)
+
+
+def _who_stays(seen: RedriveSituation) -> str:
+    """How many cannot go back, and whose they are; empty where all can."""
+    arns = (each.source_arn or "" for each in seen.seen.stays)
+    whose = Counter(f"of {arn.rpartition(':')[2]}" if arn else "sent there by hand" for arn in arns)
+    said = ", ".join(f"{number:,} {words}" for words, number in sorted(whose.items()))
+    return f"; {whose.total():,} cannot go back there and stay: {said}" if whose else ""
 
 
 def ramp(seen: RedriveSituation) -> RedriveProgress:
@@ -348,12 +369,15 @@ def move(seen: RedriveSituation) -> RedriveProgress:
     """send messages back"""
     messages = seen.messages_now
     progress = seen.progress.with_stage(in_flight=messages).with_waits(consumers_since=None)
+    if progress.moved_at is None:
+        progress = progress.with_stage(expected=seen.left_waiting)
     return replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
 
 
 def how_many_are_back(seen: RedriveSituation) -> str:
     progress = seen.progress
-    more = f", {seen.seen.newly_dead} have newly died" if seen.seen.newly_dead else ""
+    newly_dead = seen.seen.newly_dead
+    more = f", {newly_dead} have newly died or were sent there" if newly_dead else ""
     more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
     went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
     where = f"; what came back is in {_quarantine(progress)}" if progress.quarantined else ""
@@ -396,6 +420,7 @@ TABLE = (
     Row(GOING_ON, None, frozen, wait_for_others, _REST),
     Row(GOING_ON, _HALTED, too_old, halting(lambda _: TOO_OLD)),
     Row(GOING_ON, None, foreign_task, wait_for_others, _REST),
+    Row(GOING_ON, _HALTED, fruitless, halting(lambda _: FRUITLESS)),
     Row(GOING_ON, None, not_sampled, sample, _SAMPLE),
     Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
     Row(GOING_ON, _HALTED, blocked_for_now, _BLOCKED, _REST),
@@ -424,29 +449,19 @@ def decide(situation: RedriveSituation) -> tuple[RedriveProgress, Then]:
 
 
 def sampled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
-    """With a sample, before any of it is moved: a run that dies may count a message twice.
-
-    What was there before anything went back has come back to somebody else.
-    """
-    if not progress.is_opened:
-        return progress
+    """With a sample, before any of it is moved: a run that dies may count a message twice."""
     return replace(progress, returned=progress.returned + len(found.returned))
 
 
-def settled(progress: RedriveProgress, found: DlqSample, waiting: int) -> RedriveProgress:
-    """With what went to quarantine; what could not is found again by the next sample.
-
-    Until all is there that was back before, nothing goes: nobody could tell it from what came back.
-    """
+def settled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
+    """With what went to quarantine; what could not is found again by the next sample."""
     if found.quarantined or not found.still_back:
         progress = progress.with_waits(blocked_since=None)
-    progress = replace(progress, quarantined=progress.quarantined + found.quarantined)
-    if progress.is_opened:
-        return replace(progress, returned=progress.returned - found.still_back)
-    if found.still_back:
-        return progress
-    expected = max(0, waiting - found.quarantined)
-    return replace(progress, is_opened=True).with_stage(expected=expected)
+    return replace(
+        progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1)),
+        returned=progress.returned - found.still_back,
+        quarantined=progress.quarantined + found.quarantined,
+    )
 
 
 def moved(
@@ -464,11 +479,11 @@ def moved(
     )
     after = replace(after, moved=progress.moved + put.moved)
     if put.moved:
-        return after.with_waits(refused_since=None, is_refused=False)
+        return after.with_waits(refused_since=None, is_refused=False, fruitless=0)
     if not put.failed:
-        return after
-    since = progress.waits.refused_since or now
-    return replace(after.with_waits(refused_since=since, is_refused=True), because=put.reason)
+        return after.with_waits(fruitless=progress.waits.fruitless + 1)
+    waits = {"refused_since": progress.waits.refused_since or now, "is_refused": True}
+    return replace(after.with_waits(**waits, fruitless=0), because=put.reason)
 
 
 class Effects(Protocol):
@@ -480,7 +495,7 @@ class Effects(Protocol):
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Receive messages and sort them out."""
 
-    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
+    def quarantine(self, messages: tuple[Message, ...]) -> MoveResult:
         """Move what came back."""
 
     def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
@@ -525,12 +540,12 @@ class Tick(Struct):
             self._block(found)
             return
         self._write(sampled(self.progress, found))
-        put = self.effects.quarantine(self.progress, found.returned)
+        put = self.effects.quarantine(found.returned)
         found = replace(found, quarantined=put.moved)
-        self._write(settled(self.progress, found, self.situation.waiting))
+        self._write(settled(self.progress, found))
         self.situation = structs.replace(self.situation, sample=found)
         if found.still_back:
-            refused = put.reason or "there was no time for all of it"
+            refused = put.reason or "there was no time for all of it, or changes were frozen"
             reason = f"what came back cannot be quarantined: {refused}"
             self._block(Blocked(reason, put.is_refused_for_good))
 

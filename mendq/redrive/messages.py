@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from hashlib import sha256
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import asdict, replace
 
 from mendq.model.queue import parsed
 
-# How often Mendq sent a message back to its source.
-REDRIVE_COUNT = "mendq.redrive"
-# Why and when it came to the quarantine: one attribute, JSON, in the place of the redrives.
+# Where a message was sent back to, how often, and by which redrive: one attribute, JSON.
+REDRIVEN = "mendq.redrive"
+# Why and when it came to the quarantine, in the place of that.
 QUARANTINED = "mendq.quarantined"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
-LONGEST_NUMBER = 9
-# What is counted further stays there: a count that reads as 0 again would be none.
-MOST_REDRIVES = 10**LONGEST_NUMBER - 1
+# What is counted further stays there.
+MOST_REDRIVES = 10**9 - 1
 # The answer did not come, or was not about what was sent: it may be there, or not.
 UNANSWERED = "unanswered"
 
@@ -61,11 +62,9 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """How often it was sent back; 0 where the mark is missing or not one of ours."""
-        mark = self.attributes.get(REDRIVE_COUNT)
-        text = mark.value if mark and mark.data_type == "Number" else ""
-        is_count = isinstance(text, str) and text.isascii() and text.isdigit()
-        return int(text) if is_count and len(text) <= LONGEST_NUMBER else 0
+        """How often it was sent back, as its mark says; 0 where that says nothing of its source."""
+        mark = _mark_of(self, REDRIVEN, RedriveMark)
+        return mark.redrive_count if mark and self.source_arn in (None, mark.source) else 0
 
     @property
     def size_bytes(self) -> int:
@@ -99,6 +98,57 @@ LONGEST_MARK = 8_192
 LONGEST_WHY = 512
 
 
+class RedriveMark(Struct, frozen=True):
+    """How often a message was sent back to `source`, last by the case or command `redrive`.
+
+    Anybody can write one, and a consumer may hand it on with other attributes: what it proves is
+    in its `seal`.
+    """
+
+    source: str
+    redrive: str
+    redrive_count: Annotated[int, Meta(ge=0)]
+    seal: str = ""
+
+
+class RedriveMarker(Struct, frozen=True):
+    """Marks what one redrive sends back to one queue, and knows that when it comes back.
+
+    By its `key`; marks made with one that nobody keeps are worth a count and no more.
+    """
+
+    source_arn: str
+    redrive_id: str
+    key: bytes
+
+    def marked(self, message: Message) -> Message:
+        """The message as it goes back, even out of the quarantine: counted once more."""
+        count = min(message.times_sent_back + 1, MOST_REDRIVES)
+        mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message))
+        return _with_mark(message.without(QUARANTINED), REDRIVEN, mark)
+
+    def quarantined(self, message: Message, why: str, at: datetime) -> Message:
+        """The message as it goes to the quarantine: with the reason in place of the redrives."""
+        of_redrive = (self.source_arn, self.redrive_id, message.redrive_count)
+        mark = QuarantineMark(why[:LONGEST_WHY], at.isoformat(), *of_redrive)
+        return _with_mark(message.without(REDRIVEN), QUARANTINED, mark)
+
+    def knows(self, message: Message) -> bool:
+        """True where this redrive sent this text to this queue, and it failed nowhere else.
+
+        Whoever failed it may have sent it to the DLQ himself: SQS says of no source then.
+        """
+        mark = _mark_of(message, REDRIVEN, RedriveMark)
+        if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
+            return False
+        return hmac.compare_digest(mark.seal.encode(errors="replace"), self._seal(message).encode())
+
+    def _seal(self, message: Message) -> str:
+        """Of this queue, this redrive and this text alone; only who has the key can make it."""
+        said = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
+        return hmac.new(self.key, said, sha256).hexdigest()[:32]
+
+
 class QuarantineMark(Struct, frozen=True):
     """Why and when a message came to the quarantine, from where and after how many redrives.
 
@@ -112,31 +162,25 @@ class QuarantineMark(Struct, frozen=True):
     redrive_count: Annotated[int, Meta(ge=0)]
 
 
-def hopped(message: Message) -> Message:
-    """The message as it goes back to its source, even out of the quarantine: counted once more."""
-    redrive_count = min(message.times_sent_back + 1, MOST_REDRIVES)
-    return message.without(QUARANTINED).marked(
-        REDRIVE_COUNT, MessageAttribute("Number", str(redrive_count))
-    )
-
-
-def marked_quarantined(
-    message: Message, why: str, *, at: datetime, source_arn: str, case_id: str
-) -> Message:
-    """The message as it goes to the quarantine: with the reason in place of the redrives."""
-    short, count = why[:LONGEST_WHY], message.redrive_count
-    retained = QuarantineMark(short, at.isoformat(), source_arn, case_id, count)
-    text = json.dumps(asdict(retained), ensure_ascii=True, separators=(",", ":"))
-    return message.without(REDRIVE_COUNT).marked(QUARANTINED, MessageAttribute("String", text))
-
-
 def quarantine_reason(message: Message) -> QuarantineMark | None:
     """What the mark says; None where there is none that reads like ours."""
-    mark = message.attributes.get(QUARANTINED)
-    if mark is None or not isinstance(mark.value, str) or len(mark.value) > LONGEST_MARK:
+    return _mark_of(message, QUARANTINED, QuarantineMark)
+
+
+Mark = TypeVar("Mark", RedriveMark, QuarantineMark)
+
+
+def _with_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
+    text = json.dumps(asdict(mark), ensure_ascii=True, separators=(",", ":"))
+    return message.marked(name, MessageAttribute("String", text))
+
+
+def _mark_of(message: Message, name: str, kind: type[Mark]) -> Mark | None:
+    given = message.attributes.get(name)
+    if given is None or not isinstance(given.value, str) or len(given.value) > LONGEST_MARK:
         return None
     try:
-        made = convert(parsed(mark.value), QuarantineMark)
+        made = convert(parsed(given.value), kind)
     except ValidationError:
         return None
     return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))

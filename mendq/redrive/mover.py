@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,16 +30,18 @@ VISIBILITY_SECONDS = 120
 # How many messages are looked at, and held, at once.
 MOST_HELD = 5_000
 MOST_RECEIVED = 10
+# For whoever holds messages to write down how far they came, when they are let go of.
+SECONDS_TO_END = 5
 
 
 class MessageMover:
     """Messages taken out of one queue and kept from everybody else until they are put somewhere.
 
     A context manager; leaving it makes visible again whatever is still held, unless somebody who
-    cannot wait interrupts it. That, or a crash, hides them for `visibility_seconds`. A receive
-    waits `wait_seconds` for a first message: SQS asks all of its servers then, so that an empty
-    answer means that there is none. Looking is receiving: a queue with a RedrivePolicy of its own
-    would have messages taken from it for being looked at.
+    cannot wait interrupts it, or too few `remaining_seconds` are left. That, or a crash, hides them
+    for VISIBILITY_SECONDS. A FIFO group is opened, to see what it hides, where `may_open` says yes.
+    Looking is receiving: a queue with a RedrivePolicy of its own would have messages taken from it
+    for being looked at.
     """
 
     def __init__(
@@ -46,12 +49,13 @@ class MessageMover:
         sqs: SQSClient,
         queue_url: str,
         *,
-        visibility_seconds: int = VISIBILITY_SECONDS,
-        wait_seconds: int = 1,
         clock: Callable[[], float] = monotonic,
+        remaining_seconds: Callable[[], float] = lambda: inf,
+        may_open: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._sqs, self._queue_url, self._wait_seconds = sqs, queue_url, wait_seconds
-        self._held = VisibilityHeartbeat(sqs, queue_url, seconds=visibility_seconds, clock=clock)
+        self._sqs, self._queue_url = sqs, queue_url
+        self._remaining_seconds, self._may_open = remaining_seconds, may_open
+        self._held = VisibilityHeartbeat(sqs, queue_url, seconds=VISIBILITY_SECONDS, clock=clock)
         # The ids that were seen of each FIFO group, and the groups that may hide more behind them.
         self._groups: dict[str, set[str]] = {}
         self._may_go_on: dict[str, None] = {}
@@ -75,6 +79,8 @@ class MessageMover:
         try:
             if kind is not KeyboardInterrupt:
                 for at in range(0, len(held), MOST_RECEIVED):
+                    if self._remaining_seconds() <= SECONDS_TO_END:
+                        break
                     self._held.release(*held[at : at + MOST_RECEIVED])
         finally:
             self._held.__exit__(kind, error, traceback)
@@ -133,18 +139,19 @@ class MessageMover:
 
         Of a group it shows ten at a time, and none while one is held: the groups are let go for
         that, each in its turn, and received from their beginning while the others stay held. A
-        group may go on for as long as looking at it brings something new, or messages leave it.
-        Empty where the queue shows no others.
+        group may go on for as long as looking at it brings something new, or messages leave it; of
+        one that ten are held of it can bring nothing. Empty where the queue shows no others.
         """
         if not self._is_opening:
             received = self._receive(most)
             self._is_opening = not received and self._hides_some()
             if not self._is_opening:
                 return received
-        while self._may_go_on:
+        while self._may_go_on and self._may_open():
             group = next(iter(self._may_go_on))
             del self._may_go_on[group]
-            if held := self._groups[group] & self._held.held:
+            held = self._groups[group] & self._held.held
+            if 0 < len(held) < MOST_RECEIVED:
                 self._held.release(*held)
                 if received := self._receive(MOST_RECEIVED):
                     return received
@@ -152,7 +159,7 @@ class MessageMover:
         return self._receive(most)
 
     def _hides_some(self) -> bool:
-        if not (self._queue_url.endswith(FIFO) and self._may_go_on):
+        if not (self._queue_url.endswith(FIFO) and self._may_go_on and self._may_open()):
             return False
         name: QueueAttributeNameType = "ApproximateNumberOfMessages"
         with looking(f"attributes of {self._queue_url}"):
@@ -163,7 +170,8 @@ class MessageMover:
         with looking(f"messages in {self._queue_url}"):
             messages = self._held.receive(
                 MaxNumberOfMessages=min(most, MOST_RECEIVED),
-                WaitTimeSeconds=self._wait_seconds,
+                # SQS asks all of its servers then: an empty answer means that there is none.
+                WaitTimeSeconds=1,
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
             )

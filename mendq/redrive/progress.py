@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from mendq.model.facts import Facts
-from mendq.redrive.messages import Message, hopped
+from mendq.redrive.messages import Message, RedriveMarker
 
 # Of no queue's counts, and no rate, is any number larger; nothing is counted below nothing.
 _IN_BOUNDS = Meta(ge=0, lt=10**12)
@@ -72,19 +72,23 @@ class StageProgress(Struct, frozen=True):
 
 class Waits(Struct, frozen=True):
     """Since when nobody was seen to handle the source's messages, SQS took no message any more
-    (`is_refused`: in this stage too), or what it has to see could not be seen."""
+    (`is_refused`: in this stage too), or what it has to see could not be seen.
+
+    `fruitless` counts the ticks in a row that found no message to send, or ended on their way.
+    """
 
     consumers_since: Moment | None = None
     refused_since: Moment | None = None
     is_refused: bool = False
     blocked_since: Moment | None = None
+    fruitless: Count = 0
 
 
 class RedriveProgress(Struct, frozen=True):
     """How far one redrive has come, as the case store keeps it; `n` counts how often it was
     written.
 
-    `moved` is known to be gone. `is_opened`: what came back before the first went is in quarantine.
+    `moved` is known to be gone.
     """
 
     case_id: str
@@ -99,7 +103,6 @@ class RedriveProgress(Struct, frozen=True):
     quarantined: Count = 0
     rate_per_second: Rate = 0
     waits: Waits = Waits()
-    is_opened: bool = False
     because: str = ""
 
     @classmethod
@@ -150,21 +153,22 @@ class RedriveProgress(Struct, frozen=True):
 class DlqSample(Struct, frozen=True):
     """What was seen of the messages in the DLQ, in the order they were received in.
 
-    `newly_dead` were sent since it began and never sent back by us. `stuck` are not ours to send
-    back: they did not die in this source, are too long for it, or could not bear the mark that they
-    are known by when they come back. `is_whole`: there were no more.
+    `newly_dead` came since it began and bear no mark of this redrive: they died in the source, or
+    somebody sent them to the DLQ. `stays` are not ours to send back: they did not die in this
+    source, are too long for it, or could not bear the mark that they are known by when they come
+    back. `is_whole`: there were no more.
     """
 
     returned: tuple[Message, ...] = ()
     waiting: tuple[Message, ...] = ()
+    stays: tuple[Message, ...] = ()
     newly_dead: int = 0
-    stuck: int = 0
     is_whole: bool = True
     quarantined: int = 0
 
     @property
     def seen(self) -> int:
-        return len(self.returned) + len(self.waiting) + self.stuck
+        return len(self.returned) + len(self.waiting) + len(self.stays)
 
     @property
     def still_back(self) -> int:
@@ -173,20 +177,20 @@ class DlqSample(Struct, frozen=True):
 
 
 def sample_of(
-    messages: Iterable[Message], progress: RedriveProgress, source: Facts, *, is_whole: bool
+    messages: Iterable[Message], progress: RedriveProgress, source: Facts, marker: RedriveMarker
 ) -> DlqSample:
-    """Sort them out; what stands behind a stuck one of its FIFO group is stuck: order is theirs."""
-    returned, waiting = list[Message](), list[Message]()
-    newly_dead, stuck, blocked = 0, 0, set[str]()
-    most_bytes = source.maximum_message_bytes
+    """Sort them out; what stands behind one that stays of its FIFO group stays: order is theirs."""
+    returned, waiting, stays = list[Message](), list[Message](), list[Message]()
+    newly_dead, blocked, most_bytes = 0, set[str](), source.maximum_message_bytes
     for each in messages:
-        is_ours = each.source_arn == progress.source_arn
-        if is_ours and each.redrive_count:
+        if marker.knows(each):
             returned.append(each)
-        elif not is_ours or not hopped(each).fits(most_bytes) or each.group_id in blocked:
-            stuck += 1
+            continue
+        is_ours = each.source_arn == progress.source_arn
+        newly_dead += each.sent_at > progress.began_at and (is_ours or not each.source_arn)
+        if not is_ours or not marker.marked(each).fits(most_bytes) or each.group_id in blocked:
+            stays.append(each)
             blocked |= {each.group_id} if source.is_fifo else set()
         else:
             waiting.append(each)
-            newly_dead += each.sent_at > progress.began_at
-    return DlqSample(tuple(returned), tuple(waiting), newly_dead, stuck, is_whole)
+    return DlqSample(tuple(returned), tuple(waiting), tuple(stays), newly_dead)

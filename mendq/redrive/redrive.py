@@ -29,18 +29,18 @@ from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
 from mendq.redrive.machine import Blocked, Tick
-from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped, marked_quarantined
+from mendq.redrive.messages import Message, MoveResult, NotMoved, RedriveMarker
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, Stage, sample_of
 from mendq.redrive.reads import ReadErrors, RedriveRun, situation_of
 from mendq.redrive.send_batches import MOST_BYTES, Destination
 from mendq.redrive.store import Claimed
 
-# As many at a time; what they weigh is known when they are there.
-TAKEN_AT_ONCE = 100
+# What they weigh is known when they are there, and whether there is time for more is asked then.
+TAKEN_AT_ONCE = 10
 MOST_BYTES_HELD = 100_000_000
-# What is held is to be let go and written down before the run is ended.
-SECONDS_TO_LET_GO = 15
+# A third of the Lambda's minute: letting go takes as long as taking did, and between they go.
+SECONDS_TO_LET_GO = 20
 WHY = "it came back after it was sent back to its source"
 
 
@@ -53,12 +53,13 @@ class RedriveEffects(Struct):
     mover: MessageMover
     source: Facts
     run: RedriveRun
+    marker: RedriveMarker
 
     def save(self, progress: RedriveProgress) -> RedriveProgress:
         return self.run.redrives.save(progress, self.run.owner)
 
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
-        """Sample as many messages as bounds, memory and time allow; all of them stay held."""
+        """Sample as many messages as bounds, memory and time allow; what may move stays held."""
         errors, messages, is_whole = ReadErrors(), list[Message](), False
         left, room = self.run.settings.bounds.census, MOST_BYTES_HELD
         with errors.noted():
@@ -70,19 +71,20 @@ class RedriveEffects(Struct):
                 room -= sum(each.size_bytes for each in taken)
         if errors.blocked.because:
             return errors.blocked
-        return sample_of(messages, progress, self.source, is_whole=is_whole)
+        sample = sample_of(messages, progress, self.source, self.marker)
+        self.mover.release([each.message_id for each in sample.stays])
+        return replace(sample, is_whole=is_whole)
 
-    def quarantine(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
+    def quarantine(self, messages: tuple[Message, ...]) -> MoveResult:
         """Make the quarantine where there is none yet."""
-        errors, source_arn, case_id = ReadErrors(), progress.source_arn, progress.case_id
+        errors = ReadErrors()
         if not messages:
             return MoveResult()
         with errors.noted():
             queue_arn = quarantine_of(self.run.clients, self.source)
             if isinstance(queue_arn, str):
-                about: Any = {"at": self.run.now, "source_arn": source_arn, "case_id": case_id}
-                mark = partial(marked_quarantined, why=WHY, **about)
-                return self._put(messages, queue_arn, case_id, mark)
+                mark = partial(self.marker.quarantined, why=WHY, at=self.run.now)
+                return self._put(messages, queue_arn, mark)
             errors.blocked = Blocked(queue_arn.reason, for_good=True)
         why = errors.blocked
         stays = NotMoved(messages[0].message_id, "", why.because, passes=not why.for_good)
@@ -90,22 +92,21 @@ class RedriveEffects(Struct):
 
     def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
         most_bytes = self.source.maximum_message_bytes
-        return self._put(messages, progress.source_arn, progress.case_id, hopped, most_bytes)
+        return self._put(messages, progress.source_arn, self.marker.marked, most_bytes)
 
     def _put(
         self,
         messages: Sequence[Message],
         queue_arn: str,
-        case_id: str,
         mark: Callable[[Message], Message],
         most_bytes: int = MOST_BYTES,
     ) -> MoveResult:
         url = queue_url(self.run.clients, queue_arn)
-        to = Destination(queue_arn, url, case_id, mark, most_bytes)
+        to = Destination(queue_arn, url, self.marker.redrive_id, mark, most_bytes)
         done = MoveResult()
-        for result in self.mover.put(messages, to):
+        for result in self.mover.put(messages, to, self._may_go):
             done += result
-            # Asked after a batch: a tick that moved none would stand still, and nobody would know.
+            # Asked after a batch, so that a tick whose look took long moves one all the same.
             if not self._has_time():
                 break
         return done
@@ -113,6 +114,12 @@ class RedriveEffects(Struct):
     def _has_time(self, *, half: bool = False) -> bool:
         """`half`: what is taken is to be sent on as well."""
         return self.run.remaining_seconds() > SECONDS_TO_LET_GO * (2 if half else 1)
+
+    def _may_go(self, _messages: int) -> bool:
+        """A freeze ends the tick under way; so does a case store that does not say."""
+        with suppress(CaseStoreUnavailable):
+            return not self.run.redrives.is_frozen()
+        return False
 
 
 def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
@@ -228,8 +235,11 @@ class _RedriveCase(Struct, frozen=True):
             before = run.redrives.save(before, run.owner)
         situation = situation_of(before, self.view.frozen, run)
         url = queue_url(run.clients, before.dlq_arn)
-        with MessageMover(run.clients.sqs, url) as mover:
-            now = Tick(situation, RedriveEffects(mover, situation.source, run)).run()
+        marker = RedriveMarker(before.source_arn, before.case_id, claimed.seal_key)
+        # It looks at what each FIFO group shows: to open thousands takes longer than there is.
+        bounded: Any = {"remaining_seconds": run.remaining_seconds, "may_open": lambda: False}
+        with MessageMover(run.clients.sqs, url, **bounded) as mover:
+            now = Tick(situation, RedriveEffects(mover, situation.source, run, marker)).run()
         return Ticked(
             case=self._ended(now, situation.dlq) if now.is_over else None,
             progress=now,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from secrets import token_hex
 from typing import Any
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from mendq.redrive.progress import RedriveProgress
 
 # Longer than a run may last, so that no two ever work on one queue's messages.
 CLAIM_SECONDS = 90
+_CLAIMED = "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
 _IS_FREE = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
 _IS_NEXT = (
     "claim_owner = :me AND (attribute_not_exists(progress_n) OR progress_n = :before "
@@ -32,9 +34,11 @@ class Claimed(Struct, frozen=True):
     """A claim: nobody else works on it. `progress` is None where there is none that can be read.
 
     `damage` says why not, where there is one; what is written in its place is to have its `n`.
+    `seal_key` seals the marks of what goes back out of this DLQ; its first claim makes it.
     """
 
     progress: RedriveProgress | None
+    seal_key: bytes
     damage: str = ""
     n: int = 0
 
@@ -48,15 +52,16 @@ class RedriveStore(Table, frozen=True):
 
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> Claimed | None:
         """Claim the DLQ; None where another run holds it."""
-        update = "SET claim_owner = :me, claim_until = :until"
         key, until = redrive_key(dlq_arn), now + timedelta(seconds=CLAIM_SECONDS)
-        item = self.changed(key, update, _IS_FREE, me=owner, now=now, until=until)
+        values: Any = {"me": owner, "now": now, "until": until, "new": token_hex()}
+        item = self.changed(key, _CLAIMED, _IS_FREE, **values)
         if item is None:
             return None
+        seal_key = items.text_in(item, "seal_key").encode()
         try:
-            return Claimed(_progress_in(item, dlq_arn), n=_n_in(item))
+            return Claimed(_progress_in(item, dlq_arn), seal_key, n=_n_in(item))
         except CaseStoreUnreadable as error:
-            return Claimed(None, str(error), _n_in(item))
+            return Claimed(None, seal_key, str(error), _n_in(item))
 
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
         """The progress as it stands there now, one `n` later; raises CaseMoved where it has moved.
@@ -70,6 +75,10 @@ class RedriveStore(Table, frozen=True):
         if not self.change(key, update, _IS_NEXT, **values, document=document):
             raise CaseMoved(f"another run redrives {progress.dlq_arn}")
         return saved
+
+    def is_frozen(self) -> bool:
+        """True where somebody has frozen every change by now."""
+        return bool(self.get(items.freeze_key()))
 
     def release(self, dlq_arn: str, owner: str) -> None:
         """Let go of the claim; nothing happens where it is another's by now."""

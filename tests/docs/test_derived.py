@@ -56,6 +56,7 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
         f"{bounds.mover_per_tick:,} a minute at most",
         f"When {bounds.halt_returned} came back, or {bounds.halt_share:.0%} of what was moved",
         f"queue of more than {bounds.census:,} messages",
+        f"When {('no', 'one', 'two', 'three')[bounds.halt_fruitless]} ticks in a row moved nothing",
     ):
         assert said in page
     assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2

@@ -25,7 +25,6 @@ from mendq.model.limits import Consent, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
-from mendq.redrive.messages import REDRIVE_COUNT
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import Ticked, redrive
 from tests.account.faults import Killed
@@ -50,7 +49,7 @@ from tests.infra.case_runs import (
     page_everybody,
     recorded,
 )
-from tests.redrive.world import LONGEST, SYMPTOM, Redriving, redriving
+from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
 from tests.scan.scanning import Scanning
 
 DAYS_4 = 345_600
@@ -274,17 +273,15 @@ def _expired(world: Redriving, run: RedriveRun) -> None:
 
 
 def _sent_back(world: Redriving, run: RedriveRun) -> None:
-    """Five of eight, the others are let go; one that came back before goes to quarantine."""
+    """Five of eight, the others are let go; one that comes back goes to quarantine."""
+    world.bounds = LATE
     world.send(*"abcdefgh")
-    world.account.clients.sqs.send_message(
-        QueueUrl=world.account.url(world.dlq),
-        MessageBody="poison",
-        MessageAttributes={REDRIVE_COUNT: {"DataType": "Number", "StringValue": "1"}},
-    )
     case = world.case(State.APPLIED)
-    ticked = redrive(request_about(case), run)
+    redrive(request_about(case), run)
+    world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
+    ticked = redrive(request_about(case), world.run(run.clients))
     assert isinstance(ticked, Ticked)
-    assert (ticked.redriven, ticked.quarantined) == (5, 1), ticked
+    assert (world.progress.moved, ticked.quarantined) == (5, 1), ticked
     stopped = redrive({**request_about(case), "cancel": True}, world.run(run.clients))
     assert stopped.refusal is None
 

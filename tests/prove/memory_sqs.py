@@ -111,6 +111,7 @@ class MemorySqs:
     def _receive_message(self, asked: Asked) -> Answer:
         queue = self._queue(asked)
         received = queue.receive(asked["MaxNumberOfMessages"], self.now, asked["VisibilityTimeout"])
+        self.happened["empty_receives"] += not received
         return {"Messages": [_as_received(each) for each in received]} if received else {}
 
     def _send_message_batch(self, asked: Asked) -> Answer:

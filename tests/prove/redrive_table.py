@@ -19,7 +19,7 @@ from tests.heal.conftest import ACCOUNT, REGION
 
 COURSE = "redrive"
 Item = dict[str, Any]
-_SET = re.compile(r"(\w+) = (:\w+)")
+_SET = re.compile(r"(\w+) = (if_not_exists\(\w+, )?(:\w+)")
 
 
 class ConditionFailed(Exception):
@@ -61,6 +61,8 @@ class RedriveTable:
             return {"Attributes": self._update(asked)}
         if operation == "GetItem" and asked["Key"]["sk"]["S"] == COURSE:
             return {"Item": self.items.get(asked["Key"]["pk"]["S"], {})}
+        if operation == "GetItem":
+            return {"Item": _item(asked) or {}}
         if operation == "TransactGetItems":
             found = (_item(each["Get"]) for each in asked["TransactItems"])
             return {"Responses": [{"Item": each} if each else {} for each in found]}
@@ -78,7 +80,8 @@ class RedriveTable:
             for name in rest.split(", "):
                 item.pop(name, None)
         else:
-            item.update({name: values[value] for name, value in _SET.findall(rest)})
+            for name, keeps, value in _SET.findall(rest):
+                item[name] = item.get(name, values[value]) if keeps else values[value]
         return dict(item)
 
 

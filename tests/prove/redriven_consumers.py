@@ -14,33 +14,37 @@ from tests.prove.memory_queue import MemoryQueue, Message
 class Mix:
     """What waits in a DLQ, and who works at its source.
 
-    `poison` is never handled, `slow` often takes longer than its visibility timeout. `groups` of a
-    FIFO queue; 0 for a standard one. `unsteady` is how likely SQS is at its worst at any moment.
+    `poison` is never handled, `slow` often takes longer than its visibility timeout, `parked` is
+    sent to the DLQ by its consumer, which deletes it. `groups` of a FIFO queue; 0 for a standard
+    one. `unsteady` is how likely SQS is at its worst at any moment. A call takes `call_seconds` of
+    the Lambda's time, a receive of nothing a second more; 0: none takes any.
     """
 
     good: int
     poison: int = 0
     slow: int = 0
+    parked: int = 0
     groups: int = 0
     bounds: Bounds = field(default_factory=Bounds)
     deletes_per_second: float = 100.0
     needed_seconds: int = 20
     receives: int = 3
     unsteady: float = 0.0
-
-    @property
-    def messages(self) -> int:
-        return self.good + self.poison + self.slow
+    call_seconds: float = 0.0
 
 
 @dataclass
 class Consumers:
-    """They read the source; `processed` counts by body, as often as the work was done."""
+    """They read the source; `processed` counts by body, as often as the work was done.
+
+    `forwarded` is what they send on to other queues: a new message, the attributes with it.
+    """
 
     queue: MemoryQueue
     random: random.Random
     processed: Counter[str] = field(default_factory=Counter)
     busy: list[tuple[float, Message, str, float]] = field(default_factory=list)
+    forwarded: list[Message] = field(default_factory=list)
 
     def work(self, now: float) -> None:
         visibility = int(self.queue.attributes["VisibilityTimeout"])
@@ -48,14 +52,23 @@ class Consumers:
         self.busy = [each for each in self.busy if each[0] > now]
         for at, message, handle, until in done:
             self.processed[message.body] += 1
+            self.forwarded.append(message.copied(now))
             if at < until:
                 self.queue.delete(handle, now if self.queue.is_fifo is False else at)
         while received := self.queue.receive(10, now, visibility):
             self.busy += [
                 (now + visibility * self._share(each.body), each, each.handle, now + visibility)
                 for each in received
-                if not each.body.startswith("poison")
+                if not each.body.startswith(("poison", "parked"))
             ]
+            for each in received:
+                if each.body.startswith("parked"):
+                    self._park(each, now)
+
+    def _park(self, message: Message, now: float) -> None:
+        assert self.queue.dlq is not None
+        self.queue.dlq.put(message.copied(now), now)
+        self.queue.delete(message.handle, now)
 
     def _share(self, body: str) -> float:
         slow = body.startswith("slow")

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
+
+from msgspec import structs
 
 from mendq.heal.context import Outcome
 from mendq.model.case import Case, State
@@ -29,8 +32,23 @@ from tests.redrive.world import SYMPTOM, recorded, run_of
 
 MINUTE = 60
 STEP = 10
+LAMBDA_SECONDS = 60
 _TAGS = {"mendq": "heal"}
 _FREEZE = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+
+
+class _TimeIsUp(dict[int, Strike]):
+    """Lambda ends a run whose time is over, whatever call it makes then."""
+
+    def __init__(self, remaining_seconds: Callable[[], float]) -> None:
+        super().__init__()
+        self.remaining_seconds = remaining_seconds
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, _: int, default: Any = "") -> Any:
+        return default if self.remaining_seconds() > 0 else "killed_before"
 
 
 @dataclass
@@ -102,15 +120,26 @@ class RedrivenWorld:
         return sum(times - 1 for (name, _), times in sent if name == self.source.name and times > 1)
 
     def run(self) -> RedriveRun:
-        return run_of(self.cloud.account, self.mix.bounds)
+        run, before = run_of(self.cloud.account, self.mix.bounds), self._waited
+        return structs.replace(run, remaining_seconds=lambda: self._remaining_since(before))
+
+    @property
+    def _waited(self) -> int:
+        return self.sqs.happened["empty_receives"]
+
+    def _remaining_since(self, waited: int) -> float:
+        taken = self.mix.call_seconds * len(self.cloud.calls.heard)
+        return LAMBDA_SECONDS - taken - (self._waited - waited) * bool(self.mix.call_seconds)
 
     def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
         """One call of the Lambda; None where it died or failed: the next minute calls again."""
         case, calls = self.case, self.cloud.calls
         request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
-        with calls.run(strikes):
+        run = self.run()
+        dies = _TimeIsUp(run.remaining_seconds) if self.mix.call_seconds else strikes
+        with calls.run(dies):
             try:
-                outcome = redrive({**request, **more}, self.run())
+                outcome = redrive({**request, **more}, run)
             except Killed:
                 self.happened["runs_killed"] += 1
                 return None
@@ -181,13 +210,17 @@ class RedrivenWorld:
     def _fill(self) -> None:
         mix = self.mix
         kinds = ["good"] * mix.good + ["poison"] * mix.poison + ["slow"] * mix.slow
+        kinds += ["parked"] * mix.parked
         self.random.shuffle(kinds)
         for n, kind in enumerate(kinds):
             group = f"group-{n % mix.groups}" if mix.groups else ""
-            message = Message(f"{kind} {n}", self._now - 3_600, group=group)
-            message.source_arn = self.source.arn
-            self.dead.messages[message.message_id] = message
-            self.names.add(message.body)
+            self.lay(Message(f"{kind} {n}", self._now - 3_600, group=group), self.source.arn)
+
+    def lay(self, message: Message, source_arn: str) -> None:
+        """Into the DLQ, as one that died there, or that somebody has sent (empty)."""
+        message.source_arn = source_arn
+        self.dead.messages[message.message_id] = message
+        self.names.add(message.body)
 
     def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
         steps = (RedriveMessages(HELD, self.source.arn),) if redriven else ()

@@ -10,6 +10,7 @@ from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proof, Proving
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import stopped
+from tests.prove.redrive_strangers import fifo_moves, strangers_stay
 from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
@@ -126,5 +127,15 @@ REDRIVES = (
         "redrive_stops",
         "A cause that comes back, a freeze or a person's word stops a redrive at its next tick.",
         stopped,
+    ),
+    Proof(
+        "redrive_fifo",
+        "A FIFO DLQ of 3,000 groups moves within the Lambda's time, each group in its order.",
+        fifo_moves,
+    ),
+    Proof(
+        "redrive_strangers",
+        "What an application parks is seen, others' messages stay, and no mark is inherited.",
+        strangers_stay,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ from moto.dynamodb.models import dynamodb_backends
 from msgspec import structs
 from msgspec.structs import replace
 
-from mendq.redrive import redrive
+from mendq.redrive import redrive, store
 from mendq.redrive.machine import RedriveSituation
 from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.mover import MessageMover
@@ -71,10 +72,14 @@ def account() -> Iterator[Account]:
         yield made
 
 
-def test_the_course_is_retained_as_dynamodb_keeps_it(account: Account) -> None:
+def test_the_course_is_retained_as_dynamodb_keeps_it(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same writes, answered by both: the same are refused, the same is left."""
     said: list[list[object]] = []
     for quick in (None, RedriveTable()):
+        keys = count()
+        monkeypatch.setattr(store, "token_hex", lambda keys=keys: f"key {next(keys)}")
         if quick is not None:
             _answered_by(quick, account)
         said.append(list(_lived(account)))
@@ -115,7 +120,7 @@ def _lived(account: Account) -> Iterator[object]:
     yield case_store.claim(DEAD, "another", account.now) is not None
     case_store.release(DEAD, "me")
     claimed = case_store.claim(DEAD, "another", account.now)
-    yield claimed is not None and claimed.progress == saved
+    yield claimed is not None and (claimed.progress == saved, claimed.seal_key == b"key 0")
 
 
 def _queue(name: str = "orders", **over: Any) -> MemoryQueue:

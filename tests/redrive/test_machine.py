@@ -11,6 +11,7 @@ from msgspec import structs
 from mendq.model.limits import Bounds
 from mendq.redrive.machine import (
     FOREIGN,
+    FRUITLESS,
     NOBODY,
     TABLE,
     UNREAD,
@@ -45,7 +46,7 @@ def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
     current = StageProgress(
         NOW - AN_HOUR, size=80, number=2, moved=80, soak_ends_at=NOW, expected=1_000
     )
-    of_all = {"began_at": NOW - AN_HOUR, "is_opened": True, "moved": over.pop("moved", 100)}
+    of_all = {"began_at": NOW - AN_HOUR, "moved": over.pop("moved", 100)}
     made = structs.replace(begun(), stage=stage, current=current, **of_all)
     of_stage = {"stage_moved": "moved", "stage_at": "began_at"}
     named = {of_stage.get(name, name): value for name, value in over.items()}
@@ -100,17 +101,52 @@ def test_it_halts_at_five_in_a_hundred_or_at_ten(moved_so_far: int, halts_at: in
     assert Bounds(halt_returned=100).halts_at(140) == 7
 
 
-def test_what_was_there_before_anything_went_back_does_not_count() -> None:
-    found = DlqSample(returned=returned(30), quarantined=30)
-    opening = progress(Stage.CANARY, is_opened=False, moved=0, stage_moved=0, size=5)
-    opened = settled(sampled(opening, found), found, 100)
-    assert (opened.returned, opened.quarantined, opened.current.expected) == (0, 30, 70)
-    assert decided(opened, found)[1] is Then.SEND
+def test_what_should_be_left_is_counted_from_what_was_there_before_the_first_went() -> None:
+    first = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
+    assert after(first, waiting=70).current.expected == 70
+    assert after(structs.replace(first, moved_at=NOW), waiting=70).current.expected == 1_000
+
+
+def test_three_ticks_that_come_to_nothing_halt_it_and_it_says_why() -> None:
+    """Dead while they looked, or without a message that they could take."""
+    going = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
+    for died in range(1, 4):
+        going, then = decided(going, None, waiting=70)
+        assert (then, going.waits.fruitless) == (Then.SAMPLE, died)
+    halted = after(going, None, waiting=70)
+    assert halted.stage is Stage.HALTED
+    assert halted.because == FRUITLESS
+    found_none = moved(going.with_waits(fruitless=2), MoveResult(), NOW, is_short=False)
+    assert after(found_none, None, waiting=70).stage is Stage.HALTED
+
+
+@pytest.mark.parametrize(
+    ("put", "fruitless"),
+    [
+        (MoveResult(moved=1), 0),
+        (MoveResult(failed=(NotMoved("m", "AccessDenied", "no"),)), 0),
+        (MoveResult(), 3),
+    ],
+)
+def test_a_tick_that_moves_one_or_is_refused_ends_the_count(
+    put: MoveResult, fruitless: int
+) -> None:
+    before = progress(Stage.RAMP, fruitless=2)
+    assert moved(before, put, NOW, is_short=False).waits.fruitless == fruitless
+
+
+def test_a_look_that_ends_is_no_tick_in_vain_and_nor_is_what_has_patience() -> None:
+    looking = decided(progress(Stage.RAMP, fruitless=1), None)[0]
+    assert settled(looking, EMPTY).waits.fruitless == 1
+    blind = after(progress(fruitless=2), None, blocked=Blocked("SQS does not answer"))
+    assert (blind.stage, blind.waits.fruitless) == (Stage.SOAK, 0)
+    died = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
+    assert died.waits.fruitless == 2, "nobody knows whether any of the five went"
 
 
 def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
     found = DlqSample(returned=returned(6), quarantined=2)
-    counted = settled(sampled(progress(), found), found, 1_000)
+    counted = settled(sampled(progress(), found), found)
     assert (counted.returned, counted.quarantined) == (2, 2)
     assert stage_of(counted, found) is Stage.HALTED
 
@@ -133,7 +169,7 @@ def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -
 @STAGES
 def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage) -> None:
     before, no = progress(stage), Blocked("no", for_good=True)
-    assert decided(before, None) == (before, Then.SAMPLE)
+    assert decided(before, None) == (before.with_waits(fruitless=1), Then.SAMPLE)
     for over, why in (
         ({"frozen": "an incident"}, "changes are frozen: an incident"),
         ({"has_foreign_task": True}, FOREIGN),
@@ -255,11 +291,14 @@ def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
     assert stage_of(progress(Stage.RAMP), waiting=0) is Stage.SOAK
     soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))
     assert stage_of(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
-    done = after(progress(returned=2), DlqSample(stuck=3), waiting=3)
+    whose = (f"{SOURCE}-2", None, f"{SOURCE}-2", SOURCE, "")
+    stays = tuple(message("one", source_arn=each) for each in whose)
+    done = after(progress(returned=2), DlqSample(stays=stays, newly_dead=1), waiting=5)
     assert done.stage is Stage.DONE
     assert done.because == (
         "100 messages went back, 2 of them came back and are in orders-quarantine; "
-        "3 cannot go back there and stay"
+        "1 message came to the DLQ without its mark; 5 cannot go back there and stay: "
+        "1 of orders, 2 of orders-2, 2 sent there by hand"
     )
 
 
@@ -301,7 +340,7 @@ AT = {"began_at": "2026-11-21T12:00:00Z"}
         {"stage": "soak", "current": {**AT, "size": 5}},
         {"moved": 10**400},
         *({"rate_per_second": each} for each in (float("nan"), "1")),
-        {"is_opened": 1},
+        {"waits": {"fruitless": "1"}},
         {"began_at": None},
         {"queues": {"source_arn": SOURCE}},
         {"stage": ...},

@@ -19,7 +19,7 @@ from mendq.redrive.message_filter import (
     Misread,
     message_filter,
 )
-from mendq.redrive.messages import REDRIVE_COUNT, Message, MessageAttribute
+from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
@@ -29,6 +29,8 @@ BODY = {
     "a key": 1,
     "Message": '{"type": "order", "n": 12.50}',
 }
+SOURCE = "arn:aws:sqs:us-east-1:123456789012:orders"
+MARK = {"source": SOURCE, "redrive": "case-1", "redrive_count": 2, "seal": ""}
 MESSAGE = Message(
     message_id="m-1",
     body=json.dumps(BODY),
@@ -41,11 +43,10 @@ MESSAGE = Message(
         "digits": MessageAttribute("String", "12"),
         "odd": MessageAttribute("Number", "sNaN"),
         "photo": MessageAttribute("Binary", b"\xff\x00"),
-        REDRIVE_COUNT: MessageAttribute("Number", "2"),
     },
-    source_arn="arn:aws:sqs:us-east-1:123456789012:orders",
+    source_arn=SOURCE,
     group_id="g-7",
-)
+).marked(REDRIVEN, MessageAttribute("String", json.dumps(MARK)))
 
 
 def matches(expression: str, message: Message = MESSAGE) -> bool:
@@ -144,7 +145,7 @@ MESSAGES = st.builds(
     body=st.text() | DOCUMENTS.map(json.dumps),
     sent_at=st.datetimes(timezones=st.just(UTC)),
     receive_count=st.integers(0, 10**9),
-    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVE_COUNT]), ATTRIBUTES),
+    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVEN]), ATTRIBUTES),
     group_id=st.text(),
 )
 ASKED = [

@@ -13,31 +13,33 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, replace
 
 from mendq.redrive.messages import (
-    LONGEST_NUMBER,
     MOST_REDRIVES,
     QUARANTINED,
-    REDRIVE_COUNT,
+    REDRIVEN,
     Message,
     MessageAttribute,
     QuarantineMark,
-    hopped,
-    marked_quarantined,
+    RedriveMarker,
     quarantine_reason,
 )
 from mendq.redrive.progress import DlqSample, sample_of
-from tests.redrive.toy import DEAD, MOST_BYTES, NOW, SOURCE, begun, message, queue
+from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begun, message, queue
 
 OLD = message("old", attributes={"kind": MessageAttribute("String", "order")})
 NEW = message("new", sent_at=NOW + timedelta(minutes=10))
 MARK: dict[str, Any] = {"why": "x", "at": "x", "source": "x", "case": "x", "redrive_count": 1}
+SENT: dict[str, Any] = {"source": SOURCE, "redrive": "case", "redrive_count": 3}
+OTHER = f"{SOURCE}-2"
 
 
-def counted(value: str | bytes, data_type: str = "Number") -> Message:
-    return OLD.marked(REDRIVE_COUNT, MessageAttribute(data_type, value))
+def sent_back(over: Any = None, data_type: str = "String") -> Message:
+    """With a mark that anybody could have written."""
+    text = over if isinstance(over, str | bytes) else json.dumps({**SENT, **(over or {})})
+    return OLD.marked(REDRIVEN, MessageAttribute(data_type, text))
 
 
 def retained(of: Message, why: str = "it came back") -> Message:
-    return marked_quarantined(of, why, at=NOW, source_arn=SOURCE, case_id="case-1")
+    return RedriveMarker(SOURCE, "case-1", b"").quarantined(of, why, NOW)
 
 
 def forged(value: str | bytes, data_type: str = "String") -> Message:
@@ -45,25 +47,69 @@ def forged(value: str | bytes, data_type: str = "String") -> Message:
 
 
 def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
-    twice = hopped(hopped(OLD))
-    assert (hopped(OLD).redrive_count, twice.redrive_count) == (1, 2)
+    twice = MARKER.marked(MARKER.marked(OLD))
+    assert (MARKER.marked(OLD).redrive_count, twice.redrive_count) == (1, 2)
     apart = retained(twice)
     assert set(apart.attributes) == {"kind", QUARANTINED}
     said = QuarantineMark("it came back", NOW.isoformat(), SOURCE, "case-1", 2)
     assert quarantine_reason(apart) == said
-    back = hopped(apart)
-    assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVE_COUNT})
+    back = MARKER.marked(apart)
+    assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVEN})
 
 
 @pytest.mark.parametrize(
-    ("value", "data_type"),
-    [("3", "String"), ("-3", "Number"), ("٣", "Number"), ("9" * 5_000, "Number"), (b"3", "Binary")],
+    ("over", "data_type"),
+    [
+        *(({"redrive_count": each}, "String") for each in ("3", -3, True)),
+        ({"source": OTHER}, "String"),
+        ("3", "Number"),
+        (b"3", "Binary"),
+    ],
 )
-def test_a_senders_own_word_in_the_marks_place_is_no_count(
-    value: str | bytes, data_type: str
-) -> None:
-    assert counted(value, data_type).redrive_count == 0
-    assert counted("3").redrive_count == 3
+def test_a_senders_own_word_in_the_marks_place_is_no_count(over: object, data_type: str) -> None:
+    assert sent_back(over, data_type).redrive_count == 0
+    assert sent_back().redrive_count == 3
+
+
+RETURNED = MARKER.marked(OLD)
+
+
+def under(mark: Message, body: str = "another", **over: Any) -> Message:
+    """Another message with the attributes of that one."""
+    return replace(OLD, body=body, attributes=mark.attributes, **over)
+
+
+@pytest.mark.parametrize(
+    ("of", "is_known"),
+    [
+        (RETURNED, True),
+        # Its consumer sent it to the DLQ: a new message, of which SQS says no source.
+        (under(RETURNED, OLD.body, message_id="parked", source_arn=None), True),
+        (MARKER.marked(RETURNED), True),
+        (under(RETURNED, OLD.body, source_arn=OTHER), False),
+        (under(RETURNED), False),
+        (under(RETURNED, source_arn=None), False),
+        *((RedriveMarker(*given).marked(OLD), False) for given in (
+            (SOURCE, "case", b"no key of its"),
+            (SOURCE, "another case", MARKER.key),
+            (OTHER, "case", MARKER.key),
+        )),
+        *((sent_back({"seal": each}), False) for each in ("", "x", "é", "\ud800")),
+        (sent_back(), False),
+        (OLD, False),
+    ],
+)  # fmt: skip
+def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_known: bool) -> None:
+    """Who forwards attributes, or writes them, gets nobody's message taken for a returned one."""
+    assert MARKER.knows(of) is is_known
+    assert not sample([of]).returned or is_known
+
+
+def test_the_mark_is_short_and_says_where_it_went() -> None:
+    long = f"{SOURCE[:-6]}{'q' * 80}"
+    text = RedriveMarker(long, "c" * 60, b"key").marked(OLD).attributes[REDRIVEN].value
+    assert len(text) < 350
+    assert json.loads(text)["source"] == long
 
 
 @pytest.mark.parametrize(
@@ -88,8 +134,8 @@ def test_a_mark_that_is_not_ours_says_nothing(over: dict[str, object]) -> None:
 def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
     odd = forged(text, "Binary" if isinstance(text, bytes) else "String")
     assert quarantine_reason(odd) is None
-    back = hopped(odd)
-    assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVE_COUNT})
+    back = MARKER.marked(odd)
+    assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVEN})
 
 
 @given(
@@ -100,22 +146,22 @@ def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
     why: str, redrive_count: int
 ) -> None:
     """Whoever may send to the quarantine may write any number there."""
-    found = quarantine_reason(retained(counted("3"), why))
+    found = quarantine_reason(retained(sent_back(), why))
     assert found is not None
     assert (found.why, found.redrive_count) == (why[:512], 3)
     mark = asdict(QuarantineMark("x", "x", SOURCE, "x", redrive_count))
-    back = hopped(forged(json.dumps(mark)))
-    assert len(str(back.attributes[REDRIVE_COUNT].value)) <= LONGEST_NUMBER
+    back = MARKER.marked(forged(json.dumps(mark)))
     assert back.redrive_count == min(redrive_count + 1, MOST_REDRIVES)
-    assert hopped(counted(str(MOST_REDRIVES))).redrive_count == MOST_REDRIVES
+    most = sent_back({"redrive_count": MOST_REDRIVES})
+    assert MARKER.marked(most).redrive_count == MOST_REDRIVES
 
 
 def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
     source = queue(f"{SOURCE}{'.fifo' * is_fifo}")
-    return sample_of(messages, begun(), source, is_whole=True)
+    return sample_of(messages, begun(), source, MARKER)
 
 
-ROOM = len(REDRIVE_COUNT) + len("Number") + len("1")
+ROOM = MARKER.marked(message("x", body="")).size_bytes
 LONGEST = message("x", body="é" * ((MOST_BYTES - ROOM) // 2))
 STRANGERS = [message("stranger", source_arn=each) for each in (None, "", DEAD, f"{SOURCE}-2")]
 TEN = {f"a{n}": MessageAttribute("String", "x") for n in range(10)}
@@ -127,16 +173,17 @@ TEN = {f"a{n}": MessageAttribute("String", "x") for n in range(10)}
         (OLD, "waits"),
         (message("at once", sent_at=NOW), "waits"),
         (NEW, "newly dead"),
-        (hopped(OLD), "returned"),
-        (hopped(retained(hopped(OLD))), "returned"),
+        (RETURNED, "returned"),
+        (MARKER.marked(retained(RETURNED)), "returned"),
         (LONGEST, "waits"),
         # No mark fits: nobody could tell it from others when it came back.
         (replace(LONGEST, body=f"{LONGEST.body}é"), "stuck"),
         (message("full", attributes=TEN), "stuck"),
         (message("full", attributes={**TEN, "a0": TEN["a0"]}).without("a0"), "waits"),
-        (hopped(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
+        (MARKER.marked(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
         *((each, "stuck") for each in STRANGERS),
-        *((hopped(each), "stuck") for each in STRANGERS),
+        *((MARKER.marked(each), "stuck") for each in STRANGERS[2:]),
+        *((MARKER.marked(each), "returned") for each in STRANGERS[:2]),
     ],
 )
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -144,7 +191,7 @@ def test_what_a_message_is_to_a_redrive(each: Message, standing: str, *, is_fifo
     found = sample([each], is_fifo=is_fifo)
     counts = {
         "returned": len(found.returned),
-        "stuck": found.stuck,
+        "stuck": len(found.stays),
         "newly dead": found.newly_dead,
         "waits": len(found.waiting) - found.newly_dead,
     }
@@ -157,9 +204,18 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
         message("a1", group_id="a", source_arn=None),
         message("b1", group_id="b"),
         message("a2", group_id="a"),
-        hopped(message("a3", group_id="a")),
+        MARKER.marked(message("a3", group_id="a")),
     ]
     fifo, standard = sample(messages, is_fifo=True), sample(messages)
-    assert ([each.body for each in fifo.waiting], fifo.stuck) == (["b1"], 2)
+    assert [each.body for each in fifo.waiting] == ["b1"]
+    assert [each.body for each in fifo.stays] == ["a1", "a2"]
     assert [each.body for each in fifo.returned] == ["a3"]
-    assert ([each.body for each in standard.waiting], standard.stuck) == (["b1", "a2"], 1)
+    assert [each.body for each in standard.waiting] == ["b1", "a2"]
+    assert [each.body for each in standard.stays] == ["a1"]
+
+
+def test_what_somebody_sends_to_the_dlq_meanwhile_is_seen_and_stays() -> None:
+    """A consumer that parks messages without their attributes: nobody knows them, all see them."""
+    parked = replace(NEW, source_arn=None)
+    found = sample([parked, replace(NEW, source_arn=OTHER)])
+    assert (found.newly_dead, len(found.stays), found.waiting) == (1, 2, ())

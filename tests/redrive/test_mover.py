@@ -5,23 +5,27 @@ Whatever does not go is told with its reason, and so is what waits because of it
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import md5
+from itertools import count
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from mendq.redrive.messages import (
-    REDRIVE_COUNT,
+    REDRIVEN,
     Message,
     MessageAttribute,
     MoveResult,
-    hopped,
+    RedriveMark,
+    RedriveMarker,
 )
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.send_batches import (
@@ -33,9 +37,10 @@ from mendq.redrive.send_batches import (
 )
 from tests.redrive.world import Redriving, redriving, texts
 
+KEY = b"its key"
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 # The mover's visibility timeout is over then.
-A_VISIBILITY_LATER = 61
+A_VISIBILITY_LATER = 121
 
 
 @pytest.fixture
@@ -63,16 +68,16 @@ def arrived(here: Redriving) -> list[Message]:
 
 
 def to_source(here: Redriving) -> Destination:
-    return Destination(here.source, here.account.url(here.source), "case-1", hopped)
+    mark = RedriveMarker(here.source, "case-1", KEY).marked
+    return Destination(here.source, here.account.url(here.source), "case-1", mark)
 
 
-def mover_of(here: Redriving) -> MessageMover:
+def mover_of(here: Redriving, **over: Any) -> MessageMover:
     return MessageMover(
         here.account.clients.sqs,
         here.account.url(here.dlq),
-        visibility_seconds=30,
-        wait_seconds=0,
         clock=lambda: here.account.now.timestamp(),  # noqa: PLW0108 - `now` moves
+        **over,
     )
 
 
@@ -107,22 +112,24 @@ def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
     assert move(both).moved == 1
     (found,) = arrived(both)
     assert found.body == "hello\r\n"
-    assert found.attributes == {**given, REDRIVE_COUNT: MessageAttribute("Number", "1")}
+    mark = json.loads(found.attributes[REDRIVEN].value)
+    assert mark == asdict(RedriveMark(both.source, "case-1", 1, mark["seal"]))
+    assert found.without(REDRIVEN).attributes == given
     assert found.group_id == ("g-7" if is_fifo(both) else "")
     assert left(both) == []
 
 
-def attributes(number: int, count: str = "") -> dict[str, Any]:
+def attributes(number: int, mark: RedriveMark | None = None) -> dict[str, Any]:
     named = {f"a{at}": MessageAttribute("String", "x") for at in range(number)}
-    if count:
-        named[REDRIVE_COUNT] = MessageAttribute("Number", count)
+    if mark:
+        named[REDRIVEN] = MessageAttribute("String", json.dumps(asdict(mark)))
     return {name: each.document() for name, each in named.items()}
 
 
 def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) -> None:
     here.send("full", **attributes(10))
-    here.send("again", **attributes(9, count="2"))
-    here.send("x" * 1_048_576, "y" * (1_048_576 - 40))
+    here.send("again", **attributes(9, RedriveMark(here.source, "before", 2)))
+    here.send("x" * 1_048_576, "y" * (1_048_576 - 200))
     moved = move(here)
     found = {each.body[:5]: each for each in arrived(here)}
     counts = {body: each.redrive_count for body, each in found.items()}
@@ -171,6 +178,35 @@ def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Re
     assert all(each == sorted(each) for each in by_group.values())
     assert bodies(arrived(fifo)) == ["b 03", "b 10"]
     assert len(left(fifo)) == 40
+
+
+def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
+    """To open a thousand groups is a thousand receives, of messages that were received before."""
+    for group in range(30):
+        fifo.send(*texts(12), group=str(group))
+    calls = list[str]()
+    fifo.refusals.append(lambda call, _: calls.append(call))
+    with mover_of(fifo, may_open=lambda: False) as mover:
+        seen = mover.take(400)
+        assert {each.receive_count for each in seen} == {1}
+        assert {each.group_id for each in seen} == {str(each) for each in range(30)}
+        assert set(calls) == {"ReceiveMessage"}
+    opened = count()
+    with mover_of(fifo, may_open=lambda: next(opened) < 5) as mover:
+        calls.clear()
+        while mover.take(4):
+            pass
+        # A receive of four for each group, the last that shows no more, and the few that it opened.
+        assert len(calls) <= 30 + 2 + 2 * 5
+    assert len(left(fifo)) == 360
+
+
+@pytest.mark.parametrize(("remaining", "hidden"), [(60, 0), (5, 30)])
+def test_who_has_no_time_left_lets_nothing_go(here: Redriving, remaining: int, hidden: int) -> None:
+    here.send(*texts(30))
+    with mover_of(here, remaining_seconds=lambda: remaining) as mover:
+        mover.take(30)
+    assert len(left(here)) == 30 - hidden
 
 
 def test_no_more_are_given_than_asked_for(fifo: Redriving) -> None:
@@ -274,7 +310,7 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
     messages = [
         Message(f"m-{at}", "x" * size, AT, group_id=group) for at, (group, size) in enumerate(drawn)
     ]
-    to = Destination(f"{ARN}{ending}", "url", "case-1", hopped)
+    to = Destination(f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).marked)
     order, gone, tried = FifoOrder(messages, to), list[Message](), list[str]()
     fails = {f"m-{at}" for at in failing_at}
     while batch := order.next_batch():

@@ -14,7 +14,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import Redrive
 from mendq.redrive.machine import Blocked, RedriveSituation, Tick
-from mendq.redrive.messages import Message, MoveResult, NotMoved, hopped
+from mendq.redrive.messages import Message, MoveResult, NotMoved, RedriveMarker
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, sample_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -23,6 +23,7 @@ DEAD = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 MOST_BYTES = 262_144
 RECEIVES, VISIBILITY = 3, 20
 TICK = timedelta(seconds=60)
+MARKER = RedriveMarker(SOURCE, "case", b"its key")
 
 
 def begun(size: int = 5) -> RedriveProgress:
@@ -89,10 +90,10 @@ class Toy:
         if self.refuses_sample:
             return Blocked(self.refuses_sample)
         taken = self.dead[: self.bounds.census]
-        is_whole = len(taken) == len(self.dead)
-        return sample_of(taken, progress, self.situation().source, is_whole=is_whole)
+        sample = sample_of(taken, progress, self.situation().source, MARKER)
+        return replace(sample, is_whole=len(taken) == len(self.dead))
 
-    def quarantine(self, _progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
+    def quarantine(self, messages: tuple[Message, ...]) -> MoveResult:
         for each in messages:
             self._effect()
             self.retained.append(each)
@@ -105,7 +106,7 @@ class Toy:
             return MoveResult(failed=(NotMoved("m", self.refuses_send, ""),))
         for each in messages:
             self._effect()
-            self._to_source(hopped(each))
+            self._to_source(MARKER.marked(each))
             self.sent_in_stage[progress.current.number] += 1
             self._effect()
             self.dead.remove(each)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
-from enum import Enum, auto
 from itertools import islice
 
 from msgspec import Struct, field
@@ -16,25 +15,17 @@ from mendq.cli.output import Output, table
 from mendq.cli.redrive.route import Route
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import Judgement, MessageFilter
-from mendq.redrive.messages import REDRIVE_COUNT, Message
+from mendq.redrive.messages import REDRIVEN, Message
 
 MOST_SAMPLES = 3
 _WIDEST = 60
 
 
-class Standing(Enum):
-    """What a message is to the question."""
-
-    CHOSEN = auto()
-    NOT_MATCHING = auto()
-    OF_ANOTHER_SOURCE = auto()
-    OF_NO_SOURCE = auto()
-
-
 class Tally(Struct):
     """What was seen so far, and of that what was asked for; ages are counted to `now`.
 
-    No body is kept, and of no body a part.
+    `others` counts those that stay whatever the filter says, by the queue that they died in (empty
+    where nobody knows). No body is kept, and of no body a part.
     """
 
     route: Route
@@ -42,7 +33,8 @@ class Tally(Struct):
     now: datetime
     seen: set[str] = field(default_factory=set)
     chosen: dict[str, None] = field(default_factory=dict)
-    standings: Counter[Standing] = field(default_factory=Counter)
+    judged: int = 0
+    others: Counter[str] = field(default_factory=Counter)
     oldest_at: datetime | None = None
     oldest_chosen_at: datetime | None = None
     unsigned: int = 0
@@ -55,28 +47,27 @@ class Tally(Struct):
     def add(self, message: Message) -> None:
         """Count it: a mover gives each message once."""
         self.seen.add(message.message_id)
-        judged = self.chosen_by.judge(message, self.now)
-        matching = Standing.CHOSEN if judged.matches else Standing.NOT_MATCHING
-        standing = self._excluded(message) or matching
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
-        self.standings[standing] += 1
-        if standing is matching:
-            self.missing.update(name for name, found in judged.values.items() if found is None)
-            self.errors.update([judged.error] if judged.error else [])
-        if standing is Standing.CHOSEN:
+        source_arn = self.route.died_in(message)
+        if self._stays(source_arn):
+            self.others[source_arn or ""] += 1
+            return
+        judged = self.chosen_by.judge(message, self.now)
+        self.judged += 1
+        self.missing.update(name for name, found in judged.values.items() if found is None)
+        self.errors.update([judged.error] if judged.error else [])
+        if judged.matches:
             self._note_chosen(message, judged)
 
-    def _excluded(self, message: Message) -> Standing | None:
-        """Why it stays whatever the filter says; None where the filter decides.
+    def _stays(self, source_arn: str | None) -> bool:
+        """Return True where the filter is not even asked.
 
         SQS does not say where one died that somebody has sent to the DLQ by hand: it goes to the
         source only where there is no other.
         """
-        source_arn = self.route.died_in(message)
         if source_arn is None:
-            return Standing.OF_NO_SOURCE if self.route.others else None
-        is_ours = self.route.leads_nowhere or source_arn == self.route.source.queue_arn
-        return None if is_ours else Standing.OF_ANOTHER_SOURCE
+            return bool(self.route.others)
+        return not self.route.leads_nowhere and source_arn != self.route.source.queue_arn
 
     def _note_chosen(self, message: Message, judged: Judgement) -> None:
         self.chosen[message.message_id] = None
@@ -141,20 +132,23 @@ def _groups(out: Output, tally: Tally) -> None:
 
 
 def _of_what_stays(tally: Tally) -> Iterable[str]:
-    name, found, sources = tally.route.messages.name, tally.standings, len(tally.route.others) + 1
-    judged = counted(found[Standing.CHOSEN] + found[Standing.NOT_MATCHING], "message")
+    name, sources = tally.route.messages.name, len(tally.route.others) + 1
+    judged = counted(tally.judged, "message")
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
         yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
-    if others := found[Standing.OF_ANOTHER_SOURCE]:
-        stay = f"{_it(others)} here"
-        yield f"{counted(others, 'message')} died in another queue that shares {name}: {stay}"
-    if unsaid := found[Standing.OF_NO_SOURCE]:
+    for source_arn, others in tally.others.most_common(_MOST_ROWS):
+        messages, stay = counted(others, "message"), _it(others)
+        queue = plain(source_arn.rpartition(":")[2], _WIDEST)
         yield (
-            f"somebody sent {counted(unsaid, 'message')} to {name} by hand: SQS does not say for "
-            f"which of its {sources} sources, so {_it(unsaid)} here. Whoever knows "
-            "receives them and sends them there by hand"
+            f"{messages} died in {queue}, which shares {name}: {stay} here"
+            if queue
+            else (
+                f"somebody sent {messages} to {name} by hand: SQS does not say for "
+                f"which of its {sources} sources, so {stay} here. Whoever knows "
+                "receives them and sends them there by hand"
+            )
         )
 
 
@@ -179,7 +173,7 @@ def _of_what_goes(tally: Tally) -> Iterable[str]:
         )
     if tally.sent_back_before:
         yield (
-            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_COUNT}) and died "
+            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVEN}) and died "
             "again: see first whether their cause is fixed"
         )
     if tally.chosen_by.tree is None and route.messages.queue_arn == route.dlq_arn:

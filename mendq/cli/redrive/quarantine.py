@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +41,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain, value
-from mendq.redrive.messages import QUARANTINED, REDRIVE_COUNT, Message
+from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
@@ -163,7 +164,7 @@ def peek(
     with (
         call.out.waiting("looking at messages"),
         with_remedies(route),
-        route.mover(call.account) as mover,
+        route.mover(call.account, Event()) as mover,
     ):
         messages = mover.take(limit)
     documents = [document_of(each, with_body=bodies) for each in messages]
@@ -183,7 +184,7 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     said = {name: found for name, found in document.items() if name not in _SHOWN_APART and found}
     out.lines((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
     for name, each in message.attributes.items():
-        if name not in (REDRIVE_COUNT, QUARANTINED):
+        if name not in (REDRIVEN, QUARANTINED):
             out.under(f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim")
     if body := document.get("body"):
         out.whole(plain(body, _MOST_BODY), "", indent=2)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from secrets import token_bytes
 from threading import Event
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from
 from mendq.cli.redrive.work import Act, Work
 from mendq.notifications.text import counted
-from mendq.redrive.messages import hopped
+from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.send_batches import Destination
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
@@ -87,7 +88,9 @@ class SendBack(Work, frozen=True):
         """Stopped where what forbids it has come since: somebody may have thought for long."""
         account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
         url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
-        to = Destination(source.queue_arn, url, run_id, hopped, most_bytes)
+        # A key that nobody keeps: what a person sends back is counted, and that is all.
+        mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).marked
+        to = Destination(source.queue_arn, url, run_id, mark, most_bytes)
         with held(account, self.route.dlq_arn, stop, faults):
             with self.call.out.waiting("looking at the queues again"):
                 self.route.require_same(self.look())

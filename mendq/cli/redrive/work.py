@@ -26,7 +26,7 @@ from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.preview import Tally, print_preview
 from mendq.cli.redrive.route import Route, remedy, with_remedies
 from mendq.notifications.text import counted, plain
-from mendq.redrive.messages import REDRIVE_COUNT, Message, MoveResult
+from mendq.redrive.messages import REDRIVEN, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
 
 ENDING = (
@@ -205,7 +205,7 @@ class Work(Struct, frozen=True):
         Raises Stopped where a queue could not be looked at, or where somebody could not wait for
         the end, with the number that stays hidden.
         """
-        console, mover = self.call.out.progress, self.route.mover(self.call.account)
+        console, mover = self.call.out.progress, self.route.mover(self.call.account, stop)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         with with_remedies(self.route), bar:
@@ -252,7 +252,7 @@ class Work(Struct, frozen=True):
                 "yellow",
             )
         if done.unmarked:
-            line = f"of them had no room for {REDRIVE_COUNT} and went without it"
+            line = f"of them had no room for {REDRIVEN} and went without it"
             out.say(f"{done.unmarked:,} {line}", "yellow")
         for each in done.failed[:_MOST_FAILURES]:
             out.under(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")

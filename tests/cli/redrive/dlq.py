@@ -13,7 +13,6 @@ import pytest
 from mendq.cli import output
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import REDRIVE_COUNT
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.conftest import Operator
 from tests.redrive.world import DIED_IN, Redriving, send
@@ -31,11 +30,7 @@ class Dlq(Redriving):
     ) -> str:
         """One message; its message id."""
         given = {
-            name: {
-                "DataType": "Number" if name == REDRIVE_COUNT else "String",
-                "StringValue": value,
-            }
-            for name, value in attributes.items()
+            name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
         }
         text = body if isinstance(body, str) else json.dumps(body)
         return send(self.account, queue or self.messages, text, group, **given)

@@ -15,7 +15,7 @@ from botocore.exceptions import ReadTimeoutError
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.redrive import hold, work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import REDRIVE_COUNT
+from mendq.redrive.messages import REDRIVEN
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from mendq.redrive.store import CLAIM_SECONDS
@@ -116,7 +116,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
     shown = queues.said("redrive", "orders", *ALL)
     assert queues.bodies(queues.source) == {"orders"}
     assert queues.bodies(queues.messages) == {"hello", "refunds"}
-    assert "1 message died in another queue that shares orders-dlq" in shown
+    assert "1 message died in refunds, which shares orders-dlq: it stays here" in shown
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which of its 2"
     assert says in shown
     assert "so it stays here. Whoever knows receives them and sends them there by hand" in shown
@@ -247,7 +247,7 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     def poisoned(*asked: Any) -> Any:
         for moved in put(*asked):
             for each in queues.taken_away(queues.source):
-                queues.write(each.body, **{REDRIVE_COUNT: str(each.redrive_count)})
+                queues.write(each.body, **{REDRIVEN: str(each.attributes[REDRIVEN].value)})
             yield moved
 
     monkeypatch.setattr(MessageMover, "put", poisoned)

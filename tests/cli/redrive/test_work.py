@@ -117,11 +117,11 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
 ) -> None:
     take, announced = MessageMover.take, list[str]()
 
-    def pressed(mover: MessageMover, most: int) -> list[Any]:
+    def pressed(mover: MessageMover, *asked: Any) -> list[Any]:
         if not announced:
             _press()
             announced.append(capfd.readouterr().err)
-        return take(mover, most)
+        return take(mover, *asked)
 
     monkeypatch.setattr(MessageMover, "take", pressed)
     said = filled.said("redrive", "orders", "--all", "--yes", code=1)

@@ -1,0 +1,179 @@
+"""Whose a DLQ's messages are, by what SQS and the marks say, and a tick that is ended half-way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from mendq.heal.context import request_about
+from mendq.model.case import State
+from mendq.redrive.machine import FRUITLESS
+from mendq.redrive.messages import REDRIVEN, RedriveMarker
+from mendq.redrive.progress import Stage
+from mendq.redrive.redrive import redrive
+from tests.account.faults import Killed
+from tests.redrive.world import DIED_IN, LATE, NOBODY, Redriving, redriving, texts
+
+BILLING = "arn:aws:sqs:us-east-1:123456789012:billing"
+
+
+def text(value: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": value}
+
+
+def marks(here: Redriving, queue_arn: str) -> dict[str, Any]:
+    """The attributes of a message there, as a consumer hands them on."""
+    first = here.seen(queue_arn)[0]
+    return {name: each.document() for name, each in first.attributes.items()}
+
+
+def verified(here: Redriving) -> None:
+    assert here.minutes(30).case is not None
+    assert here.state is State.VERIFIED, here.progress.because
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, keeps: bool) -> None:
+    """A new message, of which SQS says no source; without its attributes it is seen, and stays."""
+    here.begun(*texts(30)).tick()
+    parked = here.taken_away(here.source)
+    for each in parked:
+        given = {name: one.document() for name, one in each.attributes.items() if keeps}
+        here.send(each.body, **given, **{DIED_IN: text(NOBODY)})
+    here.account.later(minutes=2)
+    outcome = here.tick()
+    bodies = {each.body for each in parked}
+    if keeps:
+        assert here.state is State.ESCALATED
+        assert "of 5 messages that went back 5 came back" in here.progress.because
+        assert here.bodies(here.quarantine) == bodies
+    else:
+        assert (here.progress.returned, outcome.quarantined) == (0, 0)
+        assert bodies < here.bodies(here.dlq)
+    assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.redriven == 30
+
+
+def test_nobody_s_message_goes_to_quarantine_for_a_mark_that_was_not_put_on_it(
+    here: Redriving,
+) -> None:
+    """Inherited from another queue or another message, copied out of an older redrive, made up."""
+    here.begun(*texts(5)).tick()
+    own = marks(here, here.source)
+    bill = RedriveMarker(BILLING, "case-9", b"another DLQ's").marked(here.seen(here.source)[0])
+    of_another = {name: each.document() for name, each in bill.attributes.items()}
+    older = json.loads(own[REDRIVEN]["StringValue"])
+    older["redrive"] = "case-0"
+    made_up = {**older, "source": here.source, "seal": "0" * 32, "redrive_count": 7}
+    for name, given in {
+        "of another queue": of_another,
+        "of another message": own,
+        "older": {REDRIVEN: text(json.dumps(older))},
+        "made up": {REDRIVEN: text(json.dumps(made_up))},
+        "a number": {REDRIVEN: {"DataType": "Number", "StringValue": "3"}},
+    }.items():
+        here.send(*(f"{name} {n}" for n in range(1, 3)), **given)
+    here.bounds = LATE
+    here.consume()
+    verified(here)
+    assert (here.progress.moved, here.progress.quarantined) == (15, 0)
+    assert here.progress.because == "15 messages went back, and none of them came back"
+
+
+def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriving) -> None:
+    here.send(*texts(20), **{DIED_IN: text(BILLING)})
+    here.send("by hand", **{DIED_IN: text(NOBODY)})
+    here.begun("own")
+    before = list[int]()
+
+    def look(call: str, _: object) -> None:
+        if call == "SendMessageBatch":
+            before.append(here.waiting(here.dlq))
+
+    here.refusals.append(look)
+    verified(here)
+    assert before == [21]
+    assert here.waiting(here.dlq) == 21
+    assert ": 20 of billing, 1 sent there by hand" in here.progress.because
+
+
+def test_a_freeze_stops_the_tick_that_is_under_way(here: Redriving) -> None:
+    here.begun(*texts(60), bounds=replace(LATE, canary=50))
+    batches = list[object]()
+
+    def freeze(call: str, asked: object) -> None:
+        if call == "SendMessageBatch":
+            batches.append(asked)
+            if len(batches) == 2:
+                here.freeze()
+
+    here.refusals.append(freeze)
+    assert here.tick().redriven == 20
+    assert (len(batches), here.waiting(here.dlq)) == (2, 40)
+    here.account.later(minutes=1)
+    assert here.tick().redriven == 0
+    here.freeze(thaw=True)
+    assert here.tick().redriven == 30
+
+
+def test_where_the_case_store_does_not_say_nothing_goes(here: Redriving) -> None:
+    here.begun(*texts(9))
+
+    def fail(**_: object) -> None:
+        raise ReadTimeoutError(endpoint_url="dynamodb")
+
+    events: Any = here.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.GetItem", fail)
+    assert here.tick().redriven == 0
+    events.unregister("before-call.dynamodb.GetItem", fail)
+    assert here.waiting(here.dlq) == 9
+    here.account.later(minutes=1)
+    assert here.tick().redriven == 5
+
+
+def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
+    here.begun(*texts(9))
+
+    def die(call: str, _: object) -> None:
+        if call == "ReceiveMessage":
+            raise Killed
+
+    here.refusals.append(die)
+    for _ in range(3):
+        with pytest.raises(Killed):
+            redrive(request_about(here.newest()), here.run())
+        here.account.later(minutes=2)
+    assert here.tick().case is not None
+    assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
+    assert here.progress.because == FRUITLESS
+    ((_, page),) = here.pages
+    assert "its run ended on the way" in page
+    here.refusals.clear()
+    assert here.waiting(here.dlq) == 9
+
+
+@pytest.fixture
+def fifo() -> Iterator[Redriving]:
+    with redriving("orders.fifo") as made:
+        yield made
+
+
+@pytest.mark.parametrize(("minutes", "goes_on"), [(2, True), (60, False)])
+def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
+    fifo: Redriving, minutes: int, *, goes_on: bool
+) -> None:
+    """As a run that died holds them for two minutes."""
+    for group in range(9):
+        fifo.send("message", group=str(group))
+    fifo.begun()
+    sqs, url = fifo.account.clients.sqs, fifo.account.url(fifo.dlq)
+    sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60 * minutes)
+    outcome = fifo.minutes(20)
+    assert outcome.case is not None
+    assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
+    assert fifo.progress.moved == (9 if goes_on else 0)
+    assert goes_on or fifo.progress.because == FRUITLESS
