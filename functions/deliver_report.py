@@ -1,16 +1,15 @@
-"""Deliver a week's report from its summary in the bucket, or say that nobody makes one."""
+"""Deliver a week's report from its summary in the bucket: page, verdict and mails."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 
 from functions.entry import Call, Event, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
-from mendq.nightly.deliver import ReportBucket, send_nothing_counted, send_report
+from mendq.nightly.deliver import ReportBucket, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.nightly.verdict import week_named
 from mendq.notifications.notification import Again
 from mendq.report.html_page import page
 from mendq.report.mail import Outgoing
@@ -38,10 +37,6 @@ def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
 
 def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     settings, clients = call.settings, call.clients
-    if "detail" not in event:  # from the clock of a stack without the nightly job
-        week = week_named((datetime.fromisoformat(event["time"]) - timedelta(days=7)).date())
-        told = send_nothing_counted(clients, settings, _claims(week, call))
-        return {"week": week, "sent_to": told.whole()}
     key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
@@ -51,12 +46,9 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     if not summary.not_seen.week_is_over:
         call.log.warning("sent nothing: the week is not over", page=place)
         return {"week": summary.week, "page": place, "sent_to": []}
+    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
+    marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
     again = Again(call.context.function_name, clients.region, key)
     report = Outgoing(summary, place, here, settings.sender or "")
-    delivery = send_report(clients, settings, _claims(summary.week, call), report, again)
-    return {"week": summary.week, "page": place, "sent_to": delivery.whole()}
-
-
-def _claims(week: str, call: Call[DeliverReportSettings]) -> DeliveryClaims:
-    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
-    return DeliveryClaims(call.clients.s3, call.settings.report_bucket, week, owner, clock)
+    sent_to = send_report(clients, settings, marked, report, again)
+    return {"week": summary.week, "page": place, "sent_to": sent_to}

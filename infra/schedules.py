@@ -41,14 +41,13 @@ def _clocks(settings: DeploymentSettings) -> tuple[Clock, ...]:
     nightly = f"cron(0 {settings.nightly.hour_utc} * * ? *)"
     weekly = f"cron(0 {settings.report.hour} ? * {settings.report.weekday[:3]} *)"
     probe = f"rate({settings.timing.probe_minutes} minutes)"
-    zone = settings.report.time_zone
+    starts, zone = "start_nightly", settings.report.time_zone
     jobs = (
-        Clock("Nightly", "start_nightly", nightly, "starts the nightly job", job="nightly"),
-        Clock("Weekly", "start_nightly", weekly, "starts the week", zone, "week"),
+        Clock("Nightly", starts, nightly, "starts the nightly job", job="nightly"),
+        Clock("Weekly", starts, weekly, "starts the week", zone, "week"),
     )
-    off = Clock("Weekly", "deliver_report", weekly, "says that nothing is counted", zone, "week")
     return (
-        *(jobs if settings.nightly.enabled else (off,)),
+        *(jobs if settings.nightly.enabled else ()),
         Clock("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases"),
         Clock("Scan", "scan", "rate(10 minutes)", "scans the managed queues"),
         Clock("Probe", "probe", probe, "sends a probe"),

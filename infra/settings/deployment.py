@@ -206,7 +206,7 @@ class NightlySettings:
 
     enabled: bool = True
     """False leaves EMR Serverless out, with all that starts and watches it: there are no tables of
-    incidents, and each week a notification says so instead of a report."""
+    incidents, and no weekly report."""
     hour_utc: Hour = 2
     """The hour it starts."""
     maximum_vcpu: Annotated[int, Range(4, 400)] = 16

@@ -111,13 +111,7 @@ class Reading:
         self.mistakes.append(Mistake(path, fault, remedy))
 
     def read(self, kind: Any, raw: object, path: str) -> Any:
-        """The value of type `kind` that `raw` spells."""
-        try:
-            return self._read(kind, raw, path)
-        except RecursionError:
-            return self.note(path or "mendq", "is nested too deep", "see docs/settings.md")
-
-    def _read(self, kind: Any, raw: object, path: str) -> Any:
+        """The value of type `kind` that `raw`, which `parse` has read, spells."""
         if is_there_twice(raw):
             return self.note(path or "mendq", "is there twice", "leave one out")
         base, bounds = bounds_of(kind)

@@ -23,7 +23,7 @@ def misplaced(
     """
     said = settings.trail.bucket_region
     reads_it = settings.trail.bucket is not None and settings.nightly.enabled
-    others = _others(said, regions) if reads_it else []
+    others = [each for each in dict.fromkeys(regions) if each != said] if reads_it else []
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
     if said is not None and others:
         fault = f"is {said}, and a stack goes to {others[0]}, whose nightly job reads no other's"
@@ -31,36 +31,26 @@ def misplaced(
     elif len(others) > 1:
         fault = f"lies in one region, and stacks go to {' and '.join(others)}, and read no other's"
         yield Mistake("trail.bucket", fault, remedy)
+    remedy = "name one there, and deploy each place with settings of its own"
     for number, arn in enumerate(settings.freeze_calendars):
-        if fault_and_remedy := _calendar_elsewhere(arn, regions):
-            yield Mistake(f"freezeCalendars[{number}]", *fault_and_remedy)
+        if there := _others(arn, regions):
+            fault = f"is not of {there[0]}, where a stack goes: it cannot be read, and Mendq would "
+            yield Mistake(f"freezeCalendars[{number}]", f"{fault}be frozen for ever", remedy)
     for name, arn in vars(settings.notifications.topics).items():
-        _, partition, _, region, account, *_ = f"{arn}:::::".split(":")
-        there = {(partition_of(each), each) for each in regions} - {(partition, region)}
-        if arn and (there or {*accounts} - {account}):
+        if arn and (_others(arn, regions) or {*accounts} - {arn.split(":")[4]}):
             fault = "is of another account or region than a stack, whose alarms cannot tell it"
-            remedy = "name one there, and deploy each place with settings of its own"
             yield Mistake(f"notifications.topics.{name}", fault, remedy)
 
 
-def _others(region: str | None, regions: Sequence[str]) -> list[str]:
-    return [each for each in dict.fromkeys(regions) if each != region]
+def _others(arn: str, regions: Sequence[str]) -> list[str]:
+    """Those of `regions` that an ARN is not of, each with its partition.
 
-
-def _calendar_elsewhere(arn: str, regions: Sequence[str]) -> tuple[str, str] | None:
-    """A stack asks its own region's Systems Manager; what cannot be read counts as closed.
-
+    A stack asks its own region's Systems Manager; what cannot be read counts as closed.
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
-    _, partition, _, said, *_ = arn.split(":")
-    frozen = "cannot be read, and Mendq would be frozen for ever"
-    if others := _others(said, regions):
-        fault = f"lies in {said}, and a stack goes to {others[0]}: it {frozen}"
-        return fault, "make one there, and deploy each region with settings of its own"
-    if partition != (there := partition_of(said)):
-        fault = f"names the partition {partition}, and {said} is in {there}: it {frozen}"
-        return fault, f"write arn:{there}:.."
-    return None
+    _, partition, service, region, *_ = arn.split(":")
+    there = [f"arn:{partition_of(each)}:{service}:{each}" for each in regions]
+    return [each for each in there if each != f"arn:{partition}:{service}:{region}"]
 
 
 def warnings(
@@ -115,11 +105,6 @@ def _of_the_bill(settings: DeploymentSettings) -> Iterator[str]:
             "trail.expectedEventsPerDay expects, and as much again for as many more; `mendq cost "
             "--all` counts them"
         )
-    if trail.queue_arn_prefixes and not settings.nightly.enabled:
-        yield (
-            "nobody counts what the trail delivers: nightly.enabled is false, so no alarm tells of "
-            "a bill that grows; make a budget of AWS's for CloudTrail"
-        )
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:
@@ -141,7 +126,5 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
             "nobody reads what can wait: notifications.info names no address, so proposals, the "
             "week's verdict and alarms that are not urgent reach nobody"
         )
-    if settings.report.mails and not settings.nightly.enabled:
-        yield "nobody is mailed: nightly.enabled is false, so report.recipients get no report"
     if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"

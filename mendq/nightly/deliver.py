@@ -14,7 +14,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import is_passing
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
-from mendq.notifications.notification import Again, not_mailed, of_nothing_counted
+from mendq.notifications.notification import Again, not_mailed
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -52,28 +52,6 @@ class Channel(Struct, frozen=True):
     send: Callable[[], object]
 
 
-class Failed(Struct, frozen=True):
-    """A channel that did not take the report; `is_passing` where asking again may help."""
-
-    channel: Channel
-    why: str
-    is_passing: bool
-
-
-class Delivery(Struct, frozen=True):
-    """What became of a report: whom it reached now, and which channels failed."""
-
-    reached: tuple[str, ...] = ()
-    failed: tuple[Failed, ...] = ()
-
-    def whole(self) -> list[str]:
-        """Whom it reached; raises ReportNotDelivered where a channel failed."""
-        if self.failed:
-            each = (f"{failed.channel.reaches}: {failed.why}" for failed in self.failed)
-            raise ReportNotDelivered("; ".join(each))
-        return [*self.reached]
-
-
 def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
     """Everybody who subscribed to a topic."""
     publish = partial(clients.sns_once.publish, TopicArn=topic_arn)
@@ -88,9 +66,37 @@ def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Ch
     return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
 
 
-def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
-    """Send by every channel that the week has not gone out by yet; raises nothing of AWS's."""
-    reached, failed = list[str](), list[Failed]()
+VERDICT, NOTICE = "verdict", "notice"
+_Failed = dict[str, Exception]
+
+
+def send_report(
+    clients: Clients,
+    settings: DeliverReportSettings,
+    marked: DeliveryClaims,
+    report: Outgoing,
+    again: Again,
+) -> list[str]:
+    """Whom it reached now; raises ReportNotDelivered where a channel failed.
+
+    The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once.
+    """
+    reached, failed = _sent(marked, _channels(clients, settings, report))
+    refused = {to: _in_a_line(why) for to, why in failed.items() if not is_passing(why)}
+    if refused:
+        notice = not_mailed(marked.week, refused, again)
+        announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
+        told, not_told = _sent(marked, [announced])
+        reached, failed = reached + told, failed | not_told
+    if failed:
+        said = (f"{to}: {_in_a_line(why)}" for to, why in failed.items())
+        raise ReportNotDelivered("; ".join(said))
+    return reached
+
+
+def _sent(marked: DeliveryClaims, channels: Iterable[Channel]) -> tuple[list[str], _Failed]:
+    """Whom it reached by those channels that the week has not gone out by yet, and whom not."""
+    reached, failed = list[str](), _Failed()
     for channel in channels:
         try:
             if (etag := marked.take(channel.name)) is None:
@@ -103,38 +109,12 @@ def deliver(marked: DeliveryClaims, channels: Iterable[Channel]) -> Delivery:
             marked.note(channel.name, etag)
             reached.append(channel.reaches)
         except (ClientError, BotoCoreError, HeldByAnother) as error:
-            failed.append(Failed(channel, " ".join(str(error).split()), is_passing(error)))
-    return Delivery(tuple(reached), tuple(failed))
+            failed[channel.reaches] = error
+    return reached, failed
 
 
-VERDICT, NOTICE = "verdict", "notice"
-
-
-def send_report(
-    clients: Clients,
-    settings: DeliverReportSettings,
-    marked: DeliveryClaims,
-    report: Outgoing,
-    again: Again,
-) -> Delivery:
-    """The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once."""
-    delivery = deliver(marked, _channels(clients, settings, report))
-    whom = {each.channel.reaches: each.why for each in delivery.failed if not each.is_passing}
-    if not whom:
-        return delivery
-    notice = not_mailed(marked.week, whom, again)
-    announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
-    more = deliver(marked, [announced])
-    return Delivery(delivery.reached + more.reached, delivery.failed + more.failed)
-
-
-def send_nothing_counted(
-    clients: Clients, settings: DeliverReportSettings, marked: DeliveryClaims
-) -> Delivery:
-    """Where no nightly job runs the topic is told so, once a week."""
-    text = of_nothing_counted(marked.week, clients.region)
-    arn, name = settings.topic_arn, "nothing-counted"
-    return deliver(marked, [topic(clients, name, arn, text.subject, text.body)])
+def _in_a_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _channels(

@@ -222,17 +222,6 @@ class Again(Struct, frozen=True):
 NOTHING_COUNTED = "the nightly job is off (nightly.enabled: false), so nobody counts incidents"
 
 
-def of_nothing_counted(week: str, region: str) -> NotificationText:
-    """Instead of a report: that there are no tables says nothing of what happened."""
-    opening = (
-        f"There is no report of week {plain(week, 10)}: {NOTHING_COUNTED}.",
-        "There are no tables of incidents; that does not say that there were no incidents.",
-    )
-    runbook = "runbook: docs/runbooks/nightly_and_report.md"
-    to_do = Section("NEXT", (f"mendq cases --region {plain(region, 32)}", runbook), cut=False)
-    return _text(f"Mendq: week {plain(week, 10)} was not counted", opening, to_do)
-
-
 def not_mailed(week: str, whom: Mapping[str, str], again: Again) -> NotificationText:
     """`whom` are the addresses that were refused, each with SES's own words."""
     opening = (

@@ -133,20 +133,6 @@ def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> No
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
 
 
-def test_where_nobody_counts_the_topic_is_told_so_once_a_week_and_never_of_no_incidents(
-    made: Lambda,
-) -> None:
-    at = {"job": "week", "time": "2026-11-16T06:00:00Z"}
-    for request_id in ("request-1", "request-2"):
-        context: Any = Context(request_id)
-        assert deliver_report.handler(at, context)["week"] == "2026-W46"
-    ((subject, body),) = made.verdicts
-    assert subject == "Mendq: week 2026-W46 was not counted"
-    assert "nightly.enabled: false" in body
-    assert "that does not say that there were no incidents" in body
-    assert sent(made.account) == []
-
-
 def _page(made: Lambda) -> str:
     key = "report/week=2026-W46/report.html"
     body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()

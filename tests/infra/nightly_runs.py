@@ -68,8 +68,8 @@ def delivering() -> Recorded:
     )
     report = Outgoing(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
     again = Again("deliver", "us-east-1", "summary.json")
-    delivery = send_report(recorded.clients, settings, marked, report, again)
-    assert delivery.reached == (settings.topic_arn, *settings.recipients)
+    reached = send_report(recorded.clients, settings, marked, report, again)
+    assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}
     with patch.object(DeliveryClaims, "_write", lambda *_, **__: None):  # there is a mark already
         assert marked.take("verdict") is None
