@@ -91,24 +91,6 @@ def _about_nothing(mistake: str) -> bool:
     return "Missing argument" in mistake or "\nCommands:" in mistake
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "mendq fix orders",
-        "mendq redrive orders --everything",
-        "mendq show",
-    ],
-)
-def test_a_command_that_is_none_is_found(wrong: str) -> None:
-    assert _mistake_in(wrong)
-    typed = set(_typed())
-    assert {
-        "mendq redrive X --all --dry-run --region X",
-        "mendq freeze --region eu-west-1",
-    } <= typed
-    assert any(each.startswith("mendq approve visibility_timeout_too_short-") for each in typed)
-
-
 @pytest.mark.parametrize("command", sorted(set(_typed())))
 def test_a_command_to_type_is_taken(command: str) -> None:
     assert _mistake_in(command) == ""

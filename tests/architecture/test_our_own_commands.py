@@ -82,20 +82,3 @@ def _python(words: list[str]) -> None:
 def test_a_command_of_ours_is_one(line: str) -> None:
     assert len(LINES) > 20
     assert _mistake_in(line) == ""
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "make demo STORY=lost",
-        "make prove NAMES=innocence",
-        "make cdk ARGS=deply SETTINGS=prod.json",
-        "make cdk ARGS=\"deploy -c mendq='{..}'\"",
-        "npx aws-cdk@3.0.0 deploy",
-        "python -m analytics.evening",
-        "python record_failed_calls.py DIR --clear",
-        "python -m analytics.job nightly --date yesterday --trail T --cases C --out O",
-    ],
-)
-def test_a_command_that_is_none_is_found(wrong: str) -> None:
-    assert _mistake_in(wrong)

@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.aws.pace import Pace
 from mendq.aws.queue import managed_queues
 from mendq.cases import items
 from mendq.heal.assess import gather
@@ -134,14 +133,6 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
             "ListQueueTags",
         ]
     )
-
-
-def test_a_rate_is_kept_evenly() -> None:
-    slept: list[float] = []
-    pace = Pace(4, slept.append, clock=lambda: 100.0)
-    for _ in range(4):
-        pace.wait()
-    assert slept == [0.0, 0.25, 0.5, 0.75]
 
 
 def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> None:

@@ -11,14 +11,7 @@ from ministack.services.eventbridge import _matches_pattern
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Caught
 from tests.catalogue.asking import caught_by
-from tests.infra.synthesized import (
-    ACCOUNT,
-    HEAL_ROLE,
-    OWN_ROLES,
-    PROBE_ROLE,
-    template_of,
-    template_with,
-)
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, template_of
 
 
 def _rule(name: str) -> Any:
@@ -82,13 +75,6 @@ def test_a_call_of_anyone_else_comes_in_and_the_probes(event: dict[str, Any]) ->
     assert _starts("Intake", event)
 
 
-def test_the_pattern_is_as_short_as_eventbridge_takes_it_in_the_longest_region() -> None:
-    """2,048 characters; https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""
-    place = {"account": ACCOUNT, "region": "us-gov-northwest-12"}
-    pattern = template_with({"environments": [place]}).only("AWS::Events::Rule", "Intake")
-    assert len(json.dumps(pattern["EventPattern"])) <= 2_048
-
-
 def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
     call = caught.call
     return _event(
@@ -143,22 +129,3 @@ def test_only_the_end_of_a_run_of_ours_is_checked() -> None:
     another = {**_run("FAILED")["Detail"], "applicationId": "00another"}
     for changes in ({"Detail": another}, {"Source": "drill"}, {"DetailType": "another"}):
         assert not _starts("WatchNightly", _run("FAILED", **changes))
-
-
-@pytest.mark.parametrize(
-    ("queue", "rule"),
-    [
-        ("IntakeQueue", "Intake"),
-        ("IntakeUndelivered", "Intake"),
-        ("WatchNightlyDlq", "WatchNightly"),
-        ("DeliverReportDlq", "DeliverReport"),
-    ],
-)
-def test_only_the_rule_may_send_to_the_queues_it_fills(queue: str, rule: str) -> None:
-    policy = template_of("named").only("AWS::SQS::QueuePolicy", f"{queue}Policy")
-    (allowed,) = (
-        each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
-    )
-    assert allowed["Principal"] == {"Service": "events.amazonaws.com"}
-    arn = template_of("named").arn_of("AWS::Events::Rule", rule)
-    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": arn}}

@@ -20,7 +20,7 @@ from analytics.storage import STAGING, Entry, Storage, open_root
 from mendq.model.settings import StartNightlySettings
 from tests.analytics.authored import Account, burst, transition
 from tests.infra.permissions import decision
-from tests.infra.synthesized import ACCOUNT, REGION, as_list, template_of, template_with
+from tests.infra.synthesized import ACCOUNT, REGION, as_list, template_of
 
 # Where a root of the job's lies, as start_nightly says: its bucket, and the prefix in it.
 ROOTS = {
@@ -141,40 +141,3 @@ def test_all_that_is_granted_is_asked(asked: Asked) -> None:
             assert any(
                 action == each and fnmatchcase(resource, pattern) for each, resource in everything
             ), f"nothing asks for {action} on {pattern}"
-
-
-EXISTING = {"create": False, "bucket": "our-logs", "bucketRegion": REGION}
-
-
-@pytest.mark.parametrize(("prefix", "above"), [(None, ""), ("o-abc", "o-abc/"), ("a/b", "a/b/")])
-def test_of_somebody_elses_bucket_the_job_reads_its_own_account_below_the_prefix(
-    prefix: str | None, above: str
-) -> None:
-    trail = EXISTING | ({"prefix": prefix} if prefix else {})
-    template = template_with({"trail": trail})
-    variables = template.only("AWS::Lambda::Function", "StartNightly")["Environment"]["Variables"]
-    root = f"s3://our-logs/{above}".rstrip("/")
-    assert variables["MENDQ_TRAIL_ROOT"] == template.outputs["TrailRoot"]["Value"] == root
-    bucket, day = "arn:aws:s3:::our-logs", f"CloudTrail/{REGION}/2026/11/10/a.json.gz"
-    for key, effect in {
-        f"{above}AWSLogs/{ACCOUNT}/{day}": "Allow",
-        f"{above}AWSLogs/o-abc/{ACCOUNT}/{day}": "Allow",
-        f"{above}AWSLogs/999999999999/{day}": "ImplicitDeny",
-        f"{above}AWSLogs/o-abc/999999999999/{day}": "ImplicitDeny",
-        f"x/{above}AWSLogs/{ACCOUNT}/{day}": "ImplicitDeny",
-        f"{above}{ACCOUNT}/{day}": "ImplicitDeny",
-    }.items():
-        found = decision(template.statements("NightlyRole"), "s3:GetObject", f"{bucket}/{key}")
-        assert found == effect, key
-
-
-def test_a_trail_of_its_own_writes_and_is_read_below_its_prefix() -> None:
-    template = template_with({"trail": {"prefix": "logs"}})
-    assert template.only("AWS::CloudTrail::Trail")["S3KeyPrefix"] == "logs"
-    bucket = template.arn_of("AWS::S3::Bucket", "Trail")
-    key = f"{bucket}/logs/AWSLogs/{ACCOUNT}"
-    policy = template.only("AWS::S3::BucketPolicy", "TrailBucket")["PolicyDocument"]
-    puts = [each for each in policy["Statement"] if each["Action"] == "s3:PutObject"]
-    assert [each["Resource"] for each in puts] == [f"{key}/*"]
-    read = decision(template.statements("NightlyRole"), "s3:GetObject", f"{key}/CloudTrail/x")
-    assert read == "Allow"

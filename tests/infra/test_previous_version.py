@@ -97,9 +97,3 @@ def test_a_dashboard_may_go_and_come_back() -> None:
     gone = [each["Type"] for name, each in _after().items() if name not in without]
     assert gone == ["AWS::CloudWatch::Dashboard"]
     assert list(in_the_way(without, _after())) == []
-
-
-def test_another_logical_id_is_found() -> None:
-    after = {f"Other{name}": each for name, each in _before().items()}
-    assert len(list(lost(_before(), after))) >= len(FIXED)
-    assert list(in_the_way(_before(), after))

@@ -52,12 +52,16 @@ _OBSERVE, _PROPOSE = (
     {symptom.name: mode for symptom in CATALOGUE if symptom.steps}
     for mode in ("observe", "propose")
 )
+ON_CALL = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
 FURTHER: dict[str, dict[str, Any]] = {
     "observing": {"mode": "observe", "tagMayRaiseTo": "observe"},
     "autonomous_observing": {"mode": "heal", "autonomy": _OBSERVE},
     "tag_observing": {"tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
     "autonomous_proposing": {"mode": "heal", "autonomy": _PROPOSE},
     "tag_proposing": {"tagMayRaiseTo": "propose"},
+    "prefixed": {"trail": {"create": False, "bucket": "our-logs", "prefix": "a/o-abc"}},
+    "own_prefixed": {"trail": {"prefix": "logs"}},
+    "their_topics": {"notifications": {"topics": {"urgent": ON_CALL, "info": f"{ON_CALL}-info"}}},
 }
 WRITERS = ("Heal", "AttachDlq", "RestorePolicy", "Redrive", "Rollback")
 
@@ -71,9 +75,9 @@ def _template(name: str) -> Template:
 
 def _arn(template: Template, name: str) -> str:
     if name.startswith("@"):
-        return next(
-            f"arn:{each}" for each in template.raw["Resources"] if each.startswith(name[1:])
-        )
+        start, slash, within = name[1:].partition("/")
+        found = next(each for each in template.raw["Resources"] if each.startswith(start))
+        return f"arn:{found}{slash}{within}"
     if name.startswith("ses:"):
         return f"arn:aws:ses:{REGION}:{ACCOUNT}:{name.removeprefix('ses:')}"
     if name.startswith("CALENDAR"):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from functions.start_nightly import JOBS
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
 from mendq.model.limits import Consent, Mode
 from tests.infra.synthesized import (
+    ACCOUNT,
+    REGION,
     SETTINGS,
     THREE,
-    WITHOUT_NIGHTLY,
+    Template,
     folder_of_three,
     light_code,
     template_of,
@@ -25,22 +27,40 @@ from tests.infra.synthesized import (
 
 KNOWN = Path(__file__).with_name("stack.json")
 # Whose properties the file holds, by the name of the settings.
-TYPES = {
+TYPES: Mapping[str, Sequence[str]] = {
     "default": ("CloudTrail::Trail", "EMRServerless::Application"),
     "named": (
         *("CloudTrail::Trail", "DynamoDB::Table", "EMRServerless::Application", "IAM::Role"),
         *("Lambda::EventInvokeConfig", "Lambda::EventSourceMapping", "Lambda::Function"),
-        *("Logs::LogGroup", "S3::Bucket", "S3::BucketPolicy", "SNS::Subscription", "SQS::Queue"),
-        "Scheduler::Schedule",
+        *("KMS::Key", "Logs::LogGroup", "S3::Bucket", "S3::BucketPolicy", "SNS::Subscription"),
+        *("SNS::TopicPolicy", "SQS::Queue", "SQS::QueuePolicy", "Scheduler::Schedule"),
     ),
     "existing trail": ("CloudTrail::Trail", "S3::Bucket"),
+    "a topic of theirs": ("KMS::Key", "SNS::Subscription", "SNS::Topic"),
+    "trails below a prefix": ("CloudTrail::Trail", "S3::BucketPolicy"),
 }
+# Settings of those above that nothing else asks for.
+ALONE: Mapping[str, Mapping[str, Any]] = {
+    "a topic of theirs": {
+        "notifications": {
+            "urgent": ["a@b.io"],
+            "info": ["c@d.io"],
+            "topics": {"urgent": f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"},
+        }
+    },
+    "trails below a prefix": {"trail": {"prefix": "logs/trail"}},
+}
+NIGHTLY_OFF = {"nightly": {"enabled": False}}
 _HASH = re.compile(r"(?<=[A-Za-z])[0-9A-F]{8}(?=\W|$)|[0-9a-f]{64}")
+
+
+def _template(settings: str) -> Template:
+    return template_with(ALONE[settings]) if settings in ALONE else template_of(settings)
 
 
 def known() -> Any:
     """What outsiders find and what stands behind it, without the digests of names."""
-    found = {
+    found: dict[str, Any] = {
         settings: {
             "outputs": {name: each["Value"] for name, each in template.outputs.items()},
             **{
@@ -50,7 +70,11 @@ def known() -> Any:
             },
         }
         for settings, kinds in TYPES.items()
-        for template in [template_of(settings)]
+        for template in [_template(settings)]
+    }
+    on, off = (template_with(each).raw for each in ({}, NIGHTLY_OFF))
+    found["gone with the nightly job"] = {
+        part: sorted(on[part].keys() - off[part].keys()) for part in ("Resources", "Outputs")
     }
     return json.loads(_HASH.sub("", json.dumps(found)))
 
@@ -60,27 +84,10 @@ def test_the_stack_holds_what_it_held() -> None:
     assert known() == json.loads(KNOWN.read_text())
 
 
-def test_every_job_is_started_by_the_clock() -> None:
-    schedules = template_of("default").all("AWS::Scheduler::Schedule").values()
-    sent = [json.loads(each["Properties"]["Target"]["Input"]) for each in schedules]
-    assert {each["job"] for each in sent if "job" in each} == set(JOBS)
-
-
 def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
-    off, on = template_with(WITHOUT_NIGHTLY), template_of("default")
-    text = json.dumps(off.raw).lower()
+    text = json.dumps(template_with(NIGHTLY_OFF).raw).lower()
     assert "emr-serverless" not in text
     assert "emrserverless" not in text
-    gone = {"NightlyApplication", "StartNightlyFunction", "WatchNightlyFunction"}
-    assert on.outputs.keys() - off.outputs.keys() == gone
-    clocks = (each.all("AWS::Scheduler::Schedule").keys() for each in (on, off))
-    assert len(next(clocks)) == len(next(clocks)) + 2
-    alarms = on.all("AWS::CloudWatch::Alarm").keys() - off.all("AWS::CloudWatch::Alarm").keys()
-    runs = ("NightlyFailed", "NightlyMissing", "NightlyDoubtful", "WeekFailed", "ReportMissing")
-    assert {re.sub("[0-9A-F]{8}$", "", each) for each in alarms} == {
-        *(f"AlarmsNightlyRuns{each}" for each in (*runs, "TrailBusy")),
-        *("AlarmsParkedOwnDlqStartNightly", "AlarmsParkedOwnDlqWatchNightly"),
-    }
 
 
 def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, str]:
