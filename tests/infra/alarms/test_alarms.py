@@ -28,8 +28,6 @@ from tests.infra.template_rules.limits import alarms_can_fire
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
 PAGING = "AWS::CloudWatch::CompositeAlarm"
-# "2 of 6 periods of 5 minutes", "3 periods of 5 minutes", "30 of 60 minutes".
-_IN_SO_MANY = r"\bin (\d+)(?: of (\d+))? (?:periods of (\d+) )?minutes"
 # They are emptied by heal and by the probe itself; their ages and counts are watched elsewhere.
 READ_BY_US = ("IntakeQueue", "ProbeQueue")
 HOLDING = ("mendq-fix-being-verified", "mendq-fix-verified-for-long")
@@ -85,22 +83,6 @@ def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
         given = each["Properties"]
         pages = sum(f'"arn:{name}"' in rule for rule in rules) + ("AlarmActions" in given)
         assert pages == (given["AlarmName"] not in HOLDING), name
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_how_often_is_said_as_it_is_looked_at(settings: str) -> None:
-    """Of periods, or of minutes where those are its periods."""
-    said = set()
-    for each in _properties(template_of(settings), ON_METRICS):
-        (when,) = re.findall(r"^Fires: (.+)\.$", each["AlarmDescription"], re.MULTILINE)
-        asked = [one["MetricStat"] for one in each.get("Metrics", ()) if "MetricStat" in one]
-        period = (asked or [each])[0]["Period"] // 60
-        for of, periods, minutes in re.findall(_IN_SO_MANY, when):
-            said.add(each["AlarmName"])
-            looked_at = (each["DatapointsToAlarm"], each["EvaluationPeriods"], period)
-            assert looked_at == (int(of), int(periods or of), int(minutes or 1)), when
-        assert not re.search(r"\b(two|three|six|quarters?)\b", when), when
-    assert len(said) >= 7
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

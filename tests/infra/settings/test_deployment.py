@@ -1,27 +1,21 @@
 from __future__ import annotations
 
-import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import infra
-import mendq
 from infra.settings.deployment import (
     DeploymentSettings,
     FileRefused,
     object_in,
     read,
 )
-from infra.settings.reading import SettingsRefused, bounds_of, camel, settings_of
+from infra.settings.reading import SettingsRefused, bounds_of, settings_of
 from local_account.command_line import merge
 from local_account.launcher import floors_lowered
-from mendq.model.limits import Limits, Mode, Timing
-
-ENGINE = Path(mendq.__file__).parent
-STACK = Path(infra.__file__).parent / "stack.py"
+from mendq.model.limits import Mode, Timing
 
 
 def test_the_defaults_watch_and_change_nothing() -> None:
@@ -67,15 +61,6 @@ def test_what_is_not_lowered_is_not_listed_and_the_other_bounds_still_hold() -> 
     assert lowered == ("timing.propagationSeconds: 5 instead of at least 60",)
     with pytest.raises(SettingsRefused, match=r"^timing.propagationSeconds: -1 is out of range"):
         read({"timing": {"propagationSeconds": -1}}, floors=False)
-
-
-def test_a_limit_counts_as_used_once_the_lambdas_or_the_stack_read_it() -> None:
-    read_by = [each for each in ENGINE.rglob("*.py") if each.name != "limits.py"]
-    sources = "\n".join(each.read_text() for each in (*read_by, STACK))
-    for section, shape in (("limits", Limits), ("timing", Timing)):
-        for each in fields(shape):
-            read_somewhere = re.search(rf"\.{each.name}\b", sources) is not None
-            assert read_somewhere, f"{section}.{camel(each.name)}"
 
 
 def test_merging_goes_deep_and_replaces_lists() -> None:

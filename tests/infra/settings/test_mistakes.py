@@ -73,10 +73,9 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
-@pytest.mark.parametrize("key", ["mode", "queues", "limits", "autonomy", "environments", "nope"])
-def test_settings_nested_without_end_are_named(tmp_path: Path, key: str) -> None:
+def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
-    file.write_text(f'{{"trail": {{}},\n"{key}": {DEEP}}}')
+    file.write_text(f'{{"trail": {{}},\n"autonomy": {DEEP}}}')
     with pytest.raises(FileRefused, match=r"settings\.json is not JSON: nested too deep: line 2 "):
         object_in(file)
 
