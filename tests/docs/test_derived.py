@@ -33,18 +33,6 @@ def test_no_document_is_stale_and_every_derived_part_stands_on_a_page(
     assert text.count("(make docs) -->") == len(derive.DERIVED)
 
 
-@pytest.mark.parametrize("old", ["\nold\n", "old"])
-def test_what_stands_between_the_marks_is_replaced_and_nothing_else(
-    old: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(derive, "DERIVED", {"it": lambda: "new"})
-    begin, end = "<!-- derived: it (make docs) -->", "<!-- end -->"
-    new = "\nnew\n" if old.startswith("\n") else "new"
-    assert derive.derived(f"a {begin}{old}{end} b {end}") == f"a {begin}{new}{end} b {end}"
-    with pytest.raises(KeyError, match="nothing"):
-        derive.derived("<!-- derived: nothing (make docs) --><!-- end -->")
-
-
 def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
     page, bounds = _page("redrive-stages.md"), Bounds()
     for said in (

@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
@@ -185,11 +184,3 @@ def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) ->
     watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
     watching.end("SUCCESS")
     assert "ReportsMissing" not in watching.figures
-
-
-def test_what_aws_refuses_comes_again(watching: Lambda) -> None:
-    with Stubber(watching.account.clients.emr) as emr:
-        emr.add_client_error("get_job_run", "InternalServerException")
-        with pytest.raises(ClientError):
-            watch_nightly.handler(event(), CONTEXT)
-    assert '"_aws"' not in watching.capture.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -56,9 +57,8 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
-@pytest.mark.parametrize("places", [[], [*THREE]])
 def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[dict[str, str]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As deploy.md has it: both stand in cdk.json beside the settings."""
     whole = json.loads(synthesis.CDK_JSON.read_text())
@@ -66,20 +66,14 @@ def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
     whole["context"]["@aws-cdk/core:bootstrapQualifier"] = "ourteam"
     (tmp_path / "cdk.json").write_text(json.dumps(whole))
     monkeypatch.setattr(synthesis, "CDK_JSON", tmp_path / "cdk.json")
-    given = read({"environments": places})
+    given = read({"environments": THREE})
     assembly = synthesis.synthesize(given, new_app(tmp_path / "out"), code=light_code())
-    assert len(assembly.stacks) == max(1, len(places))
-    for stack in assembly.stacks:
-        resources = stack.template["Resources"].values()
-        roles = [each for each in resources if each["Type"] == "AWS::IAM::Role"]
-        assert len(roles) > 10
-        for each in roles:
-            boundary = json.dumps(each["Properties"]["PermissionsBoundary"])
-            assert ":policy/our-boundary" in boundary
+    assert len(assembly.stacks) == len(THREE)
+    resources = (each for stack in assembly.stacks for each in stack.template["Resources"].values())
+    for role in (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role"):
+        assert ":policy/our-boundary" in json.dumps(role["PermissionsBoundary"])
     written = "".join(each.read_text() for each in (tmp_path / "out").glob("*.json"))
-    assert "cdk-ourteam-assets-" in written
-    assert "cdk-ourteam-deploy-role-" in written
-    assert "hnb659fds" not in written
+    assert {*re.findall(r"cdk-(\w+)-(?:assets|deploy-role)-", written)} == {"ourteam"}
 
 
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:

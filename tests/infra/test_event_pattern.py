@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Caught
-from tests.catalogue.asking import caught_by
 from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, template_of
 
 
@@ -75,24 +72,6 @@ def test_a_call_of_anyone_else_comes_in_and_the_probes(event: dict[str, Any]) ->
     assert _starts("Intake", event)
 
 
-def _call(identity: dict[str, Any], caught: Caught) -> dict[str, Any]:
-    call = caught.call
-    return _event(
-        identity,
-        eventName=call.event_name,
-        errorCode=call.raw_error_code,
-        errorMessage=call.error_message,
-        resources=[{"type": "AWS::SQS::Queue", "ARN": call.queue_arn}],
-    )
-
-
-def test_what_the_catalogue_catches_comes_in_unless_it_is_ours() -> None:
-    for caught in (each for entry in CATALOGUE for each in caught_by(entry)):
-        assert not _starts("Intake", _call(_role(HEAL_ROLE), caught)), caught.title
-        assert _starts("Intake", _call(OTHER_ROLE, caught)), caught.title
-        assert _starts("Intake", _call(IAM_USER, caught)), caught.title
-
-
 def _written(key: str = "summary/week=2026-W46/summary.json", **changes: Any) -> dict[str, Any]:
     """https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html"""
     bucket = template_of("named").outputs["ReportBucket"]["Value"]
@@ -111,21 +90,3 @@ def test_only_a_summary_that_is_written_starts_the_report() -> None:
     another = {**_written()["Detail"], "bucket": {"name": "another"}}
     for changes in ({"DetailType": "Object Deleted"}, {"Source": "drill"}, {"Detail": another}):
         assert not _starts("DeliverReport", _written(**changes))
-
-
-def _run(state: str, **changes: Any) -> dict[str, Any]:
-    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
-    application = template_of("named").outputs["NightlyApplication"]["Value"]
-    detail = {"jobRunId": "00f1", "applicationId": application, "state": state}
-    kind = "EMR Serverless Job Run State Change"
-    return {"Source": "aws.emr-serverless", "DetailType": kind, "Detail": detail, **changes}
-
-
-def test_only_the_end_of_a_run_of_ours_is_checked() -> None:
-    for state in ("SUCCESS", "FAILED", "CANCELLED"):
-        assert _starts("WatchNightly", _run(state))
-    for state in ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"):
-        assert not _starts("WatchNightly", _run(state))
-    another = {**_run("FAILED")["Detail"], "applicationId": "00another"}
-    for changes in ({"Detail": another}, {"Source": "drill"}, {"DetailType": "another"}):
-        assert not _starts("WatchNightly", _run("FAILED", **changes))

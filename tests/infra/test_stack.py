@@ -30,7 +30,8 @@ KNOWN = Path(__file__).with_name("stack.json")
 TYPES: Mapping[str, Sequence[str]] = {
     "default": ("CloudTrail::Trail", "EMRServerless::Application"),
     "named": (
-        *("CloudTrail::Trail", "DynamoDB::Table", "EMRServerless::Application", "IAM::Role"),
+        *("CloudTrail::Trail", "DynamoDB::Table", "EMRServerless::Application", "Events::Rule"),
+        "IAM::Role",
         *("Lambda::EventInvokeConfig", "Lambda::EventSourceMapping", "Lambda::Function"),
         *("KMS::Key", "Logs::LogGroup", "S3::Bucket", "S3::BucketPolicy", "SNS::Subscription"),
         *("SNS::TopicPolicy", "SQS::Queue", "SQS::QueuePolicy", "Scheduler::Schedule"),

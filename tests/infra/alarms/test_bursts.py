@@ -131,12 +131,6 @@ def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
         assert 0 <= found.began[0] - found.rings_at <= PERIOD
 
 
-def test_a_fault_that_takes_the_ceiling_is_paged_by_that() -> None:
-    many = names.ceiling(Limits())
-    assert not paged([n // 10 for n in range(many - 1)]).alarms
-    assert paged([n // 10 for n in range(many)]).alarms == {"fixes-over-ceiling"}
-
-
 @pytest.mark.parametrize("unsaid", [False, True], ids=["said too", "unsaid"])
 @pytest.mark.parametrize("spacing", [1, 3, 5])
 def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than_that(
