@@ -4,7 +4,6 @@ import sys
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import WHEELS, WheelsUnavailable, fill
-from infra.packaging.zips import ForeignLibrary
 from infra.settings.deployment import read
 from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import warnings
@@ -20,5 +19,5 @@ try:
     if not WHEELS.is_dir():  # once: all later ones need no network
         fill()
     synthesize(settings, app)
-except (NodeMissing, SettingsRefused, WheelsUnavailable, ForeignLibrary) as refused:
+except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
     sys.exit(str(refused))

@@ -65,7 +65,7 @@ class Call(Struct, Generic[Settings], frozen=True):
             if value or zeros or name == COUNTED_AS_ZERO:
                 self.measure(name, value, "Count")
 
-    def measure(self, name: str, value: float, unit: Literal["Bytes", "Count", "Seconds"]) -> None:
+    def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
         self.metrics.add_metric(name, MetricUnit(unit), value)
 
     def taken_up(self, event: Event, outcome: Outcome) -> Event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
-from mendq.nightly.outcome import NightlyMetric, WeekEnded
+from mendq.nightly.outcome import WeekEnded
 from mendq.nightly.watch import watch
 
 
@@ -23,7 +23,7 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         return {"ignored": seen.reason}
     call.metrics.set_timestamp(seen.run.updated_at)
     for name, value in seen.metrics().items():
-        call.measure(name, value, "Bytes" if name is NightlyMetric.BYTES_UNREADABLE else "Count")
+        call.measure(name, value, "Count")
     run = seen.run
     if isinstance(seen, WeekEnded):
         say = call.log.warning if seen.failed else call.log.info

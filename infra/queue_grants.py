@@ -8,7 +8,7 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
 from infra.own_queues import own_queue_arns, queue_arn
-from infra.roles import may, may_not
+from infra.roles import may, may_not, may_use_keys_by
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._redrive_causes import ON, READ, REDRIVE_TAG, SEND
@@ -110,13 +110,7 @@ def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements
         yield from managed
         yield _make([_MAKING], *_quarantine_arns(stack))
         yield may([INTO_QUARANTINE], *_quarantine_arns(stack))
-        # SQS asks for the keys that encrypt managed queues, which change without a deployment.
-        via_sqs = {
-            "kms:ViaService": f"sqs.{stack.region}.amazonaws.com",
-            "kms:CallerAccount": stack.account,
-        }
-        keys = stack.format_arn(service="kms", resource="key", resource_name="*")
-        yield may([READ, SEND], keys, conditions={"StringEquals": via_sqs})
+        yield may_use_keys_by("sqs", stack, [READ, SEND])
     yield _not_by_another_tag(stack, [*_TAKEN, _MAKING])
     other_word = {"Null": {_REDRIVE_TAG: "false"}, "StringNotEquals": {_REDRIVE_TAG: ON}}
     yield may_not(_TAKEN, queue_arn(stack, "*"), conditions=other_word)

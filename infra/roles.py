@@ -55,3 +55,13 @@ def _statement(
 
 
 may, may_not = partial(_statement, iam.Effect.ALLOW), partial(_statement, iam.Effect.DENY)
+
+
+def may_use_keys_by(service: str, stack: Stack, actions: Iterable[str]) -> iam.PolicyStatement:
+    """Of any key of the account, as `service` asks for it: which, changes without a deployment."""
+    keys = stack.format_arn(service="kms", resource="key", resource_name="*")
+    via = {
+        "kms:ViaService": f"{service}.{stack.region}.amazonaws.com",
+        "kms:CallerAccount": stack.account,
+    }
+    return may(actions, keys, conditions={"StringEquals": via})

@@ -18,7 +18,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
-from infra.roles import may, this_account
+from infra.roles import may, may_use_keys_by, this_account
 from infra.settings.deployment import NotificationSettings
 from mendq.model.case import Severity
 from mendq.notifications.commands import ALARM_PREFIX
@@ -43,23 +43,12 @@ class Topics(Construct):
 
     def _topic(self, name: str, existing: str | None, title: str, to: Sequence[str]) -> Topic:
         place = Construct(self, name)
-        topic = self._existing(place, existing) if existing else _made(place, title, self._key)
+        topic = _existing(place, existing) if existing else _made(place, title, self._key)
         for address in to:  # an e-mail address or an https URL
             is_url = address.startswith("https://")
             kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
             topic.topic.add_subscription(kind(address))
         return topic
-
-    def _existing(self, place: Construct, arn: str) -> Topic:
-        # SNS asks for the key of whoever encrypted it, which changes without a deployment.
-        stack = Stack.of(self)
-        keys = stack.format_arn(service="kms", resource="key", resource_name="*")
-        via_sns = {
-            "kms:ViaService": f"sns.{stack.region}.amazonaws.com",
-            "kms:CallerAccount": stack.account,
-        }
-        uses = may(_USE_OF_KEY, keys, conditions={"StringEquals": via_sns})
-        return Topic(sns.Topic.from_topic_arn(place, "Topic", arn), uses)
 
     @cached_property
     def _key(self) -> kms.Key:
@@ -98,6 +87,11 @@ class Topic:
         """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""
         yield may(["sns:Publish"], self.arn)
         yield self.uses_key
+
+
+def _existing(place: Construct, arn: str) -> Topic:
+    uses = may_use_keys_by("sns", Stack.of(place), _USE_OF_KEY)
+    return Topic(sns.Topic.from_topic_arn(place, "Topic", arn), uses)
 
 
 def _made(place: Construct, title: str, key: kms.Key) -> Topic:

@@ -226,7 +226,7 @@ def create(name: str, template: Mapping[str, Any], client: Client) -> None:
 def main() -> int:
     """Write the assembly; one line on standard error and 2 when something is missing."""
     from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415  the CDK is loaded here
-    from infra.packaging.zips import THIS_MACHINE, ForeignLibrary  # noqa: PLC0415
+    from infra.packaging.zips import THIS_MACHINE  # noqa: PLC0415
     from infra.settings.deployment import read  # noqa: PLC0415
     from infra.synthesis import new_app, synthesize  # noqa: PLC0415
 
@@ -234,7 +234,7 @@ def main() -> int:
         settings = read(json.load(sys.stdin), floors=False)
         # The zips hold libraries: here they are this machine's, as its Lambdas are.
         synthesize(settings, new_app(Path(sys.argv[1])), THIS_MACHINE)
-    except (WheelsUnavailable, ForeignLibrary) as missing:
+    except WheelsUnavailable as missing:
         print(missing, file=sys.stderr)
         return WRONG_USE
     return 0

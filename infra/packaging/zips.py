@@ -5,33 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from uv import find_uv_bin
 
 from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
-
-AARCH64 = 183
-_MAGIC = b"\x7fELF"
-
-
-def machine(file: Path) -> int | None:
-    """The header's e_machine; None where the file is no ELF file."""
-    with file.open("rb") as opened:
-        header = opened.read(20)
-    if len(header) < 20 or not header.startswith(_MAGIC):
-        return None
-    return int.from_bytes(header[18:20], "little")
-
-
-def foreign_libraries(folder: Path) -> Iterator[Path]:
-    """Every file below `folder` that Lambda on arm64 could not load."""
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and machine(file) not in (None, AARCH64):
-            yield file.relative_to(folder)
-
 
 _LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
@@ -61,10 +41,6 @@ REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS))
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
 THIS_MACHINE: tuple[str, ...] = ()
-
-
-class ForeignLibrary(Exception):
-    """The zip would hold a library that Lambda cannot load."""
 
 
 def stage(
@@ -105,7 +81,8 @@ def remove(*paths: Path) -> None:
 def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
     """Put what `lock` names into `folder`, for `target`, from `wheels` alone.
 
-    Raises WheelsUnavailable, and ForeignLibrary where a library is not for AWS's processor.
+    A lock's hashes let in no other wheels than those that were inspected. Raises
+    WheelsUnavailable.
     """
     if not wheels.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {REMEDY}")
@@ -129,5 +106,3 @@ def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> No
             f"{why}"
         )
     remove(folder / "bin", folder / ".lock")
-    for library in foreign_libraries(folder) if target else ():
-        raise ForeignLibrary(f"{library} is not built for arm64; {REMEDY}")

@@ -115,11 +115,6 @@ class TrailSettings:
     cost."""
 
     @property
-    def logs_every_queue(self) -> bool:
-        """True where a prefix ends before a queue's name begins."""
-        return any(each.endswith(":") for each in self.queue_arn_prefixes)
-
-    @property
     def above_logs(self) -> str:
         """What stands before `AWSLogs` in a key: empty, or the prefix and a slash."""
         return f"{self.prefix}/" if self.prefix else ""

@@ -97,8 +97,10 @@ def _fits(prefix: str, region: str | None, account: str | None) -> bool:
 def _of_the_bill(settings: DeploymentSettings) -> Iterator[str]:
     """CloudTrail bills every call that is logged, whether it fails or not."""
     trail, expected = settings.trail, settings.trail.expected_events_per_day
-    if trail.logs_every_queue or (trail.create and expected > EVENTS_UNSAID):
-        what = "every queue's calls are logged" if trail.logs_every_queue else "the trail is dear"
+    # The prefix ends before a queue's name begins.
+    is_every = any(each.endswith(":") for each in trail.queue_arn_prefixes)
+    if is_every or (trail.create and expected > EVENTS_UNSAID):
+        what = "every queue's calls are logged" if is_every else "the trail is dear"
         dollars = DATA_EVENT.of(30 * expected)
         yield (
             f"{what}: ${dollars:,.2f} a month for {expected:,} calls a day, which "

@@ -32,9 +32,7 @@ class NightlyMetric(StrEnum):
     FAILED = "NightlyRunsFailed"
     WRITTEN = "NightlyRunsWritten"
     DOUBTFUL = "NightlyRunsDoubtful"
-    FALLBACKS = "NightlyFallbacks"
     RECORDS_READ = "NightlyRecordsRead"
-    BYTES_UNREADABLE = "NightlyBytesUnreadable"
     REPORT_MISSING = "ReportsMissing"
 
 
@@ -92,14 +90,11 @@ class Watched(Struct, frozen=True):
 
     def metrics(self) -> dict[NightlyMetric, int]:
         """Every one, so that what is missing was not watched."""
-        fell_back = self.nightly is not None and self.nightly.fell_back
         return {
             NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
             NightlyMetric.WRITTEN: int(self.nightly is not None),
             NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL),
-            NightlyMetric.FALLBACKS: int(fell_back),
             NightlyMetric.RECORDS_READ: self.records,
-            NightlyMetric.BYTES_UNREADABLE: self.bytes_unreadable,
             NightlyMetric.REPORT_MISSING: int(self.report_missing),
         }
 

@@ -105,8 +105,7 @@ def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
     assert watching.end("SUCCESS") == {"day": "2026-11-15", "verdict": "read"}
     assert metrics(watching.printed) == {
         "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0,
-        "NightlyFallbacks": 0, "NightlyRecordsRead": 9_000, "NightlyBytesUnreadable": 0,
-        "ReportsMissing": 0,
+        "NightlyRecordsRead": 9_000, "ReportsMissing": 0,
     }  # fmt: skip
     assert watching.said["level"] == "INFO"
     assert watching.said["usual_records"] == 10_000

@@ -19,9 +19,10 @@ import pytest
 from infra.packaging import emr
 from infra.packaging.emr import EmrPackage, archive, stage
 from infra.packaging.wheels import NIGHTLY_LOCK, WHEELS, WheelsUnavailable
-from infra.packaging.zips import AARCH64, LAMBDA, THIS_MACHINE, machine
+from infra.packaging.zips import LAMBDA, THIS_MACHINE
 from mendq.nightly.jobs import FOLDER
 from tests.analytics.authored import Account, burst
+from tests.infra.test_packaging import AARCH64, processors
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.
 EMRS_OWN = ("pyspark", "py4j")
@@ -53,10 +54,10 @@ def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
+    assert processors(for_emr) == {AARCH64}
     libraries = [each for each in for_emr.rglob("*") if re.search(r"\.so(\.\d+)*$", each.name)]
     assert set(NATIVE) <= {each.relative_to(for_emr).parts[0] for each in libraries}
     for each in libraries:
-        assert machine(each) == AARCH64, each
         content = each.read_bytes()
         for symbol, newest in ((rb"GLIBC_2", NEWEST_GLIBC), (rb"GLIBCXX_3\.4", NEWEST_GLIBCXX)):
             needed = [int(found) for found in re.findall(symbol + rb"\.(\d+)", content)]
