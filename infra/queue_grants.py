@@ -91,11 +91,11 @@ def write_statements(stack: Stack, settings: DeploymentSettings, kinds: Kinds) -
     Nothing while no queue or no symptom can be in one of the modes that are written in.
     """
     written = _written_kinds(settings).intersection(kinds)
-    yield from _on_managed(
-        stack, settings, sorted(write_actions(kind for kind in written if not kind.stays))
-    )
+    in_place = sorted(write_actions(kind for kind in written if not kind.stays))
+    managed = list(_on_managed(stack, settings, in_place))
+    yield from managed
     making = sorted(write_actions(kind for kind in written if kind.stays))
-    if making and (_is_tag_enough(settings) or _named(settings)):
+    if making and managed:
         yield _make(making, queue_arn(stack, "*"))
     yield _not_by_another_tag(stack, sorted(write_actions(STEPS)))
 
@@ -117,10 +117,13 @@ def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements
 
 
 def _on_managed(stack: Stack, settings: DeploymentSettings, actions: Sequence[str]) -> Statements:
-    """Of queues whose tag lets them be written, and of those that the settings name."""
-    if actions and _is_tag_enough(settings):
+    """Of queues whose tag lets them be written, and of those that the settings name.
+
+    `Consent.mode_of` says the same of each queue.
+    """
+    if actions and settings.tag_may_raise_to in WRITTEN_MODES:
         yield may(actions, queue_arn(stack, "*"), conditions={"StringEquals": {_TAG: _MODES}})
-    named = _named(settings) if actions else ()
+    named = settings.queues if actions and settings.mode in WRITTEN_MODES else ()
     for start in range(0, len(named), NAMES_PER_STATEMENT):
         names = named[start : start + NAMES_PER_STATEMENT]
         yield may(actions, *(queue_arn(stack, each) for each in names))
@@ -139,16 +142,6 @@ def _make(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
     changed by being made.
     """
     return may(actions, *queue_arns, conditions={"Null": {"aws:TagKeys": "true"}})
-
-
-def _is_tag_enough(settings: DeploymentSettings) -> bool:
-    """Of a queue that nobody named; `Consent.mode_of` says the same of each queue."""
-    return settings.tag_may_raise_to in WRITTEN_MODES
-
-
-def _named(settings: DeploymentSettings) -> Sequence[str]:
-    """The names whose queues may be written without a tag."""
-    return settings.queues if settings.mode in WRITTEN_MODES else ()
 
 
 def _written_kinds(settings: DeploymentSettings) -> set[type[AttributeStep]]:

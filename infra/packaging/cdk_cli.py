@@ -1,4 +1,4 @@
-"""Run the pinned CDK CLI, and say what is left after a destroy."""
+"""Run the pinned CDK CLI."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from pathlib import Path
 from infra.node import NODE, NodeMissing, require_node
 from infra.settings.deployment import FileRefused, object_in
 
-STAYS = (
-    "The case store table and the buckets stay; `.venv/bin/mendq resources`, with this --profile "
-    "and the stack's --region, says where they are."
-)
 CLI = "aws-cdk@2.1148.1"
 # The wheel's own `npx` is a copy that does not find its library.
 NPX = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
@@ -33,10 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     first = (str(Path(sys.executable).parent), str(node.parent))
     path = os.pathsep.join((*first, os.environ.get("PATH", "")))
     command = [str(node), str(NPX), "--yes", CLI, *words]
-    code = subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
-    if code == 0 and "destroy" in words:
-        print(STAYS)  # noqa: T201
-    return code
+    return subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
 
 
 def with_settings(arguments: Sequence[str]) -> list[str]:

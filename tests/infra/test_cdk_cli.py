@@ -9,11 +9,10 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
-from infra.packaging.cdk_cli import CLI, NPX, STAYS, main, with_settings
+from infra.packaging.cdk_cli import CLI, NPX, main, with_settings
 from infra.packaging.wheels import ROOT
 from tests.infra.pinned_cli import NODE, cdk, first_error
 from tests.infra.synthesized import whole_assembly
@@ -85,20 +84,3 @@ def test_make_cdk_runs_the_pinned_version() -> None:
         pytest.skip(f"npx could not fetch {CLI}: {first_error(done.stderr)}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(CLI.split("@")[1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [(["destroy"], 0, True), (["destroy"], 1, False), (["deploy"], 0, False), ([], 0, False)],
-)
-def test_after_a_destroy_it_is_said_how_to_ask_for_what_stayed(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    says: bool,
-) -> None:
-    ran = CompletedProcess[str]([], code)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ran)
-    assert main(arguments) == code
-    assert (STAYS in capsys.readouterr().out) is says
