@@ -21,6 +21,7 @@ from unittest.mock import patch
 import boto3
 
 from mendq.aws.clients import Clients
+from mendq.aws.pace import Pace
 from mendq.model.queue import DEFAULTS
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.prove.proof import BEGINS_AT
@@ -273,6 +274,7 @@ class MemoryAccount:
 def memory_account(clients: Clients | None = None) -> Iterator[MemoryAccount]:
     """Nothing in it; clients of its own answer for as long as they live."""
     account = Account(clients or Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
+    account.clients.__dict__["look_ups"] = Pace(None)
     made = MemoryAccount(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer
     made.calls.listen(account.clients)
