@@ -24,14 +24,16 @@ def is_confirmed(source_arn: str, tags: Mapping[str, str], dlq: Facts, consent: 
 
     It is where the DLQ's own RedriveAllowPolicy names it, or where it is managed itself: because
     settings name it, or by its own tag, as far as tags may raise a queue. Anybody may make a queue
-    and tag it, so a tag says nothing of a queue in a higher mode than that.
+    and tag it, so a tag says nothing of a queue in a higher mode than that, nor of one whose
+    policy names others or nobody.
     """
     allowed = allow_of(dlq.attributes.get("RedriveAllowPolicy", ""))
     if allowed and allowed.permission == "byQueue" and allowed.allows(source_arn):
         return True
     name, mode = parts_of(source_arn).name, consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
     is_named = consent.mode_of(name, {}) is not None
-    is_vouched_for = is_named or consent.tag_may_raise_to >= mode
+    is_open = allowed is None or allowed.permission == "allowAll"
+    is_vouched_for = is_named or (is_open and consent.tag_may_raise_to >= mode)
     return is_vouched_for and consent.mode_of(name, tags) is not None
 
 

@@ -314,13 +314,16 @@ def _stranger(detail: Record, identity: Record, error_code: str) -> str:
 
 
 def _principal_arn(arn: str, identity: Record, session: Record) -> str:
-    """The role, not its session: the session's name is the caller's text."""
+    """The role, not its session: the session's name is the caller's text, in an id as in an ARN."""
     named = _text(_mapping(session.get("sessionIssuer")), "arn") or arn
-    return role_arn(named) or _text(identity, "invokedBy") or _text(identity, "principalId")
+    whose = role_arn(named) or _text(identity, "invokedBy")
+    return whose or _text(identity, "principalId").partition(":")[0]
 
 
 def role_arn(arn: str) -> str:
     """The ARN that IAM has for a role, whether `arn` is that or a session's; any other as it is.
+
+    But for a federated user's, whose name is the caller's text: that is left out.
 
     AWS's one published record of an SQS data event spells a session's issuer as an assumed role,
     records of management events as IAM does. A session's ARN has lost its role's path.
@@ -328,7 +331,8 @@ def role_arn(arn: str) -> str:
     """
     head, of_a_session, name = arn.partition(":assumed-role/")
     if not of_a_session:
-        return arn
+        before, federated, _ = arn.partition(":federated-user/")
+        return before + federated
     return f"{head.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
 
 

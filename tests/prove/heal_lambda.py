@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from functions import heal
 from mendq.aws.clients import Clients
+from mendq.aws.pace import Pace
 from tests.functions.conftest import Context, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
@@ -65,6 +66,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
         _logging_to(output),
     ):
         _, clients = heal.handler.cold_start
+        clients.__dict__["look_ups"] = Pace(None)
         yield HealLambda(account, CountedCalls(clients.session), output)
     forget(heal.handler)
 

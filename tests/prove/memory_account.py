@@ -21,6 +21,7 @@ from unittest.mock import patch
 import boto3
 
 from mendq.aws.clients import Clients
+from mendq.aws.pace import Pace
 from mendq.model.queue import DEFAULTS
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.prove.proof import BEGINS_AT
@@ -33,9 +34,11 @@ _TO_PYTHON = (
     (r"attribute_not_exists\(#?(\w+)\)", r"('\1' not in item)"),
     (r"attribute_exists\(#?(\w+)\)", r"('\1' in item)"),
     (r"begins_with\(#?(\w+), (:\w+)\)", r"begins(item.get('\1'), values['\2'])"),
+    (r"\bcontains\(#?(\w+), (:\w+)\)", r"contains(item.get('\1'), values['\2'])"),
     (r"#?(\w+) (=|<=|>=|<|>) (:\w+)", r"compare(item.get('\1'), '\2', values['\3'])"),
     (r"\bAND\b", "and"),
     (r"\bOR\b", "or"),
+    (r"\bNOT\b", "not"),
 )
 _PARTS = re.compile(r"\b(SET|REMOVE|ADD|DELETE) (.*?)(?= (?:SET|REMOVE|ADD|DELETE) |$)")
 _SET = re.compile(r"#?(\w+) = (if_not_exists\()?(?:#?\w+, )?(:\w+)")
@@ -72,11 +75,18 @@ def _begins(one: Asked | None, other: Asked) -> bool:
     return one is not None and str(one["S"]).startswith(other["S"])
 
 
+def _contains(one: Asked | None, other: Asked) -> bool:
+    return one is not None and other["S"] in one["SS"]
+
+
+_ASKED = {"compare": _compare, "begins": _begins, "contains": _contains}
+
+
 def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
     if name not in asked:
         return True
     known = {"item": item, "values": asked.get("ExpressionAttributeValues", {})}
-    return bool(eval(_condition(asked[name]), {"compare": _compare, "begins": _begins} | known))  # noqa: S307
+    return bool(eval(_condition(asked[name]), _ASKED | known))  # noqa: S307
 
 
 def _updated(item: Item, asked: Asked) -> Item:
@@ -264,6 +274,7 @@ class MemoryAccount:
 def memory_account(clients: Clients | None = None) -> Iterator[MemoryAccount]:
     """Nothing in it; clients of its own answer for as long as they live."""
     account = Account(clients or Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
+    account.clients.__dict__["look_ups"] = Pace(None)
     made = MemoryAccount(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer
     made.calls.listen(account.clients)

@@ -184,6 +184,7 @@ def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
 
 
 ALLOWED = RedriveAllow("byQueue", (STANDARD_ARN,)).text
+OTHERS_ALLOWED = RedriveAllow("byQueue", (STANDARD_ARN.replace("orders", "billing"),)).text
 DEAD: dict[str, Any] = {"queues": ("dead",)}
 HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 
@@ -200,6 +201,10 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
         ({}, {"queues": ("ord*",)}, {}, True),
         ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
         ({"mendq": "heal"}, {}, {}, True),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, True),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, False),
+        ({}, {"queues": ("ord*",)}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, True),
         ({"mendq": "heal"}, {**DEAD, "mode": HEAL}, {}, False),
         ({"mendq": "heal"}, {**DEAD, "mode": OBSERVE}, {}, True),
         ({"mendq": "heal"}, {**DEAD, "mode": PROPOSE, "tag_may_raise_to": PROPOSE}, {}, True),
