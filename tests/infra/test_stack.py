@@ -37,16 +37,19 @@ TYPES: Mapping[str, Sequence[str]] = {
         *("SNS::TopicPolicy", "SQS::Queue", "SQS::QueuePolicy", "Scheduler::Schedule"),
     ),
     "existing trail": ("CloudTrail::Trail", "S3::Bucket"),
-    "a topic of theirs": ("KMS::Key", "SNS::Subscription", "SNS::Topic"),
+    "topics of theirs": (
+        *("CloudWatch::CompositeAlarm", "KMS::Key", "SNS::Subscription", "SNS::Topic"),
+        "SNS::TopicPolicy",
+    ),
     "trails below a prefix": ("CloudTrail::Trail", "S3::BucketPolicy"),
 }
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:team-"
 # Settings of those above that nothing else asks for.
 ALONE: Mapping[str, Mapping[str, Any]] = {
-    "a topic of theirs": {
+    "topics of theirs": {
         "notifications": {
             "urgent": ["a@b.io"],
-            "info": ["c@d.io"],
-            "topics": {"urgent": f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"},
+            "topics": {"urgent": f"{TOPIC}urgent", "info": f"{TOPIC}info"},
         }
     },
     "trails below a prefix": {"trail": {"prefix": "logs/trail"}},

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,25 +22,6 @@ def test_the_defaults_watch_and_change_nothing() -> None:
     assert settings == DeploymentSettings()
     assert settings.mode is settings.tag_may_raise_to is Mode.OBSERVE
     assert not {*settings.queues, *settings.autonomy, *settings.trail.queue_arn_prefixes}
-
-
-def test_the_defaults_lie_within_their_own_bounds() -> None:
-    assert read(_spelled(DeploymentSettings())) == DeploymentSettings()
-
-
-def _spelled(settings: Any) -> dict[str, Any]:
-    """As a user would write all of it; what has no value is left out."""
-    fields_of = settings_of(type(settings)).items()
-    values = {name: (getattr(settings, each.name), kind) for name, (each, kind) in fields_of}
-    return {
-        name: str(value)
-        if isinstance(value, Mode)
-        else _spelled(value)
-        if settings_of(kind)
-        else value
-        for name, (value, kind) in values.items()
-        if value is not None
-    }
 
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
