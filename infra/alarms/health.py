@@ -197,8 +197,7 @@ NOT_DELIVERED = _nightly(
 TRAIL_BUSY = _nightly(
     "trail_busy",
     "the day before the newest nightly run had more records than trail.expectedEventsPerDay",
-    "CloudTrail bills every call that is logged, so this month's bill grows faster than expected. "
-    "Queues are fixed all the same.",
+    "CloudTrail bills every call that is logged, so this month's bill grows faster than expected.",
     command="mendq cost",
     runbook="trail_busy",
     severity=Severity.INFO,

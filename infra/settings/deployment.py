@@ -62,7 +62,6 @@ _KEY_PREFIX = text(
     "o-exampleorgid or logs/cloudtrail",
     ("^s3://|^arn:", "leave out the bucket, which trail.bucket names"),
     ("AWSLogs|^/|/$", "leave out AWSLogs, what follows it, and the slash at either end"),
-    (r"[*?]", "a prefix takes no wildcards: say it whole"),
 )
 _SUBSCRIBER = text(
     "an e-mail address or an https URL",

@@ -25,12 +25,10 @@ def misplaced(
     reads_it = settings.trail.bucket is not None and settings.nightly.enabled
     others = [each for each in dict.fromkeys(regions) if each != said] if reads_it else []
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
-    if said is not None and others:
-        fault = f"is {said}, and a stack goes to {others[0]}, whose nightly job reads no other's"
-        yield Mistake("trail.bucketRegion", fault, remedy)
-    elif len(others) > 1:
-        fault = f"lies in one region, and stacks go to {' and '.join(others)}, and read no other's"
-        yield Mistake("trail.bucket", fault, remedy)
+    if others and (said or len(others) > 1):
+        where = f"is {said}" if said else "lies in one region"
+        fault = f"{where}, and stacks go to {' and '.join(others)}, and read no other's"
+        yield Mistake("trail.bucketRegion" if said else "trail.bucket", fault, remedy)
     remedy = "name one there, and deploy each place with settings of its own"
     for number, arn in enumerate(settings.freeze_calendars):
         if there := _others(arn, regions):

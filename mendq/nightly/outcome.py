@@ -11,7 +11,15 @@ from typing import Any
 from msgspec import Struct
 
 from mendq.model.names import OwnMetric
-from mendq.nightly.verdict import DOUBTFUL, Judged, NightlyRead, Verdict, day_named, judged
+from mendq.nightly.verdict import (
+    DOUBTFUL,
+    FALLBACK,
+    Judged,
+    NightlyRead,
+    Verdict,
+    day_named,
+    judged,
+)
 
 SOURCE = "aws.emr-serverless"
 DETAIL_TYPE = "EMR Serverless Job Run State Change"
@@ -119,7 +127,7 @@ class Watched(Struct, frozen=True):
         ]
         if self.bytes_unreadable:
             said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
-        if nightly and nightly.fell_back:
+        if nightly and nightly.reader == FALLBACK:
             said.append(f"read by the slower reader: {nightly.why_fallback}")
         if nightly and not run.ended_well:
             said.append(f"the run ended {run.state} after it had written: {run.details}")

@@ -85,10 +85,6 @@ class NightlyRead:
         """Whether its day was over when it was written."""
         return self.made_at.astimezone(UTC).date() > self.day
 
-    @property
-    def fell_back(self) -> bool:
-        return self.reader == FALLBACK
-
 
 COUNTS = tuple(each.name for each in fields(NightlyRead) if each.default == 0)
 

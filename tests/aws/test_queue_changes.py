@@ -134,19 +134,13 @@ def test_an_answer_without_events_is_not_that_nobody_changed_it(
     assert "holds no events" in found
 
 
-def _reads(account: Account, number: int) -> list[dict[str, Any]]:
-    """Calls of our own that ask, as many of them stand before a change as there are ticks."""
-    asked: dict[str, Any] = {"eventName": "ListMessageMoveTasks", "readOnly": True}
-    return [event(account, QUEUE, **asked) for _ in range(number)]
-
-
 def _last(account: Account, queue_arn: str = QUEUE) -> Any:
     return RecentChanges(account.clients).last_of(queue_arn)
 
 
 def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
-    changed = event(account, QUEUE)
-    account.history = [*_reads(account, 300), changed]
+    read = event(account, QUEUE, eventName="ListMessageMoveTasks", readOnly=True)
+    account.history = [*[read] * 300, event(account, QUEUE)]
     assert _last(account) == QueueChange(account.now, "SetQueueAttributes", ALICE, ("Policy",))
 
 

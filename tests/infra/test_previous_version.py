@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.heal.conftest import moto_account
 from tests.infra import previous_version
-from tests.infra.synthesized import template_of, template_with, templates_of_three
+from tests.infra.synthesized import template_of, templates_of_three
 
 # What cannot be changed without a new resource in the old one's place.
 FIXED = {"AWS::DynamoDB::Table": ("TableName", "KeySchema"), "AWS::S3::Bucket": ("BucketName",)}
@@ -89,11 +89,3 @@ def test_with_more_environments_the_first_stack_stays_the_same() -> None:
         assert one <= of_many.keys()
         assert list(in_the_way(_after(), of_many)) == []
         assert list(lost(_after(), of_many)) == []
-
-
-def test_a_dashboard_may_go_and_come_back() -> None:
-    """It is all that goes."""
-    without = template_with({"dashboard": False}).raw["Resources"]
-    gone = [each["Type"] for name, each in _after().items() if name not in without]
-    assert gone == ["AWS::CloudWatch::Dashboard"]
-    assert list(in_the_way(without, _after())) == []

@@ -145,9 +145,3 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
             found = paged(fixes, verified={*forged, *said})
             held = found.began[0] - max(found.rings_at, 0)
             assert held <= HELD_AT_MOST + SETTLES + NOTICED, (begins, forged)
-
-
-@pytest.mark.parametrize("apart", [70, 90, 120])
-def test_a_second_fault_more_than_an_hour_later_pages_nobody_either(apart: int) -> None:
-    """What held back for the first is not counted any more."""
-    assert not paged([begins + n for begins in (0, apart) for n in range(21)]).alarms
