@@ -50,11 +50,14 @@ def listen(port: int) -> socket.socket:
 def folders(port: int) -> Iterator[Path]:
     """New credentials in the folder of a port that is listened on, and a folder for all else.
 
-    Both can be read by nobody else and are gone at the end. What an account has left that was
-    killed on this port goes first. Raises CannotStart where a folder cannot be written.
+    Both can be read by nobody else and are gone at the end. What accounts have left that were
+    killed, on this port or on one that nobody listens on, goes first. Raises CannotStart where a
+    folder cannot be written.
     """
     own, parent = PORTS / f"{port}", os.environ.get("TMPDIR") or tempfile.gettempdir()
-    _clear(own)
+    for each in PORTS.glob("[0-9]*"):
+        if each == own or _is_free(each.name):
+            _clear(each)
     with contextlib.ExitStack() as made:
         try:
             scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
@@ -67,6 +70,13 @@ def folders(port: int) -> Iterator[Path]:
             said = f"{error.filename} cannot be made ({error.strerror})"
             raise CannotStart(f"{said}: see to its folder, or name another by TMPDIR") from error
         yield scratch
+
+
+def _is_free(port: str) -> bool:
+    with contextlib.suppress(CannotStart):
+        listen(port_of(port)).close()
+        return True
+    return False
 
 
 def _write_credentials(path: Path) -> None:
