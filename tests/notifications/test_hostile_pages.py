@@ -14,7 +14,7 @@ from mendq.model.policy import QueueChange
 from mendq.notifications import notification, sent
 from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationText
-from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
+from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
 HEADINGS = ALWAYS | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
@@ -136,3 +136,5 @@ def test_any_text_in_the_other_pages(
     for one in (mass, flood, notification.of_held_back(queues, names, where, account)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
+    reasons = dict.fromkeys(names, account)
+    assert_fit_for_sns(notification.not_mailed("2026-W46", reasons, AGAIN))
