@@ -188,22 +188,22 @@ def of_flood(left_out: Iterable[tuple[str, int]], now: datetime, where: str) -> 
     return _in_sum("Mendq sees a flood of calls:", where, opening, callers, steps)
 
 
-def of_held_back(pages: int, names: Iterable[str], where: str, region: str) -> NotificationText:
-    """How many pages wait, and for each caller the first of them."""
+def of_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
+    """Whose calls failed where pages wait."""
+    where = place(account, region)
     opening = (
         first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
-        f"What: {counted(pages, 'page')} waited in ten minutes. Of each caller one is named below.",
+        "What: in this hour pages waited, about calls of these callers or what a scan found.",
         f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
     steps = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
-    return _in_sum("Mendq holds pages back:", f"{pages:,} wait, {where}", opening, names, steps)
+    return _in_sum("Mendq holds pages back:", where, opening, map(value, callers), steps)
 
 
 def _in_sum(
-    subject: str, where: str, opening: Sequence[str], named: Iterable[str], steps: tuple[str, ...]
+    subject: str, where: str, opening: Sequence[str], who: Iterable[str], steps: tuple[str, ...]
 ) -> NotificationText:
-    lines = first_of((plain(each, 200) for each in named), MOST_CALLERS)
-    sections = (Section("WHO", lines), Section("NEXT", steps, cut=False))
+    sections = (Section("WHO", first_of(who, MOST_CALLERS)), Section("NEXT", steps, cut=False))
     return _text(subject_of(subject, where), opening, *sections)
 
 

@@ -22,7 +22,6 @@ from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 FLOODER = "arn:aws:iam::123456789012:role/stranger"
-WAITING = ["payments: access_denied", "refunds: kms_denied"]
 STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
 _SAMPLES = json.loads(Path(__file__).with_name("samples.json").read_text())
 ATTRIBUTES: dict[str, str] = _SAMPLES["attributes"]
@@ -108,6 +107,8 @@ def every_page() -> dict[str, NotificationText]:
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
         ),
         "a flood of names": notification.of_flood([(FLOODER, 5_000), ("", 2)], NOW, WHERE),
-        "pages held back": notification.of_held_back(1_204, WAITING, WHERE, "us-east-1"),
+        "pages held back": notification.of_held_back(
+            [FLOODER, "redrive_cycle"], "123456789012", "us-east-1"
+        ),
         "a report not mailed": notification.not_mailed("2026-W46", {"a@example.com": WHY}, AGAIN),
     }

@@ -133,7 +133,7 @@ def test_any_text_in_the_other_pages(
     where = notification.place(account, account)
     mass = notification.of_mass_symptom(of, names, queues, NOW, where)
     flood = notification.of_flood([(each, queues) for each in names], NOW, where)
-    for one in (mass, flood, notification.of_held_back(queues, names, where, account)):
+    for one in (mass, flood, notification.of_held_back(names, account, account)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
     reasons = dict.fromkeys(names, account)
