@@ -78,8 +78,13 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_an_assembly_that_several_name_or_that_names_its_own_is_read_once(tmp_path: Path) -> None:
-    named = {"S": _stack("s.json"), "A": _naming("stage"), "B": _naming("./stage")}
+def test_what_several_name_and_an_assembly_that_names_its_own_is_read_once(tmp_path: Path) -> None:
+    named = {
+        "S": _stack("s.json"),
+        "T": _stack("./s.json"),
+        "A": _naming("stage"),
+        "B": _naming("./stage"),
+    }
     out = _assembly(tmp_path / "cdk.out", named)
     stage = _assembly(out / "stage", {"S": _stack("s.json"), "Up": _naming("..")})
     for each in (out, stage):
