@@ -144,9 +144,7 @@ def _record(
     details = notification.CaseDetails(
         sentence=symptom.sentence,
         runbook=symptom.runbook,
-        attributes=facts.attributes,
-        tags=facts.tags,
-        event_names=facts.event_names,
+        facts=facts,
         known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
         last_change=context.recent_changes.last_of(case.queue_arn),
         next_command=notice.next_command,

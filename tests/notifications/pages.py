@@ -12,6 +12,7 @@ from msgspec import structs
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import Case, State
+from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
@@ -40,7 +41,9 @@ BESIDE: dict[str, Any] = {
 
 def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
     """The page of the example case; `over` are the case's fields, `beside` what else is known."""
-    details = notification.CaseDetails(**{**BESIDE, **(beside or {})})
+    known = {**BESIDE, **(beside or {})}
+    of_queue = {name: known.pop(name) for name in ("attributes", "tags", "event_names")}
+    details = notification.CaseDetails(**known, facts=Facts(CASE.queue_arn, **of_queue))
     return notification.of_case(replace(CASE, **over), details)
 
 
