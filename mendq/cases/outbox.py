@@ -16,8 +16,6 @@ from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
 from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, Severity
-from mendq.model.queue import parts_of
-from mendq.notifications.notification import MOST_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 
 # A page about the account whose news has changed is told again no sooner than this.
@@ -139,23 +137,6 @@ class Notifier(Table, frozen=True):
             most=0 if page.announced else NOTIFICATIONS_PER_HOUR,
             expires=self.now + timedelta(hours=2),
         )
-
-    def held_back(self, case: Case) -> tuple[int, list[str]]:
-        """Count a page that waits, and name its queue where it has a new caller.
-
-        What is said: of the ten minutes before, or of these where none waited then.
-        """
-        tens = (at.timestamp() // HELD_BACK.seconds for at in (self.now, self.now - HELD_BACK))
-        key, before = (items.key(ACCOUNT, f"held_back#{each:.0f}") for each in tens)
-        counting = "ADD pages :one SET expires_at = :until"
-        held = self.changed(key, counting, one=1, until=self.now + 3 * HELD_BACK) or {}
-        known = {*items.texts_in(held, "callers")}
-        if len(known) < MOST_CALLERS and not known.issuperset(case.callers):
-            queues = [f"{parts_of(case.queue_arn).name}: {case.symptom}"]
-            naming = "ADD callers :callers, queues :queues"
-            held = self.changed(key, naming, callers=case.callers, queues=queues) or {}
-        said = self.get(before) or held
-        return int(said["pages"]["N"]), items.texts_in(said, "queues")
 
     def _publish(self, severity: Severity, page: NotificationRecord) -> None:
         topic_arn = self.topic_arns[severity]

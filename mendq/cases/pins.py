@@ -85,26 +85,23 @@ class Pins(Table, frozen=True):
         unmoved = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
         return self.put_item(item, unmoved, before=pin.generation - 1, mine=text)
 
-    def clear(self, unreadable: UnreadablePin) -> bool:
+    def remove(self, found: Pin | UnreadablePin) -> bool:
         """Take it away; False where something else stands there by now.
 
         Its number stays taken where it can be read, and else is lost with it.
         """
-        found = {name: unreadable.item.get(name) for name in ("pin", "generation")}
-        number = unreadable.item.get("generation", {}).get("N", "")
+        if isinstance(found, Pin):
+            stood = items.fields(generation=found.generation)
+        else:
+            stood = {name: found.item.get(name) for name in ("pin", "generation")}
+        number = (stood["generation"] or {}).get("N", "")
         retained = {"generation": {"N": number if number.isdecimal() else "0"}}
         unchanged = " AND ".join(
             f"{name} = :{name}" if there else f"attribute_not_exists({name})"
-            for name, there in found.items()
+            for name, there in stood.items()
         )
-        values = {name: there for name, there in found.items() if there}
-        return self.put_item({**_key(unreadable.queue_arn), **retained}, unchanged, **values)
-
-    def remove(self, pin: Pin) -> bool:
-        """Take it away; False where another was pinned meanwhile."""
-        number = items.fields(generation=pin.generation)
-        item = {**_key(pin.queue_arn), **number}
-        return self.put_item(item, "generation = :this", this=pin.generation)
+        values = {name: there for name, there in stood.items() if there}
+        return self.put_item({**_key(found.queue_arn), **retained}, unchanged, **values)
 
     def approved_sources(self, dlq_arn: str) -> frozenset[str]:
         """The sources that a person has once approved a plan about this DLQ for."""

@@ -113,11 +113,11 @@ def notify_held_up(
 
 
 def hold_back(case: Case, context: CaseContext) -> None:
-    """Say in sum that there are more pages than people can read; this one is tried again later."""
+    """Say in sum whose pages wait: there are more than people can read; they are tried later."""
     context.open_cases.postpone(case, context.now + HELD_BACK)
-    region = context.clients.region
-    where = notification.place(context.settings.account, region)
-    text = notification.of_held_back(*context.notifier.held_back(case), where, region)
+    callers = context.case_store.spread_to(case.callers, "held_back", context.now)
+    account, region = context.settings.account, context.clients.region
+    text = notification.of_held_back(sorted(callers), account, region)
     news = f"{context.now:%Y-%m-%dT%H:%M}"
     after = HELD_BACK if case.state is State.ESCALATED else AGAIN_AFTER
     context.notifier.send_about_account("held_back", news, text, after)
@@ -144,9 +144,7 @@ def _record(
     details = notification.CaseDetails(
         sentence=symptom.sentence,
         runbook=symptom.runbook,
-        attributes=facts.attributes,
-        tags=facts.tags,
-        event_names=facts.event_names,
+        facts=facts,
         known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
         last_change=context.recent_changes.last_of(case.queue_arn),
         next_command=notice.next_command,

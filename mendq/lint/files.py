@@ -48,9 +48,9 @@ def sources(argument: str) -> Iterator[Source]:
 def _of_folder(outermost: Path) -> Iterator[Source]:
     """Every stack of an assembly, and of the assemblies in it; nothing outside of the folder.
 
-    An assembly is looked at once, however many name it.
+    An assembly and a template are looked at once, however many name them.
     """
-    waiting, seen, stacks = [outermost], set[Path](), 0
+    waiting, seen, templates = [outermost], set[Path](), set[Path]()
     while waiting:
         folder = waiting.pop(0)
         if folder.resolve() in seen:
@@ -60,11 +60,12 @@ def _of_folder(outermost: Path) -> Iterator[Source]:
             properties = under(artifact, "properties") or {}
             if artifact.get("type") == _STACK:
                 path = _inside(folder, properties.get("templateFile"), outermost)
-                yield Source(str(path), _content(path), _environment(artifact))
-                stacks += 1
+                if path.resolve() not in templates:
+                    templates.add(path.resolve())
+                    yield Source(str(path), _content(path), _environment(artifact))
             elif artifact.get("type") == _ASSEMBLY:
                 waiting.append(_inside(folder, properties.get("directoryName"), outermost))
-    if not stacks:
+    if not templates:
         raise NotATemplate(f"{outermost}: its {_MANIFEST} names no stack")
 
 

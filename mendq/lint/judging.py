@@ -14,7 +14,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.lint.queues import MAPPING, REDRIVE, Declared, Queue
 from mendq.lint.remedies import remedy_of
-from mendq.lint.template import NotATemplate, Place, Template, listed
+from mendq.lint.template import Place, Template, listed
 from mendq.lint.values import QUEUE, Environment, NotKnown
 from mendq.model.facts import Need
 from mendq.model.limits import TagUnreadable
@@ -78,18 +78,15 @@ Said = Finding | NotJudged
 def lint(template: Template, file: str, environment: Environment) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
-    try:
-        found = Declared(template, environment)
-        queues = (_judged(each, found) for each in found.queues.values())
-        for said in chain(chain.from_iterable(queues), _not_looked_at(found)):
-            template.work.take(_SAYING_IT)
-            if isinstance(said, NotJudged):
-                not_judged.append(said)
-            else:
-                is_ignored = said.symptom in template.resources[said.resource].ignored
-                (ignored if is_ignored else findings).append(said)
-    except RecursionError as error:
-        raise NotATemplate("nested too deep to be worked out") from error
+    found = Declared(template, environment)
+    queues = (_judged(each, found) for each in found.queues.values())
+    for said in chain(chain.from_iterable(queues), _not_looked_at(found)):
+        template.work.take(_SAYING_IT)
+        if isinstance(said, NotJudged):
+            not_judged.append(said)
+        else:
+            is_ignored = said.symptom in template.resources[said.resource].ignored
+            (ignored if is_ignored else findings).append(said)
     taken = sorted(found.names.defaults.items())
     defaults = [{"parameter": name, "value": each} for name, each in taken]
     return Linted(file, len(found.queues), findings, ignored, not_judged, defaults)

@@ -23,9 +23,7 @@ MOST_NESTED = 80
 MOST_RESOURCES = 2_000
 # A step is about a microsecond of one core: one for each character that is worked out.
 MOST_STEPS = 8_000_000
-# An assembly may name one file over and over.
-MOST_STEPS_IN_ALL = 200_000_000
-A_TEMPLATE, A_NODE_READ, KEYS_COMPARED_A_STEP = 20_000, 16, 32
+A_NODE_READ, KEYS_COMPARED_A_STEP = 16, 32
 # What JSON escapes and YAML does not: a slash, and a character as two surrogates.
 _OF_JSON = re.compile(r"\\(?:(/)|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE)
 _OF_YAML = "tag:yaml.org,2002:"
@@ -38,25 +36,16 @@ class NotATemplate(Exception):
 
 @dataclass
 class Work:
-    """Steps left for this template and for those that follow: counted, so machines agree."""
+    """Steps left for a template: counted, so machines agree."""
 
     left: int = MOST_STEPS
-    left_in_all: int = MOST_STEPS_IN_ALL
-
-    def begin_template(self) -> None:
-        """Raise NotATemplate where no steps are left."""
-        self.left = MOST_STEPS
-        self.take(A_TEMPLATE)
 
     def take(self, steps: int) -> None:
         """Raise NotATemplate where `steps` is more than is left."""
         self.left -= steps
-        self.left_in_all -= steps
-        what = ("it", MOST_STEPS, ", and what repeats itself counts each time")
-        if self.left_in_all < 0 <= self.left:
-            what = ("it and the templates before it", MOST_STEPS_IN_ALL, ": name fewer at once")
-        if min(self.left, self.left_in_all) < 0:
-            raise NotATemplate(f"judging {what[0]} takes more than {what[1]:,} steps{what[2]}")
+        if self.left < 0:
+            again = "and what repeats itself counts each time"
+            raise NotATemplate(f"judging it takes more than {MOST_STEPS:,} steps, {again}")
 
 
 class _Loader(CfnFullLoader):  # type: ignore[misc]

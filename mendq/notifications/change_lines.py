@@ -127,13 +127,11 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def template(
-    case: Case, attributes: Mapping[str, str], tags: Mapping[str, str]
-) -> tuple[Section, ...]:
+def template(case: Case, facts: Facts) -> tuple[Section, ...]:
     """Both values as the owner of the queue would write them; of what is overridden alone."""
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
-    owner_of = deployed_by(tags)
+    owner_of = deployed_by(facts.tags)
     stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
     of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
     lines = [
@@ -144,7 +142,7 @@ def template(
     ]
     for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]:
         name = step["attribute"]
-        theirs = attributes.get(name, "") if attributes else step["before"]
+        theirs = facts.attributes.get(name, "") if facts.attributes else step["before"]
         lines += template_lines("Mendq's", name, step["after"])
         lines += template_lines("theirs", name, theirs)
     return (Section("TEMPLATE", tuple(lines)),)

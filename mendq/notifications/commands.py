@@ -95,8 +95,8 @@ def delete_queue_command(queue_arn: str) -> str:
 
 # What waits until a person says that it is over.
 _SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
-# Told of where the owner of the write does not take it up.
-_WAITING_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE})
+# Told of where the owner of the write does not take it up, or has not.
+_WAITED_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
 
 
 def mendq_command(verb: str, case: Case) -> str:
@@ -125,11 +125,8 @@ def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
         turn_down = f"or, to turn it down (it pages no sooner than {hours} hours from now again):"
         decline = (turn_down, mendq_command("decline", case))
         return (mendq_command("approve", case), *decline, "to look first:", command)
-    if case.state in _WAITING_FOR_MENDQ:
+    if case.state in _WAITED_FOR_MENDQ:
         return (mendq_command("show", case), "the queue as it is now:", command)
-    if case.state is State.EXPIRED:
-        seen_again = "where it still shows, Mendq proposes anew what the queue needs then"
-        return (mendq_command("show", case), "the queue as it is now:", command, seen_again)
     if case.state in _SETTLED_BY_A_PERSON:
         return (command, "when it is settled:", mendq_command("close", case))
     return (command,)

@@ -10,6 +10,7 @@ from shlex import quote
 from msgspec import Struct
 
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, State
+from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.notifications.change_lines import change, template, undo
@@ -57,8 +58,8 @@ NOTIFIED = frozenset(_ASKS)
 class CaseDetails(Struct, frozen=True):
     """What a case's page says beyond the case.
 
-    `sentence` is the symptom's; `attributes` the queue's now, empty where it is gone;
-    `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
+    `sentence` is the symptom's; the attributes of `facts` are the queue's now, empty where it is
+    gone; `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
     `shown` names attributes to show whole, set or not. `first` has to be done before the change,
     `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
     their maker quotes what is not its own.
@@ -66,9 +67,7 @@ class CaseDetails(Struct, frozen=True):
 
     sentence: str
     runbook: str
-    attributes: Mapping[str, str]
-    tags: Mapping[str, str]
-    event_names: Iterable[str]
+    facts: Facts
     known: Known | None
     last_change: QueueChange | str | None
     next_command: str
@@ -81,15 +80,16 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
     """The page of a case in one of the states of NOTIFIED; anything else raises ValueError."""
     if case.state not in NOTIFIED:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
+    attributes = of.facts.attributes
     sections = (
-        Section("EVIDENCE", evidence_lines(case.evidence, of.event_names)),
-        Section("QUEUE NOW", facts_lines(case.steps, of.attributes, of.tags, tuple(of.shown))),
+        Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
+        Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
         Section("FIRST", first_of((_advice(each) for each in of.first), _MOST_FIRST), cut=False),
-        Section("CHANGE", change(case, of.attributes), cut=False),
-        Section("UNDO", undo(case, of.attributes), cut=False),
-        *template(case, of.attributes, of.tags),
+        Section("CHANGE", change(case, attributes), cut=False),
+        Section("UNDO", undo(case, attributes), cut=False),
+        *template(case, of.facts),
         Section("BEYOND THAT", first_of((_advice(each) for each in of.beyond), _MOST_NAMED)),
-        Section("SINCE LAST KNOWN", since_lines(of.known, of.attributes)),
+        Section("SINCE LAST KNOWN", since_lines(of.known, attributes)),
         Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
         Section("NEXT", next_lines(case, of.runbook, of.next_command), cut=False),
     )
@@ -188,22 +188,22 @@ def of_flood(left_out: Iterable[tuple[str, int]], now: datetime, where: str) -> 
     return _in_sum("Mendq sees a flood of calls:", where, opening, callers, steps)
 
 
-def of_held_back(pages: int, names: Iterable[str], where: str, region: str) -> NotificationText:
-    """How many pages wait, and for each caller the first of them."""
+def of_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
+    """Whose calls failed where pages wait."""
+    where = place(account, region)
     opening = (
         first_line(f"Mendq in {where}:", "more pages than people can read: see the open cases."),
-        f"What: {counted(pages, 'page')} waited in ten minutes. Of each caller one is named below.",
+        "What: in this hour pages waited, about calls of these callers or what a scan found.",
         f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
     steps = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
-    return _in_sum("Mendq holds pages back:", f"{pages:,} wait, {where}", opening, names, steps)
+    return _in_sum("Mendq holds pages back:", where, opening, map(value, callers), steps)
 
 
 def _in_sum(
-    subject: str, where: str, opening: Sequence[str], named: Iterable[str], steps: tuple[str, ...]
+    subject: str, where: str, opening: Sequence[str], who: Iterable[str], steps: tuple[str, ...]
 ) -> NotificationText:
-    lines = first_of((plain(each, 200) for each in named), MOST_CALLERS)
-    sections = (Section("WHO", lines), Section("NEXT", steps, cut=False))
+    sections = (Section("WHO", first_of(who, MOST_CALLERS)), Section("NEXT", steps, cut=False))
     return _text(subject_of(subject, where), opening, *sections)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, Known, configured, differences
@@ -45,11 +46,9 @@ def _sighting(evidence: Mapping[str, Any], which: str) -> str:
 
 
 def facts_lines(
-    steps: Iterable[Mapping[str, str]],
-    attributes: Mapping[str, str],
-    tags: Mapping[str, str],
-    shown: tuple[str, ...],
+    steps: Iterable[Mapping[str, str]], facts: Facts, shown: tuple[str, ...]
 ) -> tuple[str, ...]:
+    attributes, tags = facts.attributes, facts.tags
     if not attributes:
         return ("the queue is gone, or its attributes could not be read",)
     names = dict.fromkeys((*shown, *(each["attribute"] for each in steps), *_FACTS))

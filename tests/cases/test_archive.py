@@ -73,24 +73,6 @@ def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(accoun
     assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
 
 
-def test_a_transition_that_cannot_be_read_stops_nothing_else(account: Account) -> None:
-    queue = account.queue(tag="observe", VisibilityTimeout="30")
-    account.later(minutes=5)
-    with _bucket_down(account, []):
-        fail(account, queue, "observed")
-    (item,) = (item for key, item in account.case_store_items().items() if key[0][:5] == "case#")
-    account.tag(queue, mendq="heal")
-    account.later(minutes=40)
-    with _bucket_down(account, []):
-        fail(account, queue)
-    unreadable = {**item, "document": {"S": "{"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=unreadable)
-    account.later(hours=50)
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
-    assert [type(each).__name__ for each in followed.errors.values()] == ["CaseStoreUnreadable"]
-    assert [each.state for each in followed.moved] == ["unverified"]
-
-
 @pytest.mark.parametrize("forged", [{"queue_arn": "no ARN"}, {"evidence": None}, {"at": 3}])
 def test_a_transition_that_is_none_of_ours_makes_way_for_the_others(
     account: Account, forged: dict[str, object]

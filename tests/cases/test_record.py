@@ -9,7 +9,7 @@ import pytest
 from botocore.stub import Stubber
 
 from mendq.cases.view import CaseStoreView
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits, Mode
 from tests.heal.conftest import REGION, WORKER, Account, settings
@@ -29,11 +29,6 @@ DENIED = {
 def proposing(account: Account) -> Account:
     account.settings = settings(autonomy=PROPOSING)
     return account
-
-
-def followed(account: Account) -> Followed:
-    """One run of follow_up, which calls nobody."""
-    return follow_up(context_of(account), OWNERS, lambda: 60)
 
 
 def look(account: Account, queue: str) -> CaseStoreView:
@@ -67,21 +62,6 @@ def test_in_observe_mode_nobody_is_told_of_a_refusal(account: Account, tag: str)
     fail(account, account.queue(tag=tag, VisibilityTimeout="601"))
     assert states(account) == ["refused"]
     assert len(account.pages("info")) == (tag == "propose")
-
-
-def test_a_proposal_is_reported_once_with_its_change(proposing: Account) -> None:
-    queue = proposing.queue(VisibilityTimeout="30")
-    fail(proposing, queue)
-    fail(proposing, queue)
-    proposing.later(minutes=40)
-    fail(proposing, queue, "later")
-    ((subject, body),) = proposing.pages("info")
-    (case,) = proposing.transitions()
-    assert case["notified"] is True
-    assert "orders.fifo" in subject
-    for said in (case["case_id"], "VisibilityTimeout=45", "request-1"):
-        assert said in body
-    assert _page_item(proposing, queue).keys() == {"pk", "sk", "announced", "at", "urgent"}
 
 
 def test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_down(
@@ -149,7 +129,7 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
     assert "down" in account.pages("urgent")[-1][0], "proposals take no urgent page away"
     account.later(hours=1)
     for _ in range(3):
-        followed(account)
+        follow_up(context_of(account), OWNERS, lambda: 60)
     assert len(account.pages("info")) == count
     assert len(account.pages("urgent")) == 2
 
@@ -201,21 +181,9 @@ def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     account: Account, tag: str
 ) -> None:
     account.freeze()
-    queue = account.queue(tag=tag, KmsMasterKeyId="alias/orders")
-    before = account.attributes(queue)
-    fail(account, queue, **DENIED)
-    fail(account, queue, "again", **DENIED)
+    fail(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **DENIED)
     (case,) = account.transitions()
     assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
-    assert account.attributes(queue) == before
     ((subject, body),) = account.pages("urgent")
     assert "KMS denied" in subject
-    assert "kms:GenerateDataKey" in body
     assert "aws kms get-key-policy" in body
-
-
-def test_what_is_only_counted_is_not_even_looked_at(account: Account) -> None:
-    over = {"eventName": "SendMessageBatch", "errorCode": "EmptyBatchRequest", "errorMessage": ""}
-    healed = account.heal(account.late_deletes(account.queue(), "1", "2", "3", **over))
-    assert (healed.fixed, healed.failed_calls) == ({}, 3)
-    assert account.case_store_items() == {}

@@ -13,6 +13,7 @@ from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, follow_up
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, states, undo
 
+SYMPTOM = "visibility_timeout_too_short"
 BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
 NUMBERS = ["1" + "0" * 30, "1" + "0" * 20, "1" + "0" * 13, "-1" + "0" * 13, "1.5"]
 TIMES = {name: {"N": "1700000000"} for name in ("at", "since")}
@@ -37,17 +38,13 @@ def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
     "fields",
     [
         *({name: {"N": number}} for name in ("opened_at", view.SORT) for number in NUMBERS),
-        {"opened_at": {"NULL": True}},
-        {"opened_at": {"S": "now"}},
-        {"state": {"S": "x"}},
-        {"state": {"L": []}},
-        {"case_id": {"N": "7"}},
+        *({"opened_at": {"NULL": True}}, {"state": {"S": "x"}}, {"case_id": {"N": "7"}}),
     ],
 )
 def test_a_listed_case_that_is_none_of_ours_hides_no_other(
     account: Account, proposed: str, fields: dict[str, Any]
 ) -> None:
-    good = account.case_store_items()[proposed, "case#visibility_timeout_too_short"]
+    good = account.case_store_items()[proposed, f"case#{SYMPTOM}"]
     item = {**good, "pk": {"S": BAD}, "case_id": {"S": "bad"}, **fields}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.later(hours=25)
@@ -58,21 +55,15 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
 @pytest.mark.parametrize(
     ("sort", "fields"),
     [
-        ("case#visibility_timeout_too_short", {"opened_at": {"N": "1" + "0" * 20}}),
-        ("case#visibility_timeout_too_short", {"document": {"S": NESTED}}),
-        ("case#visibility_timeout_too_short", {"failures": {"S": "[1e400]"}}),
+        (f"case#{SYMPTOM}", {"opened_at": {"N": "1" + "0" * 20}}),
+        (f"case#{SYMPTOM}", {"document": {"S": NESTED}}),
+        (f"case#{SYMPTOM}", {"failures": {"S": "[1e400]"}}),
         ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
         ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
-        *(
-            ("configuration", {**TIMES, "attributes": {"S": each}})
-            for each in ("null", '"x"', "[]")
-        ),
+        ("configuration", {**TIMES, "attributes": {"S": "[]"}}),
         ("configuration", {**TIMES, "attributes": {"NULL": True}}),
-        (
-            "evidence#visibility_timeout_too_short",
-            {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}},
-        ),
-        ("page#visibility_timeout_too_short", {"announced": {"S": "[]"}}),
+        (f"evidence#{SYMPTOM}", {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}}),
+        (f"page#{SYMPTOM}", {"announced": {"S": "[]"}}),
     ],
 )
 def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
@@ -80,9 +71,7 @@ def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
 ) -> None:
     _put(account, proposed, sort, **fields)
     with pytest.raises(CaseStoreUnreadable):
-        context_of(account).case_store.look(
-            proposed, "visibility_timeout_too_short", ("VisibilityTimeout",)
-        )
+        context_of(account).case_store.look(proposed, SYMPTOM, ("VisibilityTimeout",))
     assert undo(account, case_of(account).case_id)["error"] == "case_store_unreadable"
     before = account.attributes(proposed)
     healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
@@ -94,7 +83,7 @@ def test_cases_that_cannot_be_read_wait_behind_those_that_can(
     account: Account, proposed: str
 ) -> None:
     """There is time for one a minute, and the unreadable ones have been due for longer."""
-    good = account.case_store_items()[proposed, "case#visibility_timeout_too_short"]
+    good = account.case_store_items()[proposed, f"case#{SYMPTOM}"]
     for n in range(3):
         due = {view.SORT: {"N": f"{int(account.now.timestamp()) - 9_000 + n}"}}
         bad = {"pk": {"S": f"{BAD}{n}"}, "case_id": {"S": f"bad-{n}"}, "document": {"S": "{"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any
 
 from botocore.exceptions import ClientError, ConnectTimeoutError
@@ -17,19 +18,7 @@ class Sqs:
     written: list[tuple[str, str, int | None]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
-    def change_message_visibility(self, **asked: Any) -> Mapping[str, Any]:
-        return self._alone("change", asked)
-
-    def change_message_visibility_batch(self, **asked: Any) -> Mapping[str, Any]:
-        return self._batch("change", asked)
-
-    def delete_message(self, **asked: Any) -> Mapping[str, Any]:
-        return self._alone("delete", asked)
-
-    def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
-        return self._batch("delete", asked)
-
-    def _alone(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _alone(self, verb: str, **asked: Any) -> Mapping[str, Any]:
         self._write(verb, asked)
         code = self.codes.get(asked["ReceiptHandle"], "")
         if code is None:
@@ -38,7 +27,7 @@ class Sqs:
             raise ClientError({"Error": {"Code": code, "Message": ""}}, verb)
         return {}
 
-    def _batch(self, verb: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _batch(self, verb: str, **asked: Any) -> Mapping[str, Any]:
         self.sizes.append(len(asked["Entries"]))
         answer: dict[str, list[Mapping[str, Any]]] = {"Successful": [], "Failed": []}
         for each in asked["Entries"]:
@@ -50,6 +39,11 @@ class Sqs:
 
     def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
         self.written.append((verb, asked["ReceiptHandle"], asked.get("VisibilityTimeout")))
+
+    change_message_visibility = partialmethod(_alone, "change")
+    change_message_visibility_batch = partialmethod(_batch, "change")
+    delete_message = partialmethod(_alone, "delete")
+    delete_message_batch = partialmethod(_batch, "delete")
 
 
 def message(name: str = "a", handle: str = "") -> dict[str, str]:

@@ -11,10 +11,7 @@ import pytest
 from mendq.consumer import VisibilityHeartbeat
 from mendq.consumer.writes import LONGEST_SECONDS
 from tests.consumer.answers import Sqs, message
-from tests.heal.conftest import Account
-from tests.redrive.conftest import timed
 
-__all__ = ["timed"]
 SECONDS = 60
 
 
@@ -114,7 +111,7 @@ def test_a_visibility_that_ran_out_touches_nothing(sqs: Sqs, clock: Clock) -> No
 GONE = ("AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValueException")
 
 
-@pytest.mark.parametrize("code", [*GONE, "ReceiptHandleIsInvalid"])
+@pytest.mark.parametrize("code", GONE)
 @pytest.mark.parametrize("others", [(), (message("b"),)])
 def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
     sqs: Sqs, clock: Clock, code: str, others: tuple[Mapping[str, Any], ...]
@@ -186,43 +183,6 @@ def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock
     assert deletes.count("handle-b") == 2
     assert deletes.count("handle-c") == 1
     assert "handle-d" not in deletes
-
-
-@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
-def test_in_an_account_nobody_else_receives_what_is_held(timed: Account, name: str) -> None:
-    url = timed.url(timed.queue(name, VisibilityTimeout=str(SECONDS)))
-    fifo = {"MessageGroupId": "g", "MessageDeduplicationId": "d"} if "fifo" in name else {}
-    timed.clients.sqs.send_message(QueueUrl=url, MessageBody="x", **fifo)  # type: ignore[arg-type]
-
-    def received() -> list[Any]:
-        return list(timed.clients.sqs.receive_message(QueueUrl=url).get("Messages", []))
-
-    def now() -> float:
-        return timed.now.timestamp()
-
-    (taken,) = received()
-
-    def held_of(*messages: Any) -> VisibilityHeartbeat:
-        held = VisibilityHeartbeat(timed.clients.sqs, url, seconds=SECONDS, clock=now)
-        held.add(*messages, received_at=now())
-        return held
-
-    held = held_of(taken)
-    for _ in range(10):
-        timed.later(seconds=SECONDS - 5)
-        held.keep()
-        assert received() == []
-    held.release()
-    (again,) = received()
-    assert held.delete() == frozenset()
-    late = held_of(again)
-    timed.later(seconds=SECONDS + 1)
-    assert late.delete() == frozenset()
-    assert late.is_lost
-    (last,) = received()
-    assert held_of(last).delete()
-    timed.later(seconds=SECONDS + 1)
-    assert received() == []
 
 
 def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,6 @@ from botocore.stub import Stubber
 from msgspec.structs import replace
 
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
-from mendq.cases.view import HoldUp
 from mendq.catalogue import CATALOGUE
 from mendq.follow_up.follow_up import Followed, follow_up
 from mendq.heal import recover
@@ -57,21 +55,18 @@ class World:
         answer = {"MetricDataResults": [{"Id": "deleted", "Values": values}]}
         return SimpleNamespace(status_code=200), answer
 
-    def fixed(self, name: str = "orders.fifo", tag: str = "heal", **over: Any) -> str:
+    def fixed(self, name: str = "orders.fifo", tag: str = "heal") -> str:
         """A queue whose calls have failed: fixed from 30 to 45, or proposed so."""
         queue = self.account.queue(name, tag, VisibilityTimeout="30")
-        fail(self.account, queue, name, **over)
+        fail(self.account, queue, name)
         return queue
 
-    def fail(self, queue: str, word: str, **over: Any) -> None:
-        fail(self.account, queue, word, **over)
-
-    def fails_on(self, queue: str, after_minutes: float = 40, **over: Any) -> None:
+    def fails_on(self, queue: str, after_minutes: float = 40) -> None:
         self.account.later(minutes=after_minutes)
-        fail(self.account, queue, f"{self.account.now}", **over)
+        fail(self.account, queue, f"{self.account.now}")
 
-    def follow(self, remaining_seconds: Callable[[], float] = lambda: 60) -> Followed:
-        return follow_up(context_of(self.account), OWNERS, remaining_seconds)
+    def follow(self) -> Followed:
+        return follow_up(context_of(self.account), OWNERS, lambda: 60)
 
     def minutes(self, count: int) -> None:
         for _ in range(count):
@@ -85,8 +80,9 @@ class World:
     def states(self) -> list[str]:
         return states(self.account)
 
-    def hold_up(self, queue: str) -> HoldUp | None:
-        return context_of(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
+    def held_up(self, queue: str) -> tuple[str, str] | None:
+        found = context_of(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
+        return (found.code, found.reason) if found else None
 
 
 def test_a_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
@@ -144,12 +140,12 @@ def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
     assert world.account.visibility(queue) == 45
     assert world.states() == ["applied", "ineffective"]
     assert 1 < len(world.called) <= 5
-    hold_up = world.hold_up(queue)
-    assert hold_up is not None
-    assert hold_up.code == "too_soon"
+    held_up = world.held_up(queue)
+    assert held_up is not None
+    assert held_up[0] == "too_soon"
     world.minutes(10)
     assert world.account.visibility(queue) == 68
-    assert world.hold_up(queue) is None, "it has moved"
+    assert world.held_up(queue) is None, "it has moved"
 
 
 def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
@@ -190,7 +186,6 @@ def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: 
     _, (subject, body) = world.account.pages("info")
     assert subject == "Mendq expired: visibility timeout too short on orders.fifo"
     assert "Why: it was approved and could not be done in time" in body
-    assert f"mendq show {case_of(world.account).case_id} --region us-east-1" in body
     assert world.account.pages("urgent") == []
     assert context_of(world.account).open_cases.listed() == []
 
@@ -225,9 +220,7 @@ def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
     asked = request_about(case_of(world.account))
     before = world.account.case_store_items()
     asked["queue_arn"] = queue.replace(old, new, 1)
-    refusal = take_up(asked, world.account.run()).refusal
-    assert refusal is not None
-    assert refusal.code == code
+    assert getattr(take_up(asked, world.account.run()).refusal, "code", "") == code
     assert world.account.case_store_items() == before
 
 
@@ -308,13 +301,9 @@ def test_what_waits_an_hour_to_be_written_is_reported_once(world: World) -> None
         world.hours(1 / 6)
     assert world.states()[-1] == "ineffective"
     assert account.pages("info") == []
-    hold_up = world.hold_up(queue)
-    assert hold_up is not None
-    assert (hold_up.code, hold_up.reason) == ("frozen", "changes are frozen: Black Friday")
+    assert world.held_up(queue) == ("frozen", "changes are frozen: Black Friday")
     for _ in range(12):
         world.hours(1 / 6)
     ((subject, body),) = account.pages("info")
     assert subject == "Mendq ineffective: visibility timeout too short on orders.fifo"
-    assert "held up" in body
     assert "changes are frozen: Black Friday" in body
-    assert f"mendq show {case_of(account).case_id}" in body

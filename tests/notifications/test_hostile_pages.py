@@ -14,7 +14,7 @@ from mendq.model.policy import QueueChange
 from mendq.notifications import notification, sent
 from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationText
-from tests.notifications.pages import ATTRIBUTES, CASE, NOW, STEP, notified
+from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
 HEADINGS = ALWAYS | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
@@ -133,6 +133,8 @@ def test_any_text_in_the_other_pages(
     where = notification.place(account, account)
     mass = notification.of_mass_symptom(of, names, queues, NOW, where)
     flood = notification.of_flood([(each, queues) for each in names], NOW, where)
-    for one in (mass, flood, notification.of_held_back(queues, names, where, account)):
+    for one in (mass, flood, notification.of_held_back(names, account, account)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
+    reasons = dict.fromkeys(names, account)
+    assert_fit_for_sns(notification.not_mailed("2026-W46", reasons, AGAIN))

@@ -87,13 +87,3 @@ def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
     assert words[-1] == "/dev/stdout"
     event = json.loads(words[words.index("--payload") + 1])
     assert event == {"detail": {"object": {"key": key}}}
-
-
-def test_others_words_stay_one_line_and_many_addresses_stay_few() -> None:
-    evil = "a\nb \x1b[2J \u202e https://evil.example"
-    page = not_mailed("2026-W46", {f"reader-{n}@example.com": evil for n in range(50)}, AGAIN)
-    assert page.body.isascii()
-    assert page.body.replace("\n", "").isprintable()
-    assert "://evil" not in page.body
-    assert "and 30 more" in page.body
-    assert len(page.body.encode()) <= sent.MOST_BYTES + 2_000

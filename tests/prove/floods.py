@@ -38,7 +38,8 @@ CODES = {
     "kms_key_unusable": "KMS.DisabledException",
 }
 REAL = ("payments", "refunds", "invoices")
-# A sum comes every ten minutes, by a follow_up that runs each minute; here every second one.
+# A sum, caller by caller, comes every ten minutes, by a follow_up that runs each minute; here every
+# second one.
 TOLD_WITHIN_MINUTES = 15
 FOLLOWED_EVERY_MINUTES = 2
 
@@ -90,7 +91,7 @@ class _Noise:
         for _ in range(2 * TOLD_WITHIN_MINUTES):
             sent = " ".join(body for _, body in self.account.pages("urgent"))
             for queue in REAL:
-                if f"{queue}: access" in sent:
+                if f"role/{queue}-worker" in sent:
                     minutes = (self.account.now - failed_at).total_seconds() / 60
                     self.told.setdefault(queue, minutes)
             if len(self.told) == len(REAL):

@@ -92,7 +92,7 @@ def unpin(
         _print_policy(call, found)
         what, removed = f"the pin of generation {found.generation}", found.document()
     confirm(f"Take {what} away?", yes=yes)
-    if not (pins.clear(found) if isinstance(found, UnreadablePin) else pins.remove(found)):
+    if not pins.remove(found):
         raise Stopped("somebody else has just changed it: nothing was taken away")
     call.out.document({"removed": removed})
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")

@@ -58,14 +58,13 @@ def lint(
 def _judged(argument: str) -> list[Linted]:
     """One template is read at a time: a manifest may name more than there is room for."""
     from mendq.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
-    from mendq.lint.template import NotATemplate, Work, read  # noqa: PLC0415 - the same
+    from mendq.lint.template import NotATemplate, read  # noqa: PLC0415 - the same
 
-    work, judged, at = Work(), list[judging.Linted](), ""
+    judged, at = list[judging.Linted](), ""
     try:
         for each in files.sources(argument):
             at = f"{each.file}: "
-            work.begin_template()
-            judged.append(judging.lint(read(each.content, work), each.file, each.environment))
+            judged.append(judging.lint(read(each.content), each.file, each.environment))
             at = ""
     except NotATemplate as error:
         raise Stopped(f"{at}{error}", Exit.USAGE) from error

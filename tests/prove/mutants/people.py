@@ -83,8 +83,8 @@ PEOPLE = (
             "Notifier._spend", '"« AND » OR »".join('),
         Mutant("a queue that people know of takes what is kept for others", _PAGES,
             "Notifier._spend", "most=«0 if page.announced else »»NOTIFICATIONS_PER_HOUR"),
-        Mutant("one caller's queues fill the sum of what waits", _PAGES, "Notifier.held_back",
-            "« and not known.issuperset(case.callers)»»"),
+        Mutant("one caller's queues fill the sum of what waits", _NOTIFICATION, "hold_back",
+            "spread_to(«case.callers»[case.queue_arn]»,"),
     )),
     Selection(("tests.heal.test_flood",), (
         Mutant("a flood of names keeps managed queues from being looked at", _BATCH,

@@ -51,7 +51,7 @@ POLICIES = (
         Mutant("a lost answer locks whoever pins out of the own pin", _PINS, "Pins.put",
             'OR «pin = :mine»(pin = :mine AND generation = :before)»"'),
         Mutant("a pin that was taken away gives its number to the next", _PINS, "Pins.remove",
-            "«{**_key(pin.queue_arn), **number}»_key(pin.queue_arn)»"),
+            "«{**_key(found.queue_arn), **retained}»_key(found.queue_arn)»"),
     )),
     Selection((
         f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
