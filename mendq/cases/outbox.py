@@ -15,9 +15,14 @@ from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
-from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, Severity
+from mendq.model.case import (
+    KEPT_FOR_NEW_CALLERS,
+    MOST_CALLERS,
+    NOTIFICATIONS_PER_HOUR,
+    Case,
+    Severity,
+)
 from mendq.model.queue import parts_of
-from mendq.notifications.notification import MOST_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 
 # A page about the account whose news has changed is told again no sooner than this.

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from mendq.catalogue import Home
 from mendq.catalogue.examples import failed_call
-from mendq.heal.guardrails import is_probe
+from mendq.heal.batch import is_probe
 from mendq.notifications.sent import MOST_SUBJECT
 from mendq.probe.probe import QUEUE_NAME, SEEN_WITHIN, SKEW, Probe, notification_of_lost
 
