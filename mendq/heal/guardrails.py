@@ -148,8 +148,7 @@ def stale_or_future(situation: Situation) -> Refusal | None:
 
 def too_little_evidence(situation: Situation) -> Refusal | None:
     if not situation.evidence.suffices:
-        calls = f"fewer than {DISTINCT_EVENTS} distinct failed calls"
-        reason = f"{calls} in {WITHIN_SECONDS} s"
+        reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
     return None
 

@@ -49,20 +49,13 @@ def rollback(
             return found
         if found.symptom is None:
             return found.unknown
-        return _Asked(
-            history=found.history,
-            view=found.view,
-            symptom=found.symptom,
-            actor=request.actor,
-            context=context,
-            functions=functions,
-            dry_run=dry_run,
-        ).answer()
+        by_whom = request.actor, context, functions, dry_run
+        return _Asked(found.history, found.view, found.symptom, *by_whom).answer()
 
     return until_unmoved(once)
 
 
-class _Asked(AskedCase, frozen=True, kw_only=True):
+class _Asked(AskedCase, frozen=True):
     """A case to be undone, by whom."""
 
     symptom: Symptom

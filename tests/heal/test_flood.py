@@ -71,13 +71,6 @@ def test_a_real_queue_is_fixed_behind_a_flood_of_names(
     assert about <= {"account", queue, *(each for each in about if each.startswith("case#"))}
 
 
-def test_names_without_a_listing_are_few_enough_to_look_at(account: Account) -> None:
-    made = calls_of(account)
-    account.heal(junk(account, names(MOST_UNKNOWN), "stranger"))
-    assert made == ["ListQueueTags"] * MOST_UNKNOWN
-    assert account.pages("urgent") == []
-
-
 def test_managed_queues_are_looked_at_however_many_they_are(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo") for n in range(MOST_UNKNOWN + 30)]
     bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}

@@ -12,6 +12,7 @@ from msgspec import structs
 from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
+from mendq.heal.decide import Wait, decide_unlooked
 from mendq.heal.guardrails import Situation
 from mendq.model.case import FINAL, Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
@@ -124,6 +125,13 @@ def test_cases(over: dict[str, Any], expected: str) -> None:
     assert code(guardrails.first_refusal(guardrails.ON_CASE, situation(**over))) == expected
 
 
+def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
+    held = CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})
+    verdict = decide_unlooked(situation(waits=case(State.APPROVED), view=held))
+    assert isinstance(verdict, Wait)
+    assert verdict.refusal.code == "claimed"
+
+
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_a_case_that_ended_stops_nothing(state: State) -> None:
     view = CaseStoreView(case=case(state))
@@ -208,27 +216,17 @@ def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
     assert refusal is None or refusal.becomes in (State.REFUSED, None)
 
 
-@pytest.mark.parametrize(
-    ("showing", "managed", "expected"),
-    [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
-)
-def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
-    assert code(mass_symptom({HEAL: showing}, {HEAL: managed})) == expected
-
-
-def mass_symptom(showing: dict[Mode, int], managed: dict[Mode, int]) -> Refusal | None:
-    """Of a queue in heal mode, where so many in each mode show it."""
-    modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
-    spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
-    return guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
-
-
 HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 
 
 @pytest.mark.parametrize(
     ("showing", "managed", "expected"),
     [
+        ({HEAL: 3}, {HEAL: 3}, None),
+        ({HEAL: 4}, {HEAL: 4}, "4 of 4 managed queues"),
+        ({HEAL: 4}, {HEAL: 80}, None),
+        ({HEAL: 5}, {HEAL: 99}, "5 of 99 managed queues"),
+        ({HEAL: 5}, {HEAL: 100}, None),
         ({HEAL: 4}, {HEAL: 10, OBSERVE: 300}, "4 of 10 queues that Mendq may go as far on"),
         ({HEAL: 4}, {HEAL: 80, OBSERVE: 300}, None),
         ({HEAL: 3, OBSERVE: 13}, {HEAL: 3, OBSERVE: 300}, "16 of 303 managed queues"),
@@ -241,7 +239,10 @@ HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
     showing: dict[Mode, int], managed: dict[Mode, int], expected: str | None
 ) -> None:
-    refusal = mass_symptom(showing, managed)
+    """Of a queue in heal mode, where so many in each mode show it."""
+    modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
+    spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
+    refusal = guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
     assert code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 

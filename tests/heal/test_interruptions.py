@@ -8,12 +8,9 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
-from mendq.heal.resume import take_up
 from mendq.model.case import Case
-from mendq.model.limits import Mode
 from tests.account.faults import Fault, Killed, come_between
-from tests.heal.conftest import Account, settings
-from tests.heal.operators import Heal, case_of, say
+from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
 # The calls of a fixed queue, in order; the write is the ninth.
@@ -83,29 +80,6 @@ def test_no_freeze_hides_a_write_of_a_run_that_died(account: Account) -> None:
     _redeliver(account, queue)
     assert [each["to"] for each in account.transitions()] == ["applied"]
     assert "claim_owner" not in account.attribute_item(queue)
-
-
-def test_no_freeze_hides_a_write_of_an_approved_case(account: Account) -> None:
-    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
-    queue = _settled_queue(account)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    heal, case_id = Heal(account), case_of(account).case_id
-    request = {"case_id": case_id, "queue_arn": queue, "symptom": case_of(account).symptom}
-    heal.fails = True
-    say(account, "approve", case_id)
-    fault = Fault(account, "killed_after", 1, [account.clients.sqs_for_writing])
-    with pytest.raises(Killed):
-        take_up(request, account.run())
-    fault.leave()
-    account.freeze()
-    assert account.visibility(queue) == 45
-    outcome = take_up(request, account.run())
-    assert outcome.refusal is not None
-    assert outcome.refusal.code == "claimed"
-    account.later(minutes=3)
-    recovered = take_up(request, account.run()).case
-    assert recovered is not None
-    assert recovered.state == "applied"
 
 
 def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:

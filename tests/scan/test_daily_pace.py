@@ -18,15 +18,6 @@ def _noted(pace: DailyPace, queues: list[str], now: datetime) -> tuple[DailyPace
     return DailyPace.from_texts(texts - set(pace.outdated(now))), admitted
 
 
-def test_ten_new_ones_a_day_and_those_that_are_known() -> None:
-    pace, first = _noted(DailyPace(), QUEUES, NOW)
-    assert list(first) == QUEUES[:NEW_FAULTS_A_DAY]
-    pace, again = _noted(pace, QUEUES, NOW)
-    assert again == first, "an open case is to be found again"
-    pace, next_day = _noted(pace, QUEUES, NOW + timedelta(minutes=20))
-    assert list(next_day) == QUEUES[: 2 * NEW_FAULTS_A_DAY]
-
-
 def test_after_a_month_it_is_news_again() -> None:
     pace, _ = _noted(DailyPace(), QUEUES[:1], NOW)
     later = NOW + REMEMBERED
