@@ -9,6 +9,7 @@ import pytest
 
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.approve import NOBODY, OperatorRequest
+from mendq.heal.context import request_about
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
@@ -85,13 +86,7 @@ def test_an_approved_plan_is_carried_out(account: Account, proposed: Case, heal:
     assert states(account) == ["proposed", "approved", "applied"]
     approved = account.transitions()[1]
     assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answered["steps"])
-    assert heal.asked == [
-        {
-            "case_id": proposed.case_id,
-            "queue_arn": proposed.queue_arn,
-            "symptom": "visibility_timeout_too_short",
-        }
-    ]
+    assert heal.asked == [request_about(proposed)]
 
 
 def test_another_plan_than_the_approved_one_is_not_carried_out(
@@ -116,18 +111,6 @@ def test_where_heal_cannot_do_it_the_case_stays_approved(
     account.later(minutes=1)
     assert say(account, "approve", proposed.case_id)["state"] == "applied"
     assert states(account) == ["proposed", "approved", "applied"]
-
-
-@pytest.mark.parametrize("state", ["escalated", "overridden"])
-def test_what_a_person_is_to_end_a_person_closes(account: Account, state: str) -> None:
-    fail(account, account.queue(VisibilityTimeout="30"))
-    account.later(minutes=1)
-    move(account, case_of(account), state)
-    account.later(minutes=1)
-    case = case_of(account)
-    assert say(account, "close", case.case_id, BOB)["state"] == "closed"
-    closed = case_of(account)
-    assert (closed.state, closed.actor, closed.n) == ("closed", BOB, case.n + 1)
 
 
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
@@ -175,13 +158,20 @@ class _Bob(AtCall):
         self.heard.append(say(self.account, "approve", self.case_id, BOB))
 
 
-@pytest.mark.parametrize("word", ["decline", "close"])
-def test_whoever_says_it_second_hears_who_did(account: Account, proposed: Case, word: str) -> None:
-    if word == "close":
-        move(account, proposed, "escalated")
+@pytest.mark.parametrize(
+    ("word", "state"), [("decline", ""), ("close", "escalated"), ("close", "overridden")]
+)
+def test_a_person_ends_a_case_and_whoever_says_so_second_hears_who_did(
+    account: Account, proposed: Case, word: str, state: str
+) -> None:
+    if state:
+        move(account, proposed, state)
     account.later(minutes=1)
+    case = case_of(account)
     first = say(account, word, proposed.case_id, ALICE)
     assert (first["state"], first["by"]) == (f"{word}d", ALICE)
+    ended = case_of(account)
+    assert (ended.state, ended.actor, ended.n) == (f"{word}d", ALICE, case.n + 1)
     heard = unchanged(
         account, proposed.queue_arn, lambda: say(account, word, proposed.case_id, BOB)
     )

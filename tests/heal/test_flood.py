@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from mendq.heal.batch import LISTED_FOR, MOST_UNKNOWN
 from tests.account.faults import calls_of
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
+from tests.scan.scanning import refusing
 
 MISSING = {"eventName": "SendMessage", "errorCode": "AWS.SimpleQueueService.NonExistentQueue"}
 A_FLOOD = 300
@@ -121,10 +121,7 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
 
 
 def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
-    def refuse(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "ThrottledException"}}, "GetResources")
-
-    account.clients.tagging.meta.events.register("before-call", refuse)
+    refusing(account.clients.tagging, "GetResources")
     assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD
 
 
