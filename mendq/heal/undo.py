@@ -103,7 +103,7 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
 
 def undos(
     written: Iterable[Written],
-    snapshots: Mapping[int, Mapping[str, str]],
+    snapshots: Mapping[int, Mapping[str, str] | None],
     facts: Facts,
     view: CaseStoreView,
 ) -> tuple[Undo, ...]:

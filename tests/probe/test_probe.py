@@ -96,8 +96,6 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
 
 
 def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
-    with pytest.raises(ValueError, match="no probe"):
-        notification_of_lost(SENT, "123456789012", "us-east-1")
     lost = _seen(SENT, timedelta(minutes=25)).next_one(AT + AN_HOUR, AT + AN_HOUR)
     lost = lost.next_one(AT + 2 * AN_HOUR, AT)
     page = notification_of_lost(lost, "123456789012", "us-gov-northwest-12")
