@@ -29,6 +29,7 @@ from mendq.model.steps import (
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 STEP = SetVisibilityTimeout(30, 45)
+HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 
 
 def evidence(*seconds_ago: float) -> Evidence:
@@ -170,6 +171,13 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
     assert refusal is None or refusal.again
 
 
+def redriven(*hours_ago: float, **record: Any) -> Given:
+    """A redrive of messages that were sent back so many hours ago."""
+    step = RedriveMessages(HELD, examples.QUEUE_ARN)
+    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
+    return proposal(step, writes=writes, **record)
+
+
 @pytest.mark.parametrize(
     ("given", "expected", "becomes"),
     [
@@ -182,6 +190,10 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
         (proposal(writes=written(0.5)), None, None),
         (proposal(writes=written(23.9, 12, 0.6)), "too_often", "escalated"),
         (proposal(writes=written(24, 12, 0.6)), None, None),
+        (redriven(24), None, None),
+        (redriven(23.99), "too_often", "refused"),
+        (redriven(0.4), "too_soon", "refused"),
+        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
     ],
 )
 def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
@@ -190,33 +202,6 @@ def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
     assert (refusal.becomes if refusal else None) == becomes
     about_our_writes = becomes in ("overridden", "escalated")
     assert refusal is None or refusal.silent_in_observe == about_our_writes
-
-
-def redriven(*hours_ago: float, **record: Any) -> Given:
-    """A redrive of messages that were sent back so many hours ago."""
-    step = RedriveMessages(HELD, examples.QUEUE_ARN)
-    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
-    return proposal(step, writes=writes, **record)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (redriven(24), None),
-        (redriven(23.99), "too_often"),
-        (redriven(0.4), "too_soon"),
-        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden"),
-    ],
-)
-def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
-    given: Given, expected: str | None
-) -> None:
-    refusal = on_plan(given)
-    assert code(refusal) == expected
-    assert refusal is None or refusal.becomes in (State.REFUSED, None)
-
-
-HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 
 
 @pytest.mark.parametrize(
