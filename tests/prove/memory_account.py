@@ -33,9 +33,11 @@ _TO_PYTHON = (
     (r"attribute_not_exists\(#?(\w+)\)", r"('\1' not in item)"),
     (r"attribute_exists\(#?(\w+)\)", r"('\1' in item)"),
     (r"begins_with\(#?(\w+), (:\w+)\)", r"begins(item.get('\1'), values['\2'])"),
+    (r"contains\(#?(\w+), (:\w+)\)", r"contains(item.get('\1'), values['\2'])"),
     (r"#?(\w+) (=|<=|>=|<|>) (:\w+)", r"compare(item.get('\1'), '\2', values['\3'])"),
     (r"\bAND\b", "and"),
     (r"\bOR\b", "or"),
+    (r"\bNOT\b", "not"),
 )
 _PARTS = re.compile(r"\b(SET|REMOVE|ADD|DELETE) (.*?)(?= (?:SET|REMOVE|ADD|DELETE) |$)")
 _SET = re.compile(r"#?(\w+) = (if_not_exists\()?(?:#?\w+, )?(:\w+)")
@@ -72,11 +74,18 @@ def _begins(one: Asked | None, other: Asked) -> bool:
     return one is not None and str(one["S"]).startswith(other["S"])
 
 
+def _contains(one: Asked | None, other: Asked) -> bool:
+    return one is not None and other["S"] in one["SS"]
+
+
+_FUNCTIONS = {"compare": _compare, "begins": _begins, "contains": _contains}
+
+
 def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
     if name not in asked:
         return True
     known = {"item": item, "values": asked.get("ExpressionAttributeValues", {})}
-    return bool(eval(_condition(asked[name]), {"compare": _compare, "begins": _begins} | known))  # noqa: S307
+    return bool(eval(_condition(asked[name]), _FUNCTIONS | known))  # noqa: S307
 
 
 def _updated(item: Item, asked: Asked) -> Item:
