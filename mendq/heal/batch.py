@@ -136,9 +136,10 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
             key = (call.queue_arn, symptom)
             seen[key].setdefault(call.event_id, call)
             messages[key].append(message_id)
-    healed.groups = {
-        Group(*key, tuple(calls.values())): messages[key] for key, calls in seen.items()
-    }
+    for key, calls in seen.items():
+        measured = all(map(may_be_a_race, calls.values()))
+        group = Group(*key, tuple(calls.values()), is_found=measured)
+        healed.groups[group] = messages[key]
     return healed
 
 
@@ -187,7 +188,7 @@ def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
     """
     by_name = {each.name: each for each in CATALOGUE if each.plan and each.detection}
     groups = (
-        Group(queue_arn, by_name[name], shared=shared)
+        Group(queue_arn, by_name[name], is_found=True, shared=shared)
         for (queue_arn, name), shared in named_in(request).items()
         if name in by_name and arn_of(queue_arn) and run.is_here(queue_arn)
     )

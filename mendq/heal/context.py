@@ -32,18 +32,15 @@ if TYPE_CHECKING:
 class Group(Struct, frozen=True, eq=False):
     """The failed calls of one batch that point to one symptom of one queue.
 
-    Without any where it is a scan that points there, for those it is `shared` with.
+    Without any where it is a scan that points there: `is_found`, for those it is `shared` with. So
+    it is too where the calls say nothing by themselves: what is measured decides.
     """
 
     queue_arn: str
     symptom: Symptom
     calls: tuple[FailedCall, ...] = ()
+    is_found: bool = False
     shared: Shared = msgspec.field(default_factory=Shared)
-
-    @property
-    def is_found(self) -> bool:
-        """True where no call speaks: what is measured decides."""
-        return not any(map(self.symptom.speaks, self.calls))
 
     @property
     def callers(self) -> frozenset[str]:

@@ -227,7 +227,7 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self._facts(queue_arn, symptom)
         if facts is None:
             return WouldDo("cannot say", why=_TOO_DEAR)
-        group = Group(queue_arn, symptom, shared=finding.shared)
+        group = Group(queue_arn, symptom, is_found=True, shared=finding.shared)
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.held_by_another(run.owner, run.now):
             return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
