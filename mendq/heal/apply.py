@@ -34,7 +34,7 @@ from mendq.model.evidence import DISTINCT_EVENTS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import WATCHED, counts_from
 from mendq.model.limits import Timing
-from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Plan, Refusal, Retry
+from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
 from mendq.model.steps import AttributeStep
 
 
@@ -108,7 +108,7 @@ def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | Non
 
 def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
     case: Case,
-    plan: Plan,
+    steps: Sequence[AttributeStep],
     facts: Facts,
     seen: CaseStoreView,
     symptom: Symptom,
@@ -131,7 +131,7 @@ def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
         reason = "too little of the Lambda's time is left to record a write"
         refusal = Retry("too_little_time", reason)
     else:
-        refusal = context.write(context.clients, facts, plan.steps)
+        refusal = context.write(context.clients, facts, steps)
     if refusal:
         context.case_store.release(case, context.owner, seen)
         return refusal
@@ -145,7 +145,7 @@ def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcom
     """What became of it; raises what `apply` raises, or NotificationNotSent."""
     if isinstance(verdict, Write):
         symptom, plan = situation.symptom, verdict.plan
-        done = apply(verdict.case, plan, situation.facts, situation.view, symptom, run)
+        done = apply(verdict.case, plan.steps, situation.facts, situation.view, symptom, run)
         if isinstance(done, Case):
             return Outcome(case=done)
         return carry_out(decide_refused(situation, plan, done), situation, run)

@@ -168,7 +168,6 @@ def _once(
     if (answer := said_before(word, asked.history)) is not None:
         return answer
     move, case = DECISIONS[word], asked.newest
-    view = asked.view
     if asked.symptom is None and word == "approve":
         return asked.unknown
     if asked.symptom is None and word == "close":
@@ -177,17 +176,16 @@ def _once(
     if refusal := _refusal(case, word, move, context):
         return refusal
     if case.state is not move.into:
-        if refusal := _claimed(case, view, asked.symptom, context):
+        if refusal := _claimed(asked, context):
             return refusal
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        case = record_transition(moved, view, notification, context)
+        case = record_transition(moved, asked.view, notification, context)
         if word == "approve" and isinstance(source := case.evidence.get("source"), str):
             pins = Pins(context.clients.dynamodb, context.settings.case_table)
             pins.approve_source(case.queue_arn, source)
-    answer = Outcome(case).document()
-    if word == "approve":
-        answer = _carried_out(case, context, functions)
+    approved = word == "approve"
+    answer = _carried_out(case, context, functions) if approved else Outcome(case).document()
     return {**answer, "by": case.actor}
 
 
@@ -206,10 +204,8 @@ def said_before(word: str, history: Sequence[Case]) -> Document | None:
 def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:
     is_again = word == "approve" and case.state is State.APPROVED
     if case.state not in move.out_of and not is_again:
-        states = " or ".join(
-            f"an {each}" if each[0] in "aeiou" else f"a {each}" for each in move.out_of
-        )
-        reason = f"case {case.case_id} is {case.state}; only {states} case can be {word}d"
+        takes = f"to {word} takes a case that is {' or '.join(move.out_of)}"
+        reason = f"case {case.case_id} is {case.state}; {takes}"
         return Ignore("wrong_state", reason)
     longest = longest_in(case.state, context.settings.timing)
     if word == "approve" and longest is not None and context.now >= case.at + longest:
@@ -219,18 +215,17 @@ def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext
     return None
 
 
-def _claimed(
-    case: Case, view: CaseStoreView, symptom: Symptom | None, context: CaseContext
-) -> Refusal | None:
+def _claimed(asked: AskedCase, context: CaseContext) -> Refusal | None:
     """What is being written, or was and is not recorded, is no person's to end unseen.
 
     Where nobody knows the symptom any more, nobody settles it either.
     """
-    unsettled = view.intent is not None and symptom is not None
+    view = asked.view
+    unsettled = view.intent is not None and asked.symptom is not None
     if unsettled or view.held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
-    if view.case is None or view.case.transition != case.transition:
+    if view.case is None or view.case.transition != asked.newest.transition:
         return Retry("claimed", "another run has just moved the case; ask again")
     return None
 

@@ -32,13 +32,14 @@ from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import Group, Outcome, Run, declined
 from mendq.heal.decide import decide_unlooked
-from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation, is_probe
+from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
-from mendq.model.names import OwnMetric
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.names import PROBE, OwnMetric
+from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications import notification
+from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
 Done = TypeVar("Done")
@@ -140,6 +141,16 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
         group = Group(*key, tuple(calls.values()), is_found=measured)
         healed.groups[group] = messages[key]
     return healed
+
+
+def is_probe(call: FailedCall, home: Home) -> bool:
+    """True for the call that its role makes for it; a record may leave the queue out.
+
+    Another principal's call on that queue is no probe, nor is another call of the role.
+    """
+    if home.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
+        return False
+    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
 
 
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:

@@ -9,19 +9,15 @@ from math import inf
 from msgspec import Struct, field
 
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
-from mendq.catalogue import Home
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Case, State
 from mendq.model.evidence import DISTINCT_EVENTS, STALE_AFTER, WITHIN_SECONDS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import DRILL_TAG, Limits, Mode, Timing
-from mendq.model.names import PROBE
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
-from mendq.model.queue import arn_of_name
 from mendq.model.steps import AttributeStep, Owner
 from mendq.notifications.configuration import in_short
-from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
 STRANGERS_EVERY = timedelta(hours=1)
 
@@ -132,16 +128,6 @@ FEW_QUEUES = 3
 MOST_DRILLS = 20
 
 
-def is_probe(call: FailedCall, home: Home) -> bool:
-    """True for the call that its role makes for it; a record may leave the queue out.
-
-    Another principal's call on that queue is no probe, nor is another call of the role.
-    """
-    if home.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
-        return False
-    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
-
-
 def is_fresh(call: FailedCall, now: datetime) -> bool:
     """True where a call says something about the queue as it is now."""
     return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
@@ -162,8 +148,7 @@ def stale_or_future(situation: Situation) -> Refusal | None:
 
 def too_little_evidence(situation: Situation) -> Refusal | None:
     if not situation.evidence.suffices:
-        calls = f"fewer than {DISTINCT_EVENTS} distinct failed calls"
-        reason = f"{calls} in {WITHIN_SECONDS} s"
+        reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
     return None
 

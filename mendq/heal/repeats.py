@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Self
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,14 +23,9 @@ NEW_FAULTS_A_DAY = 10
 
 
 class DailyPace(Struct, frozen=True):
-    """Notes of (day, topic): which faults of which queues were told of, and when first."""
+    """Notes `2026-11-16 topic`: which faults of which queues were told of, and when first."""
 
-    notes: frozenset[tuple[date, str]] = frozenset()
-
-    @classmethod
-    def from_texts(cls, texts: Iterable[str]) -> Self:
-        """A note that cannot be read is no note."""
-        return cls(frozenset(note for text in texts if (note := _note_of(text))))
+    notes: frozenset[str] = frozenset()
 
     def admitted(self, topics: Sequence[str], now: datetime) -> tuple[str, ...]:
         """Those of them that may be told of now: known ones, and new ones while the day has room.
@@ -38,30 +33,26 @@ class DailyPace(Struct, frozen=True):
         Known ones go on being told of, because a case stays open only while it is found again.
         """
         known, asked = self._known(now), dict.fromkeys(topics)
-        room = NEW_FAULTS_A_DAY - sum(day == now.date() for day, _ in self.notes)
+        room = NEW_FAULTS_A_DAY - sum(each.startswith(f"{now:%F} ") for each in self.notes)
         new = [each for each in asked if each not in known]
         admitted = known | set(new[: max(0, room)])
         return tuple(each for each in asked if each in admitted)
 
     def missing(self, admitted: Iterable[str], now: datetime) -> list[str]:
-        """The texts to note."""
-        return [f"{now:%Y-%m-%d} {each}" for each in sorted(set(admitted) - self._known(now))]
+        """The notes to make."""
+        return [f"{now:%F} {each}" for each in sorted(set(admitted) - self._known(now))]
 
     def outdated(self, now: datetime) -> list[str]:
-        """The texts that mean nothing any more."""
-        oldest = (now - REMEMBERED).date()
-        return [f"{day.isoformat()} {topic}" for day, topic in sorted(self.notes) if day <= oldest]
+        """The notes that mean nothing any more."""
+        return sorted(self.notes - self._valid(now))
 
     def _known(self, now: datetime) -> set[str]:
-        return {topic for day, topic in self.notes if day > (now - REMEMBERED).date()}
+        return {each.partition(" ")[2] for each in self._valid(now)}
 
-
-def _note_of(text: str) -> tuple[date, str] | None:
-    day, _, topic = text.partition(" ")
-    try:
-        return date.fromisoformat(day), topic
-    except ValueError:
-        return None
+    def _valid(self, now: datetime) -> set[str]:
+        """By the day, with which they begin."""
+        oldest = f"{now - REMEMBERED:%F}"
+        return {each for each in self.notes if each.partition(" ")[0] > oldest}
 
 
 def spoken_for(

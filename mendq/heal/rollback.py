@@ -23,7 +23,7 @@ from mendq.heal.recover import settle, standing
 from mendq.heal.undo import Outcome, Undo, Written, steps_of, stopped_by, undos, written_by
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.facts import Facts
-from mendq.model.plan import AWS_REFUSED, Ignore, Plan, Refusal, Retry
+from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
 
 
 def rollback(
@@ -49,20 +49,13 @@ def rollback(
             return found
         if found.symptom is None:
             return found.unknown
-        return _Asked(
-            history=found.history,
-            view=found.view,
-            symptom=found.symptom,
-            actor=request.actor,
-            context=context,
-            functions=functions,
-            dry_run=dry_run,
-        ).answer()
+        by_whom = request.actor, context, functions, dry_run
+        return _Asked(found.history, found.view, found.symptom, *by_whom).answer()
 
     return until_unmoved(once)
 
 
-class _Asked(AskedCase, frozen=True, kw_only=True):
+class _Asked(AskedCase, frozen=True):
     """A case to be undone, by whom."""
 
     symptom: Symptom
@@ -138,8 +131,7 @@ class _Asked(AskedCase, frozen=True, kw_only=True):
         steps = steps_of(found)
         reason = f"taken back: {', '.join(map(str, steps))}"
         case = self._rolled_back(reason, (step.document() for step in steps))
-        plan = Plan(steps, case.reason)
-        done = apply(case, plan, facts, self.view, self.symptom, self.context)
+        done = apply(case, steps, facts, self.view, self.symptom, self.context)
         if not isinstance(done, Refusal):
             return _document(done, (each.done() if each.step else each for each in found))
         if done.code != AWS_REFUSED:
@@ -152,10 +144,9 @@ class _Asked(AskedCase, frozen=True, kw_only=True):
         steps = [step for case in self.history for step in case.steps]
         return Facts(queue_arn, standing(self.context.clients, queue_arn, steps), {})
 
-    def _snapshots(self, written: Iterable[Written]) -> dict[int, Mapping[str, str]]:
+    def _snapshots(self, written: Iterable[Written]) -> dict[int, Mapping[str, str] | None]:
         firsts = {each.first.n: each.first for each in written}
-        retained = {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
-        return {n: each for n, each in retained.items() if each is not None}
+        return {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
 
     def _announced_again(self, found: Undo, facts: Facts) -> Undo:
         """Answer for a case rolled back before: what stands as it was put back, and what not.

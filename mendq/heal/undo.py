@@ -103,7 +103,7 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
 
 def undos(
     written: Iterable[Written],
-    snapshots: Mapping[int, Mapping[str, str]],
+    snapshots: Mapping[int, Mapping[str, str] | None],
     facts: Facts,
     view: CaseStoreView,
 ) -> tuple[Undo, ...]:
@@ -150,8 +150,7 @@ def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) ->
     if now != written.after or made_anew or written.was_overridden:
         return found
     if kind is None or name in NEVER_PUT_BACK:
-        command = set_command(facts.queue_arn, {name: before})
-        return replace(found, outcome=Outcome.PRINTED, command=command)
+        return found.by_person(facts.queue_arn)
     return replace(found, outcome=Outcome.UNDONE, step=kind.of(now, before))
 
 

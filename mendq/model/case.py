@@ -249,6 +249,8 @@ def _in_documents() -> list[str]:
 # urgent ones some are kept for queues that people have not heard of, one for each caller.
 NOTIFICATIONS_PER_HOUR = 20
 KEPT_FOR_NEW_CALLERS = 10
+# So many callers, and the queues of as many, are named in sum.
+MOST_CALLERS = 50
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 

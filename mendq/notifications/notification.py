@@ -9,7 +9,7 @@ from shlex import quote
 
 from msgspec import Struct
 
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, Case, State
+from mendq.model.case import MOST_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
@@ -139,8 +139,6 @@ def _advice(text: str) -> str:
 
 
 _MOST_QUEUES = 10
-# So many a sum names.
-MOST_CALLERS = 50
 
 
 class MassSymptom(Struct, frozen=True):

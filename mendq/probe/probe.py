@@ -67,9 +67,7 @@ class Probe(Struct, frozen=True):
 
 
 def notification_of_lost(probe: Probe, account: str, region: str) -> NotificationText:
-    """What people get once probes are lost; raises ValueError where none is."""
-    if probe.lost_since is None:
-        raise ValueError("no probe is lost")
+    """What people get once probes are lost."""
     where = f"{plain(account, 12)} {plain(region, 32)}"
     last = "never" if probe.seen_at is None else moment(probe.seen_at)
     within = f"{SEEN_WITHIN.seconds // 60} minutes"
@@ -79,7 +77,7 @@ def notification_of_lost(probe: Probe, account: str, region: str) -> Notificatio
         f"Why: the last {probe.lost_in_a_row} did not, so failing queues may go unseen too.",
     )
     facts = (
-        f"lost since {moment(probe.lost_since)}",
+        f"lost since {moment(probe.lost_since or probe.sent_at)}",
         f"seen last: {last}",
         f"CloudTrail's word for the error then: {value(probe.spelled or 'not known', 64)}",
     )

@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -87,35 +86,31 @@ class ScanReader(FactsReader, frozen=True):
     retained: AskedOnce = msgspec.field(default_factory=AskedOnce)
     known_dlqs: set[str] = msgspec.field(default_factory=set)
 
-    def _in_turn(self, asked: Hashable, pace: Pace, ask: Callable[[], Answer]) -> Answer:
+    def _in_turn(self, pace: Pace, ask: Callable[[str], Answer], arn: str) -> Answer:
         """What is kept, or asked for when it is this call's turn."""
 
         def paced() -> Answer:
             pace.wait()
-            return ask()
+            return ask(arn)
 
-        return self.retained.about(asked, paced)
+        return self.retained.about((ask.__name__, arn), paced)
 
     def attributes(self, queue_arn: str) -> Mapping[str, str]:
-        ask = partial(super().attributes, queue_arn)
-        attributes = self._in_turn(("attributes", queue_arn), self.paces.sqs, ask)
+        attributes = self._in_turn(self.paces.sqs, super().attributes, queue_arn)
         there = dlq_arn_here(Facts(queue_arn, attributes, {}))
         self.known_dlqs.update([there] if there else [])
         return attributes
 
     def tags(self, queue_arn: str) -> Mapping[str, str]:
-        ask = partial(super().tags, queue_arn)
-        return self._in_turn(("tags", queue_arn), self.paces.sqs, ask)
+        return self._in_turn(self.paces.sqs, super().tags, queue_arn)
 
     def sources(self, queue_arn: str) -> tuple[str, ...]:
-        ask = partial(super().sources, queue_arn)
-        sources = self._in_turn(("sources", queue_arn), self.paces.sqs, ask)
+        sources = self._in_turn(self.paces.sqs, super().sources, queue_arn)
         self.known_dlqs.update([queue_arn] if sources else [])
         return sources
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
-        ask = partial(super().moves_out_of, dlq_arn)
-        return self._in_turn(("moves", dlq_arn), self.paces.sqs, ask)
+        return self._in_turn(self.paces.sqs, super().moves_out_of, dlq_arn)
 
     def moves_by_name(self) -> frozenset[str]:
         """What every DLQ says that was heard of, and earlier stretches noted.
@@ -147,8 +142,7 @@ class ScanReader(FactsReader, frozen=True):
         return by_queue
 
     def timeout_seconds(self, function_arn: str) -> int | None:
-        ask = partial(super().timeout_seconds, function_arn)
-        return self._in_turn(("timeout", function_arn), self.paces.functions, ask)
+        return self._in_turn(self.paces.functions, super().timeout_seconds, function_arn)
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         """Many functions to a call; those that are known are not asked about again."""

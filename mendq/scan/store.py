@@ -88,7 +88,7 @@ class ScanStore(Table, frozen=True):
     def admit(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
         """Those faults in configurations that people may be told of now, noted as told of."""
         key = items.key(items.ACCOUNT, "said_of_configuration")
-        pace = DailyPace.from_texts(items.texts_in(self.get(key), "queues"))
+        pace = DailyPace(frozenset(items.texts_in(self.get(key), "queues")))
         admitted = pace.admitted(topics, now)
         changes = {"DELETE": pace.outdated(now), "ADD": pace.missing(admitted, now)}
         for verb, texts in changes.items():

@@ -13,8 +13,13 @@ from msgspec import structs
 
 from mendq.cases.outbox import HELD_BACK
 from mendq.cases.record import hold_back
-from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
-from mendq.notifications.notification import MOST_CALLERS
+from mendq.model.case import (
+    KEPT_FOR_NEW_CALLERS,
+    MOST_CALLERS,
+    NOTIFICATIONS_PER_HOUR,
+    Case,
+    State,
+)
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.heal.operators import context_of

@@ -9,12 +9,12 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from msgspec.structs import replace
 
-from mendq.cases.context import ManagingContext, Write, WritingContext
+from mendq.cases.context import ManagingContext, Write
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, file, record_transition
 from mendq.cases.view import LOOK_AFTER
 from mendq.catalogue import CATALOGUE
-from mendq.heal.apply import attach, write
+from mendq.heal.apply import attach
 from mendq.heal.approve import Document, decide
 from mendq.heal.approve import answered as answered_to
 from mendq.heal.context import Run
@@ -69,18 +69,6 @@ def context_of(account: Account) -> ManagingContext:
     )
 
 
-def writing_context_of(account: Account, remaining_seconds: float = 60) -> WritingContext:
-    of = context_of(account)
-    return WritingContext(
-        clients=of.clients,
-        settings=of.settings,
-        owner=of.owner,
-        now=of.now,
-        remaining_seconds=lambda: remaining_seconds,
-        write=write,
-    )
-
-
 def run_of(symptom: str, account: Account) -> Run:
     """An invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
@@ -103,7 +91,7 @@ def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Doc
 
 
 def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
-    context = writing_context_of(account, **over)
+    context = account.run(**over)
     return answered_to(
         {"case_id": case_id, "actor": ALICE},
         lambda request: rollback(request, context, dry_run=dry_run, functions=OWNERS),

@@ -98,19 +98,9 @@ def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
     assert facts.created_at is not None
     assert facts.modified_at is not None
     pins = pins_of(account)
-    return pins.put(
-        Pin(
-            queue_arn=queue,
-            policy=policy,
-            digest=digest_of(policy),
-            generation=pins.last_generation(queue) + 1,
-            pinned_at=account.now,
-            pinned_by="ada",
-            queue_created_at=facts.created_at,
-            queue_modified_at=facts.modified_at,
-            automation=tuple(automation),
-        )
-    )
+    made, modified = facts.created_at, facts.modified_at
+    of = (digest_of(policy), pins.last_generation(queue) + 1, account.now, "ada", made, modified)
+    return pins.put(Pin(queue, policy, *of, tuple(automation)))
 
 
 def set_policy(account: Account, queue: str, policy: str, **record: Any) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from mendq.aws.errors import StepFailed
 from mendq.heal.apply import attach
@@ -21,6 +21,7 @@ from mendq.model.steps import (
     SetVisibilityTimeout,
 )
 from tests.heal.conftest import Account
+from tests.scan.scanning import refusing
 
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
 
@@ -49,18 +50,6 @@ def names(account: Account) -> set[str]:
     return {url.rpartition("/")[2] for url in urls}
 
 
-def sqs_answers(account: Account, operation: str, code: str, status: int = 400) -> None:
-    """SQS refuses every such call."""
-
-    def refuse(**_: Any) -> tuple[Any, dict[str, Any]]:
-        error, metadata = {"Code": code, "Message": code}, {"HTTPStatusCode": status}
-        answer = {"Error": error, "ResponseMetadata": metadata}
-        return SimpleNamespace(status_code=status), answer
-
-    events: Any = account.clients.sqs_for_writing.meta.events
-    events.register(f"before-call.sqs.{operation}", refuse)
-
-
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
 def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name: str) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
@@ -79,12 +68,13 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
 
 def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
     queue = account.queue("orders")
-    sqs_answers(account, "SetQueueAttributes", "ServiceUnavailable", 503)
+    away = ConnectTimeoutError(endpoint_url="sqs")
+    let_through = refusing(account.clients.sqs_for_writing, "SetQueueAttributes", unreachable=away)
     with pytest.raises(StepFailed):
         taken(account, queue, plan_for(queue))
     assert names(account) == {"orders", "orders-dlq"}
     assert "RedrivePolicy" not in account.attributes(queue)
-    account.clients.__dict__.pop("sqs_for_writing")
+    let_through()
     assert taken(account, queue, plan_for(queue)) is None
     assert AttachDlq.standing_in(account.attributes(queue))
 
@@ -133,7 +123,9 @@ def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> No
 
 def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) -> None:
     queue = account.queue("orders")
-    sqs_answers(account, "CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently")
+    recently: Any = {"Error": {"Code": "AWS.SimpleQueueService.QueueDeletedRecently"}}
+    error = ClientError(recently, "CreateQueue")
+    refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
     refusal = taken(account, queue, plan_for(queue))
     assert refusal is not None
     assert (refusal.code, refusal.again, refusal.becomes) == ("deleted_recently", True, None)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from mendq.heal.batch import LISTED_FOR, MOST_UNKNOWN
 from tests.account.faults import calls_of
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
+from tests.scan.scanning import refusing
 
 MISSING = {"eventName": "SendMessage", "errorCode": "AWS.SimpleQueueService.NonExistentQueue"}
 A_FLOOD = 300
@@ -71,13 +71,6 @@ def test_a_real_queue_is_fixed_behind_a_flood_of_names(
     assert about <= {"account", queue, *(each for each in about if each.startswith("case#"))}
 
 
-def test_names_without_a_listing_are_few_enough_to_look_at(account: Account) -> None:
-    made = calls_of(account)
-    account.heal(junk(account, names(MOST_UNKNOWN), "stranger"))
-    assert made == ["ListQueueTags"] * MOST_UNKNOWN
-    assert account.pages("urgent") == []
-
-
 def test_managed_queues_are_looked_at_however_many_they_are(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo") for n in range(MOST_UNKNOWN + 30)]
     bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}
@@ -128,10 +121,7 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
 
 
 def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
-    def refuse(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "ThrottledException"}}, "GetResources")
-
-    account.clients.tagging.meta.events.register("before-call", refuse)
+    refusing(account.clients.tagging, "GetResources")
     assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD
 
 

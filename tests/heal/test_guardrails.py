@@ -12,6 +12,7 @@ from msgspec import structs
 from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
+from mendq.heal.decide import Wait, decide_unlooked
 from mendq.heal.guardrails import Situation
 from mendq.model.case import FINAL, Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
@@ -28,6 +29,7 @@ from mendq.model.steps import (
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 STEP = SetVisibilityTimeout(30, 45)
+HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 
 
 def evidence(*seconds_ago: float) -> Evidence:
@@ -124,6 +126,13 @@ def test_cases(over: dict[str, Any], expected: str) -> None:
     assert code(guardrails.first_refusal(guardrails.ON_CASE, situation(**over))) == expected
 
 
+def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
+    held = CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})
+    verdict = decide_unlooked(situation(waits=case(State.APPROVED), view=held))
+    assert isinstance(verdict, Wait)
+    assert verdict.refusal.code == "claimed"
+
+
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_a_case_that_ended_stops_nothing(state: State) -> None:
     view = CaseStoreView(case=case(state))
@@ -162,6 +171,13 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
     assert refusal is None or refusal.again
 
 
+def redriven(*hours_ago: float, **record: Any) -> Given:
+    """A redrive of messages that were sent back so many hours ago."""
+    step = RedriveMessages(HELD, examples.QUEUE_ARN)
+    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
+    return proposal(step, writes=writes, **record)
+
+
 @pytest.mark.parametrize(
     ("given", "expected", "becomes"),
     [
@@ -174,6 +190,10 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
         (proposal(writes=written(0.5)), None, None),
         (proposal(writes=written(23.9, 12, 0.6)), "too_often", "escalated"),
         (proposal(writes=written(24, 12, 0.6)), None, None),
+        (redriven(24), None, None),
+        (redriven(23.99), "too_often", "refused"),
+        (redriven(0.4), "too_soon", "refused"),
+        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
     ],
 )
 def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
@@ -184,51 +204,14 @@ def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
     assert refusal is None or refusal.silent_in_observe == about_our_writes
 
 
-def redriven(*hours_ago: float, **record: Any) -> Given:
-    """A redrive of messages that were sent back so many hours ago."""
-    step = RedriveMessages(HELD, examples.QUEUE_ARN)
-    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
-    return proposal(step, writes=writes, **record)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (redriven(24), None),
-        (redriven(23.99), "too_often"),
-        (redriven(0.4), "too_soon"),
-        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden"),
-    ],
-)
-def test_messages_go_back_once_a_day_and_what_stands_there_contests_nothing(
-    given: Given, expected: str | None
-) -> None:
-    refusal = on_plan(given)
-    assert code(refusal) == expected
-    assert refusal is None or refusal.becomes in (State.REFUSED, None)
-
-
-@pytest.mark.parametrize(
-    ("showing", "managed", "expected"),
-    [(3, 3, None), (4, 4, "mass_symptom"), (4, 80, None), (5, 99, "mass_symptom"), (5, 100, None)],
-)
-def test_many_queues_at_once(showing: int, managed: int, expected: str | None) -> None:
-    assert code(mass_symptom({HEAL: showing}, {HEAL: managed})) == expected
-
-
-def mass_symptom(showing: dict[Mode, int], managed: dict[Mode, int]) -> Refusal | None:
-    """Of a queue in heal mode, where so many in each mode show it."""
-    modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
-    spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
-    return guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
-
-
-HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
-
-
 @pytest.mark.parametrize(
     ("showing", "managed", "expected"),
     [
+        ({HEAL: 3}, {HEAL: 3}, None),
+        ({HEAL: 4}, {HEAL: 4}, "4 of 4 managed queues"),
+        ({HEAL: 4}, {HEAL: 80}, None),
+        ({HEAL: 5}, {HEAL: 99}, "5 of 99 managed queues"),
+        ({HEAL: 5}, {HEAL: 100}, None),
         ({HEAL: 4}, {HEAL: 10, OBSERVE: 300}, "4 of 10 queues that Mendq may go as far on"),
         ({HEAL: 4}, {HEAL: 80, OBSERVE: 300}, None),
         ({HEAL: 3, OBSERVE: 13}, {HEAL: 3, OBSERVE: 300}, "16 of 303 managed queues"),
@@ -241,7 +224,10 @@ HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
 def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
     showing: dict[Mode, int], managed: dict[Mode, int], expected: str | None
 ) -> None:
-    refusal = mass_symptom(showing, managed)
+    """Of a queue in heal mode, where so many in each mode show it."""
+    modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
+    spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
+    refusal = guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
     assert code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 

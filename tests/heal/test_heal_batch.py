@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from msgspec import structs
 
 from mendq.heal.apply import NOTED_EVERY, with_failures
@@ -19,6 +17,7 @@ from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.test_assess import all_fail, codes
 from tests.heal.test_guardrails import case
 from tests.model.test_advance import BEGINS, TIMING, failed
+from tests.scan.scanning import refusing
 
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
@@ -40,27 +39,16 @@ def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def _keep_out(account: Account, queue: str, ending: str = "") -> None:
+def _keep_out(account: Account, ending: str = "") -> None:
     """As a queue's policy does that denies everybody everything."""
-    us = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/mendq"
-
-    def deny(model: Any, **_: Any) -> None:
-        action = f"sqs:{model.name.lower()}"
-        message = (
-            f"User: {us} is not authorized to perform: {action} on resource: {queue} "
-            f"with an explicit deny in a resource-based policy{ending}"
-        )
-        error = {"Error": {"Code": "AccessDenied", "Message": message}}
-        raise ClientError(error, model.name)  # type: ignore[arg-type]
-
     for name in ("ListQueueTags", "GetQueueAttributes"):
-        account.clients.sqs.meta.events.register(f"before-call.sqs.{name}", deny)
+        refusing(account.clients.sqs, name, words=f"a resource-based policy{ending}")
 
 
 @pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
 def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    _keep_out(account, queue, ending)
+    _keep_out(account, ending)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert codes(healed) == ["queue_refuses_us"]
     assert healed.errors == {}
@@ -77,7 +65,7 @@ def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_q
         "with an explicit deny in a resource-based policy"
     )
     over = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": denied}
-    _keep_out(account, queue)
+    _keep_out(account)
     account.heal(account.late_deletes(queue, "1", "2", "3", **over))
     assert len(account.pages("urgent")) == pages
 

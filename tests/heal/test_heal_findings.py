@@ -12,6 +12,7 @@ from msgspec import structs
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
+from mendq.heal.batch import Healed
 from tests.account.account import EXPIRED
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of
@@ -31,25 +32,19 @@ def round_and_heal(scanned: Scanning) -> list[str]:
     """The next hour's round, and what heal made of it: states, or codes of refusals."""
     an_hour_on(scanned.account)
     scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    outcomes = [each for healed in scanned.heal() for each in healed.fixed.values()]
-    assert all(not healed.errors for healed in scanned.heal())
+    return [word for healed in scanned.heal() for word in became(healed)]
+
+
+def became(healed: Healed) -> list[str]:
+    assert healed.errors == {}
     return [
         str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
-        for each in outcomes
+        for each in healed.fixed.values()
     ]
 
 
 def retention(account: Account, queue: str) -> str:
     return account.attributes(queue)["MessageRetentionPeriod"]
-
-
-def test_a_finding_is_evidence_by_itself_and_names_no_failed_call(scanned: Scanning) -> None:
-    queue = dlq(scanned)
-    assert round_and_heal(scanned) == ["applied"]
-    evidence = scanned.account.transitions()[0]["evidence"]
-    assert (evidence["failed_calls"], evidence["principals"]) == (0, [])
-    assert retention(scanned.account, queue) == "1209600"
-    assert round_and_heal(scanned) == [], "it is not found again"
 
 
 def noted(scanned: Scanning, queue: str) -> list[bool]:
@@ -78,8 +73,7 @@ def test_what_is_reported_again_of_a_waiting_case_is_not_measured(
     monkeypatch.setattr("mendq.heal.assess.gather", lambda *_: pytest.fail("it is billed"))
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
     (healed,) = scanned.heal()
-    refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]
-    assert (refusals, healed.errors) == (["case_already_open"], {})
+    assert became(healed) == ["case_already_open"]
 
 
 def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scanning) -> None:
@@ -104,8 +98,7 @@ def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
     scanned.scan([DLQ_RETENTION_TOO_SHORT])
     scanned.account.set_visibility(queue, 31)
     (healed,) = scanned.heal()
-    refusals = [each.refusal.code for each in healed.fixed.values() if each.refusal]
-    assert refusals == ["before_last_change"]
+    assert became(healed) == ["before_last_change"]
     assert (queue, f"evidence#{NAME}") not in scanned.account.case_store_items(), (
         "calls alone are kept"
     )
@@ -129,12 +122,7 @@ GONE = EXPIRED.replace(
 def crossed(scanned: Scanning, queue: str, *event_ids: str) -> list[str]:
     """Extensions of messages that are gone: states, or codes of refusals."""
     late = {"eventName": "ChangeMessageVisibility", "errorMessage": GONE}
-    healed = scanned.account.heal(scanned.account.late_deletes(queue, *event_ids, **late))
-    assert healed.errors == {}
-    return [
-        str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
-        for each in healed.fixed.values()
-    ]
+    return became(scanned.account.heal(scanned.account.late_deletes(queue, *event_ids, **late)))
 
 
 def working(scanned: Scanning, name: str) -> str:

@@ -8,12 +8,9 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
-from mendq.heal.resume import take_up
 from mendq.model.case import Case
-from mendq.model.limits import Mode
 from tests.account.faults import Fault, Killed, come_between
-from tests.heal.conftest import Account, settings
-from tests.heal.operators import Heal, case_of, say
+from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
 # The calls of a fixed queue, in order; the write is the ninth.
@@ -85,29 +82,6 @@ def test_no_freeze_hides_a_write_of_a_run_that_died(account: Account) -> None:
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_no_freeze_hides_a_write_of_an_approved_case(account: Account) -> None:
-    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
-    queue = _settled_queue(account)
-    account.heal(account.late_deletes(queue, "1", "2", "3"))
-    heal, case_id = Heal(account), case_of(account).case_id
-    request = {"case_id": case_id, "queue_arn": queue, "symptom": case_of(account).symptom}
-    heal.fails = True
-    say(account, "approve", case_id)
-    fault = Fault(account, "killed_after", 1, [account.clients.sqs_for_writing])
-    with pytest.raises(Killed):
-        take_up(request, account.run())
-    fault.leave()
-    account.freeze()
-    assert account.visibility(queue) == 45
-    outcome = take_up(request, account.run())
-    assert outcome.refusal is not None
-    assert outcome.refusal.code == "claimed"
-    account.later(minutes=3)
-    recovered = take_up(request, account.run()).case
-    assert recovered is not None
-    assert recovered.state == "applied"
-
-
 def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:
     queue = _settled_queue(account)
     with Stubber(account.clients.sqs_for_writing) as sqs:
@@ -119,17 +93,28 @@ def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> No
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-@pytest.mark.parametrize("put_back", [30, 20])
-def test_a_person_who_changes_what_a_dead_run_wrote_is_not_overruled(
-    account: Account, put_back: int
+@pytest.mark.parametrize(
+    ("change", "stands"),
+    [
+        ({"VisibilityTimeout": "30"}, 30),
+        ({"VisibilityTimeout": "20"}, 20),
+        ({"DelaySeconds": "1"}, 45),
+    ],
+)
+def test_who_changes_a_queue_that_a_dead_run_wrote_to_is_not_overruled(
+    account: Account, change: dict[str, str], stands: int
 ) -> None:
+    """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
     queue = _settled_queue(account)
     _die(account, queue, "killed_after", WRITE)
-    account.later(minutes=1)
-    account.set_visibility(queue, put_back)
+    account.later(minutes=5)
+    account.set(queue, **change)
     _redeliver(account, queue)
-    assert account.visibility(queue) == put_back
     assert account.transitions()[-1]["to"] == "overridden"
+    assert account.attribute_item(queue)["person_value"] == {"S": "30"}
+    account.later(hours=1)
+    account.heal(account.late_deletes(queue, "4", "5", "6"))
+    assert account.visibility(queue) == stands
 
 
 @pytest.mark.parametrize("tag", ["off", "observe"])
@@ -158,23 +143,6 @@ def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -
     account.heal(account.late_deletes(queue, "9"))
     assert account.transitions() == []
     assert "person_value" not in account.attribute_item(queue)
-
-
-def test_a_write_that_landed_is_reported_even_if_another_attribute_was_changed_later(
-    account: Account,
-) -> None:
-    """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
-    queue = _settled_queue(account)
-    _die(account, queue, "killed_after", WRITE)
-    account.later(minutes=5)
-    account.set(queue, DelaySeconds="1")
-    _redeliver(account, queue)
-    assert account.visibility(queue) == 45
-    assert account.transitions()[-1]["to"] == "overridden"
-    assert account.attribute_item(queue)["person_value"] == {"S": "30"}
-    account.later(hours=1)
-    account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == 45
 
 
 def test_an_intent_about_a_queue_that_was_made_anew_is_dropped(account: Account) -> None:

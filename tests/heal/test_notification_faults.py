@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +15,7 @@ from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.faults import Fault
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
+from tests.scan.scanning import refusing
 
 PAGE = NotificationText("Mendq: something", "is the matter\n")
 
@@ -41,20 +40,6 @@ def test_a_page_about_the_account_survives_its_own_lost_answer(account: Account)
     assert len(account.pages("urgent")) == 2
 
 
-@contextmanager
-def topics_down(account: Account) -> Iterator[None]:
-    events: Any = account.clients.sns.meta.events
-
-    def refuse(**_: Any) -> None:
-        raise ClientError({"Error": {"Code": "InternalError"}}, "Publish")
-
-    events.register("before-call.sns.Publish", refuse)
-    try:
-        yield
-    finally:
-        events.unregister("before-call.sns.Publish", refuse)
-
-
 def follow(account: Account, *, minutes: int) -> None:
     """Each minute; what cannot be sent is tried again by itself."""
     for _ in range(minutes):
@@ -69,11 +54,12 @@ def at_the_start_of_an_hour(account: Account) -> None:
 def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account) -> None:
     at_the_start_of_an_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    with topics_down(account):
-        fail(account, queue, "a")
-        declined = case_of(account)
-        say(account, "decline", declined.case_id)
-        follow(account, minutes=3)
+    let_through = refusing(account.clients.sns, "Publish")
+    fail(account, queue, "a")
+    declined = case_of(account)
+    say(account, "decline", declined.case_id)
+    follow(account, minutes=3)
+    let_through()
     follow(account, minutes=37)
     assert account.pages("info") == []
     fail(account, queue, "b")
@@ -115,9 +101,10 @@ def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Accou
     at_the_start_of_an_hour(account)
     notifier = context_of(account).notifier
     record = NotificationRecord.after(None, "down", PAGE, urgent=True, at=account.now)
-    with topics_down(account):
-        for _ in range(NOTIFICATIONS_PER_HOUR + 1):
-            with pytest.raises(NotificationNotSent):
-                notifier.send("a queue", "kms_denied", record)
+    let_through = refusing(account.clients.sns, "Publish")
+    for _ in range(NOTIFICATIONS_PER_HOUR + 1):
+        with pytest.raises(NotificationNotSent):
+            notifier.send("a queue", "kms_denied", record)
+    let_through()
     assert notifier.send("a queue", "kms_denied", record)
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]

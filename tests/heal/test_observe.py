@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue import CATALOGUE
@@ -48,13 +48,8 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
 def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
     """What is decided to be written down, and told, while Mendq only watches."""
     found = (Sighting.of_measurement(NOW),)
-    shown: dict[str, Any] = {
-        "symptom": entry,
-        "facts": facts,
-        "evidence": Evidence(found),
-        "fresh": found,
-    }
-    verdict = decide(situation(mode=Mode.OBSERVE, **shown), lambda seen: seen)
+    shown = situation(symptom=entry, facts=facts, evidence=Evidence(found), fresh=found)
+    verdict = decide(structs.replace(shown, mode=Mode.OBSERVE), lambda seen: seen)
     return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
 
 
@@ -64,15 +59,11 @@ def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> 
     )
     announced = [each for each in every if each]
     assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
-    loud = [
-        (case, notification)
-        for case, notification in announced
-        if notification.severity is not None
-    ]
+    loud = [(case, page) for case, page in announced if page.severity is not None]
     assert {case.state for case, _ in loud} == {State.ESCALATED}
     open_cases = {case.transition for case, _ in announced if case.state is State.ESCALATED}
     assert open_cases == {case.transition for case, _ in loud}, "each rings the alarm as well"
-    ways = {(notification.symptom, case.code) for case, notification in loud}
+    ways = {(page.symptom, case.code) for case, page in loud}
     remedied = {(each.name, code) for each, code in ways if each and not each.notifies_anyway}
     assert remedied == REMEDY_OF_NO_USE
 

@@ -45,14 +45,6 @@ def _approved(account: Account) -> str:
     return queue
 
 
-def _expired_without_a_write(account: Account, queue: str, because: str) -> None:
-    outcome = restore(account)
-    assert policy_of(account, queue) == EMPTIED
-    assert outcome.case is not None
-    assert outcome.case.state is State.EXPIRED
-    assert because in outcome.case.reason
-
-
 def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analyzer) -> None:
     queue = _approved(account)
     outcome = restore(account)
@@ -69,7 +61,10 @@ def test_a_check_that_does_not_pass_writes_nothing(
 ) -> None:
     queue = _approved(account)
     analyzer.results["CheckNoPublicAccess"] = result
-    _expired_without_a_write(account, queue, "does not pass CheckNoPublicAccess: as it is")
+    restore(account)
+    assert policy_of(account, queue) == EMPTIED
+    assert case_of(account).state is State.EXPIRED
+    assert "does not pass CheckNoPublicAccess: as it is" in case_of(account).reason
 
 
 @pytest.mark.parametrize(

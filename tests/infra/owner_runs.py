@@ -22,7 +22,7 @@ from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.limits import Consent, Mode
-from mendq.model.plan import Plan, Refusal
+from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
 from mendq.redrive.reads import RedriveRun
@@ -248,7 +248,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)
     tags = tags_of(run.clients, world.dlq) or {}
     facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
-    return apply(case, Plan(steps, "messages wait"), facts, view, symptom, run)
+    return apply(case, steps, facts, view, symptom, run)
 
 
 def _taken_up(world: Redriving, run: RedriveRun) -> None:

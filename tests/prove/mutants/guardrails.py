@@ -13,6 +13,7 @@ _PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
 _SPREAD = "mendq.cases.view"
 _CATALOGUE = "mendq.catalogue"
+_BATCH = "mendq.heal.batch"
 
 GUARDRAILS = (
     Selection(("tests.catalogue.test_matching",), (
@@ -32,9 +33,9 @@ GUARDRAILS = (
             '"no_evidence": symptom and not «symptom.speaks(call)»queue_arn»'),
     )),
     Selection(("tests.probe.test_probe",), (
-        Mutant("whoever calls on the probe's queue hides that failed calls are lost", _GUARDRAILS,
+        Mutant("whoever calls on the probe's queue hides that failed calls are lost", _BATCH,
             "is_probe", "if «home.purpose_of(call.principal_arn) != PROBE or »»call.event_name"),
-        Mutant("a probe that came without a queue counts as lost", _GUARDRAILS, "is_probe",
+        Mutant("a probe that came without a queue counts as lost", _BATCH, "is_probe",
             "in («None, »»arn_of_name(QUEUE_NAME, home.region, home.account)«»,»)"),
     )),
     Selection(("tests.heal.test_guardrails",), (
