@@ -260,6 +260,7 @@ def _taken(*documents: object) -> None:
     for each in found:
         burst: dict[str, Any] = {"queue_arn": each.newest.queue_arn, "symptom": each.newest.symptom}
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
+        burst |= {"account": "", "region": "", "ignored": None}
         assert known.with_outcome(burst)["outcome"]
         assert each.outcome
         steps_of(each.newest)
