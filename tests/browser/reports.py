@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from mendq.report.html_page import page
 from tests.report.hostile import PAYLOADS, everywhere
@@ -29,7 +28,6 @@ WEEKS = {
     "hostile": everywhere(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
 }
 CONTEXT, TABLET, PHONE = 1240, 768, 360
-SHOTS = Path(__file__).parents[2] / "build" / "browser"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 
 
