@@ -138,7 +138,7 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
     Of those that moved before, what has fixed something and stands still. A newer case of the same
     symptom takes an older one's place, but for what that has fixed.
     """
-    in_order = sorted(lives, key=_age)
+    in_order = sorted(lives, key=lambda it: (it.opened_at, it.newest.at, it.newest.case_id))
     newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
     gone_at = _gone_at(in_order)
     found: dict[tuple[str, str], Recommendation | None] = {}
@@ -153,10 +153,6 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
             said = replace(asked, why=STANDS) if asked and is_older else asked
             found[case.queue_arn, key] = said if stays else None
     return [each for each in found.values() if each]
-
-
-def _age(life: Life) -> tuple[datetime, datetime, str]:
-    return life.opened_at, life.newest.at, life.newest.case_id
 
 
 def _gone_at(lives: Sequence[Life]) -> dict[str, datetime]:
@@ -219,7 +215,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         after=step.after if step else "",
         owner=_owner(case),
         case_id=case.case_id,
-        reason=case.reason if isinstance(case.reason, str) else "",
+        reason=case.reason,
     )
 
 

@@ -53,7 +53,6 @@ SPARK_READING = (
     "file string, reason string, records bigint, "
     f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
 )
-_MAXIMUM_FILES = 2_000
 _MAXIMUM_CALLS = 20_000
 
 
@@ -146,7 +145,7 @@ def _rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
 def _arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Many small files to a batch."""
+    """Many small files to a batch: of a task, a session has few hundred at most."""
     read = file_reader()
     taken: list[dict[str, Any]] = []
     calls = 0
@@ -155,7 +154,7 @@ def _arrow_batches(
         for path, content in zip(paths, contents, strict=True):
             taken.append(_row(path.as_py().removeprefix(root), read(content.as_buffer())))
             calls += len(taken[-1]["calls"])
-            if len(taken) >= _MAXIMUM_FILES or calls >= _MAXIMUM_CALLS:
+            if calls >= _MAXIMUM_CALLS:
                 yield pa.RecordBatch.from_pylist(taken, schema)
                 taken, calls = [], 0
     if taken:

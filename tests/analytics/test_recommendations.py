@@ -69,9 +69,9 @@ def test_a_recommendation_says_what_the_case_says() -> None:
     case = life(
         ("applied", "11-10 09:00", "it takes 38 s"), ("verified", "11-10 09:30", "it holds")
     )
-    asked = Recommendation("write_into_template", "verified", arn("orders"), VISIBILITY)
-    own = {"attribute": "VisibilityTimeout", "before": "30", "after": "45", "reason": "it holds"}
-    assert of(case) == [replace(asked, case_id=case.newest.case_id, **own)]
+    change = ("VisibilityTimeout", "30", "45")
+    asked = Recommendation("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
+    assert of(case) == [replace(asked, case_id=case.newest.case_id, reason="it holds")]
 
 
 OWNERS: list[tuple[dict[str, Any], str]] = [
