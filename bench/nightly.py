@@ -242,6 +242,7 @@ def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
         sf.timestamp_seconds(second).alias("event_time"),
         sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
         *(sf.lit(value).alias(name) for name, value in same.items()),
+        sf.lit(None).cast("string").alias("ignored"),
     )
 
 
