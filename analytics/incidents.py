@@ -15,6 +15,7 @@ from analytics.cases import NOT_SEEN, Life
 from analytics.days import microseconds
 from mendq.catalogue import Home
 from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS
+from mendq.model.queue import arn_of, parts_of
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
 # The columns of the tables, in their order, with Spark's word for each: THE place that says them.
@@ -48,9 +49,12 @@ _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
 _WEEK_MICROSECONDS = 7 * 86_400 * 1_000_000
 
 
-def failed_calls(readings: DataFrame) -> DataFrame:
-    """One row per call of anybody else, whenever it happened."""
-    return readings.transform(_exploded).transform(_one_per_event).transform(_without_own)
+def failed_calls(readings: DataFrame, home: Home | None = None) -> DataFrame:
+    """One row per call of anybody else, whenever it happened; where `home` is given, there."""
+    calls = readings.transform(_exploded)
+    if home:
+        calls = calls.where((sf.col("account") == home.account) & (sf.col("region") == home.region))
+    return calls.transform(_one_per_event).transform(_without_own)
 
 
 def _exploded(readings: DataFrame) -> DataFrame:
@@ -175,7 +179,8 @@ class Known:
             for arn in each.queue_arns:
                 listed[arn].append(each.at)
         whole = [each.at for each in by_time if each.whole]
-        homes = {home} if home else {_home_of(each) for each in listed}
+        named = (parts_of(each) for each in listed if arn_of(each))
+        homes = {home} if home else {Home(each.account, each.region) for each in named}
         return cls(dict(of_queue), dict(listed), whole, frozenset(homes))
 
     def with_outcome(self, incident: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,12 +242,6 @@ class Known:
             return "managed" if (then[0], then[-1]) == (before[0], after[0]) else None
         later = _between(listed, last + 1, last + _WEEK_MICROSECONDS)
         return "not_tagged_in_time" if later else "not_managed"
-
-
-def _home_of(queue_arn: str) -> Home:
-    """As an ARN names it; whoever wrote the list may have written anything."""
-    *_, region, account, _ = ["", "", *queue_arn.split(":")]
-    return Home(account, region)
 
 
 def _between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:

@@ -149,8 +149,7 @@ def _code(written: Written, trail: Storage, days: Days, home: Home | None = None
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE
-        whose = f" of {home.account} in {home.region}" if home else ""
-        _say(f"nothing was read{whose} though the trail is active: look at the trail and --trail")
+        _say("nothing was read though the trail is active: look at the trail and the arguments")
         return NOTHING_READ
     unreadable = sum(each.bytes_unreadable for each in written.nightly_runs)
     listed = sum(each.bytes for each in written.nightly_runs)

@@ -17,7 +17,7 @@ from analytics.cases import MOST_NAME, NOT_SEEN, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
 from analytics.trail_file import COUNT_ONLY
 from analytics.week_parts import Row, Weight, most_first, weights
-from mendq.catalogue import CATALOGUE, UNKNOWN
+from mendq.catalogue import UNKNOWN
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -44,7 +44,6 @@ _ASKS = {
     State.INEFFECTIVE: FIX,
     State.ESCALATED: FIX,
 }
-_REMEDIES = {each.name: each.plan_in_words for each in CATALOGUE}
 FIX_CALLER = "fix_caller"
 NAME_CODE = "name_code"
 # Fewer are no work for a Monday.
@@ -74,7 +73,6 @@ class Recommendation:
     owner: str = ""
     case_id: str = ""
     reason: str = ""
-    remedy: str = ""
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
@@ -140,29 +138,21 @@ def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommen
     Of those that moved before, what has fixed something and stands still. A newer case of the same
     symptom takes an older one's place, but for what that has fixed.
     """
-    in_order = sorted(lives, key=_age)
+    in_order = sorted(lives, key=lambda it: (it.opened_at, it.newest.at, it.newest.case_id))
     newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
     gone_at = _gone_at(in_order)
     found: dict[tuple[str, str], Recommendation | None] = {}
     for life in in_order:
         case = life.newest
         is_newest = newest[case.queue_arn, case.symptom] is life
-        is_there, is_older = not _is_gone(case, gone_at), _is_before(case, days)
-        moved = any(life.within(days))
+        is_older = microseconds(case.at) < days.from_microseconds
+        is_there, moved = not _is_gone(case, gone_at), any(life.within(days))
         for key, asked in _asked(life):
             has_fixed = asked is not None and asked.kind == WRITE_INTO_TEMPLATE
             stays = is_there and (has_fixed if is_older else moved and (is_newest or has_fixed))
             said = replace(asked, why=STANDS) if asked and is_older else asked
             found[case.queue_arn, key] = said if stays else None
     return [each for each in found.values() if each]
-
-
-def _is_before(case: Case, days: Days) -> bool:
-    return microseconds(case.at) < days.from_microseconds
-
-
-def _age(life: Life) -> tuple[datetime, datetime, str]:
-    return life.opened_at, life.newest.at, life.newest.case_id
 
 
 def _gone_at(lives: Sequence[Life]) -> dict[str, datetime]:
@@ -225,8 +215,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         after=step.after if step else "",
         owner=_owner(case),
         case_id=case.case_id,
-        reason=case.reason if isinstance(case.reason, str) else "",
-        remedy=_REMEDIES.get(case.symptom, ""),
+        reason=case.reason,
     )
 
 
@@ -279,7 +268,6 @@ def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Reco
         symptom=symptom,
         owner=owner,
         reason=", ".join(codes),
-        remedy=_REMEDIES.get(symptom, ""),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),
         queues=len(by_queue),

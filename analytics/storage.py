@@ -17,7 +17,6 @@ from contextlib import closing, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -65,16 +64,16 @@ def _usable(done: str, **absent: Any) -> Callable[[_Method], _Method]:
                 return method(storage, *arguments)
             except (OSError, Py4JJavaError) as error:
                 why = str(getattr(error, "java_exception", error)).partition("\n")[0]
-                if absent and (isinstance(error, _ABSENT) or "FileNotFoundException" in why):
+                if absent and (
+                    isinstance(error, FileNotFoundError | NotADirectoryError)
+                    or "FileNotFoundException" in why
+                ):
                     return absent["absent"]
                 raise RootUnusable(f"{storage.root} cannot be {done}: {why}") from error
 
         return cast("_Method", called)
 
     return decorated
-
-
-_ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class Storage(ABC):
@@ -252,7 +251,7 @@ class ArrowStorage(Storage):
         import pyarrow.fs as pafs  # noqa: PLC0415 - EMR may have no pyarrow
 
         self._pafs = pafs
-        self._filesystem = filesystem or pafs.S3FileSystem(**_s3_settings())
+        self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
     @_usable("read", absent=[])
@@ -285,14 +284,6 @@ class ArrowStorage(Storage):
         return f"{self.root}/{path}" if path else self.root
 
 
-def _s3_settings() -> dict[str, str | None]:
-    """AWS_ENDPOINT_URL and AWS_REGION as the AWS CLI reads them."""
-    variables = os.environ
-    endpoint = urlsplit(
-        variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
-    )
-    return {
-        "region": variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION"),
-        "endpoint_override": endpoint.netloc or None,
-        "scheme": endpoint.scheme or "https",
-    }
+def _endpoint() -> str | None:
+    """Arrow reads the AWS CLI's other variables itself."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None

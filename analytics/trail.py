@@ -53,7 +53,6 @@ SPARK_READING = (
     "file string, reason string, records bigint, "
     f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
 )
-_MAXIMUM_FILES = 2_000
 _MAXIMUM_CALLS = 20_000
 
 
@@ -122,7 +121,7 @@ class Reader:
         """The native one where its wheels import; executors have the same archive."""
         return cls(FALLBACK, WHY_NO_ARROW) if WHY_NO_ARROW else cls(NATIVE)
 
-    def readings(self, files: DataFrame, root: str, home: Home | None = None) -> DataFrame:
+    def readings(self, files: DataFrame, root: str) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
 
         Both readers give the same rows, because reading and symptomling are `mendq.model` and
@@ -132,22 +131,22 @@ class Reader:
         spark = files.sparkSession
         if self.name == NATIVE:
             schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
-            return small.mapInArrow(partial(_arrow_batches, root, home, schema), SPARK_READING)
-        rows = small.rdd.mapPartitions(partial(_rows, root, home))
+            return small.mapInArrow(partial(_arrow_batches, root, schema), SPARK_READING)
+        rows = small.rdd.mapPartitions(partial(_rows, root))
         return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
 
 
-def _rows(root: str, home: Home | None, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    read = file_reader(home, native=False)
+def _rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    read = file_reader(native=False)
     for path, content in files:
         yield _row(path.removeprefix(root), read(content))
 
 
 def _arrow_batches(
-    root: str, home: Home | None, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Many small files to a batch."""
-    read = file_reader(home)
+    """Many small files to a batch: of a task, a session has few hundred at most."""
+    read = file_reader()
     taken: list[dict[str, Any]] = []
     calls = 0
     for batch in batches:
@@ -155,7 +154,7 @@ def _arrow_batches(
         for path, content in zip(paths, contents, strict=True):
             taken.append(_row(path.as_py().removeprefix(root), read(content.as_buffer())))
             calls += len(taken[-1]["calls"])
-            if len(taken) >= _MAXIMUM_FILES or calls >= _MAXIMUM_CALLS:
+            if calls >= _MAXIMUM_CALLS:
                 yield pa.RecordBatch.from_pylist(taken, schema)
                 taken, calls = [], 0
     if taken:
@@ -215,7 +214,7 @@ class TrailReader:
         self.read(days.widened(0, LATE_DAYS))
         moment = sf.unix_micros("event_time")
         is_in = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
-        return failed_calls(self.readings()).where(is_in)
+        return failed_calls(self.readings(), self.home).where(is_in)
 
     @cached_property
     def _branches(self) -> list[tuple[str, str, str]]:
@@ -229,8 +228,7 @@ class TrailReader:
         with_files = [each.folder for each in new if self._list(each)]
         if with_files:
             root = self.trail.spark_root(with_files)
-            files = binary_files(self.spark, root, with_files)
-            frame = self.reader.readings(files, root, self.home)
+            frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def readings(self) -> DataFrame:

@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,6 @@ from mendq.model.failed_call import FailedCall, Unreadable, read
 
 try:
     import msgspec
-    import numpy as np
     from isal import igzip_lib, isal_zlib
 except Exception as error:  # noqa: BLE001 - a wheel for another machine raises more than ImportError
     WHY_NOT_NATIVE = f"cannot import what the native reader needs: {error}"
@@ -38,7 +37,6 @@ MAXIMUM_MEMBERS = 16
 MAXIMUM_CONTAINERS = 2_000_000
 GZIP = b"\x1f\x8b"
 SQS = "sqs.amazonaws.com"
-TOO_MANY_VALUES = "too_many_json_values"
 _NO_FAULTS = frozenset({"not_failed", "not_sqs"})
 # Deeper than every other parser follows, so that none of them reads what is refused here.
 _DEPTH = 3_000
@@ -51,12 +49,8 @@ _CHUNK_BYTES = 32 * 1024
 _TRAILER_BYTES = 18
 # Neither a header's checksum nor reserved flags: zlib judges those.
 _PLAIN_FLAGS = (0, 8)
-_FIRST_NOT_ASCII = 0x80
-# Numpy's own copies of a block stay in the processor's cache: three times faster than at once.
-_BLOCK_BYTES = 64 * 1024
 
 UNRESOLVED = "unresolved"
-ELSEWHERE = "elsewhere"
 # Symptoms that never open a case; what only a scan sees symptoms no call.
 COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
@@ -75,36 +69,26 @@ class Reading:
     unreadable: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_file(content: bytes, home: Home | None = None) -> Reading:
-    """The failed calls with their positions; records that are left out, counted by reason.
-
-    Those of another account or region than `home` are, where that is given.
-    """
+def read_file(content: bytes) -> Reading:
+    """The failed calls with their positions; records that cannot be read, counted by reason."""
     try:
         records = _records(_document(gunzip(content)))
     except Refused as refused:
         return Reading(reason=str(refused))
-    return judged(len(records), enumerate(records), home)
+    return judged(len(records), enumerate(records))
 
 
-def judged(records: int, some: Iterable[tuple[int, Any]], home: Home | None = None) -> Reading:
+def judged(records: int, some: Iterable[tuple[int, Any]]) -> Reading:
     """The reading of `records` records; only `some` of them, with their positions, can matter."""
     calls: list[tuple[int, FailedCall]] = []
     unreadable: Counter[str] = Counter()
     for position, record in some:
         outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
-        if isinstance(outcome, Unreadable):
-            unreadable[outcome.reason] += outcome.reason not in _NO_FAULTS
-        elif home in (None, home_of(outcome)):
+        if isinstance(outcome, FailedCall):
             calls.append((position, outcome))
-        else:
-            unreadable[ELSEWHERE] += 1
-    return Reading(None, records, tuple(calls), dict(sorted((+unreadable).items())))
-
-
-def home_of(call: FailedCall) -> Home:
-    """The account and region whose record it is."""
-    return Home(call.account, call.region)
+        elif outcome.reason not in _NO_FAULTS:
+            unreadable[outcome.reason] += 1
+    return Reading(None, records, tuple(calls), dict(sorted(unreadable.items())))
 
 
 def gunzip(content: bytes) -> bytes:
@@ -144,7 +128,7 @@ def parsed(text: bytes) -> Any:
 
 def _document(text: bytes) -> Any:
     if len(text) > MAXIMUM_CONTAINERS < text.count(b"{") + text.count(b"["):
-        raise Refused(TOO_MANY_VALUES)
+        raise Refused("too_many_json_values")
     try:
         return parsed(text)
     except (ValueError, RecursionError) as error:
@@ -201,18 +185,19 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     }
     # JSON can spell half a surrogate pair; UTF-8 cannot.
     spelled = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
-    of = {"position": position, "ignored": why_ignored(call, home_of(call))}
-    return {**of, "event_time": microseconds(call.event_time), **spelled}
+    ignored = why_ignored(call, Home(call.account, call.region))
+    own = {"position": position, "event_time": microseconds(call.event_time), "ignored": ignored}
+    return {**own, **spelled}
 
 
-def file_reader(home: Home | None = None, *, native: bool = True) -> Callable[[Any], Reading]:
+def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
     """A function from the bytes of a file, or a view of them, to its reading; nothing is raised.
 
     Native where that loads in this process, unless `native` is False.
     """
     if native and not WHY_NOT_NATIVE:
-        return _NativeReader(home).read_file
-    return lambda content: read_file(bytes(content), home)
+        return _NativeReader().read_file
+    return lambda content: read_file(bytes(content))
 
 
 if not WHY_NOT_NATIVE:
@@ -235,15 +220,15 @@ if not WHY_NOT_NATIVE:
 class _NativeReader:
     """Reads file after file, and keeps the buffer between them."""
 
-    def __init__(self, home: Home | None = None) -> None:
-        self._buffer, self._home = bytearray(), home
+    def __init__(self) -> None:
+        self._buffer = bytearray()
         self._seen = msgspec.json.Decoder(_File)
         self._raw = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> Reading:
         text = self._inflated(memoryview(content))
         reading = None if text is None else self._reading(text)
-        return read_file(bytes(content), self._home) if reading is None else reading
+        return read_file(bytes(content)) if reading is None else reading
 
     def _inflated(self, content: memoryview) -> memoryview | None:
         """None where the file is anything but one plain member of the size that it claims."""
@@ -265,9 +250,11 @@ class _NativeReader:
         return into[:filled] if filled == claimed else None
 
     def _reading(self, text: memoryview) -> Reading | None:
-        if _holds_too_many_values(text) or not _is_utf8(text):
+        opened = (self._buffer.count(each, 0, len(text)) for each in (b"[", b"{"))
+        if len(text) > MAXIMUM_CONTAINERS < sum(opened):
             return None
         try:
+            str(text, "utf-8")  # msgspec does not look into the strings that it skips
             records = self._seen.decode(text).Records
             some = [
                 position
@@ -277,30 +264,6 @@ class _NativeReader:
             if not some:
                 return Reading(records=len(records))
             raw = self._raw.decode(text).Records
-            return judged(len(raw), [(each, parsed(bytes(raw[each]))) for each in some], self._home)
+            return judged(len(raw), [(each, parsed(bytes(raw[each]))) for each in some])
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-
-
-def _is_utf8(text: memoryview) -> bool:
-    """msgspec does not look into the strings that it skips."""
-    with suppress(UnicodeDecodeError):
-        return _bytes(text).max(initial=0) < _FIRST_NOT_ASCII or str(text, "utf-8") is not None
-    return False
-
-
-def _holds_too_many_values(text: memoryview) -> bool:
-    if len(text) <= MAXIMUM_CONTAINERS:
-        return False
-    every = _bytes(text)
-    blocks = (every[at : at + _BLOCK_BYTES] for at in range(0, len(every), _BLOCK_BYTES))
-    return sum(map(_opened, blocks)) > MAXIMUM_CONTAINERS
-
-
-def _opened(block: np.ndarray[Any, np.dtype[np.uint8]]) -> int:
-    """How many arrays and objects begin in `block`: one bit lies between their brackets."""
-    return int(np.count_nonzero((block & 0xDF) == ord("[")))
-
-
-def _bytes(text: memoryview) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return np.frombuffer(text, np.uint8)

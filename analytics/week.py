@@ -193,8 +193,6 @@ def _nightly(day: date, seen: Observation) -> dict[str, Any]:
     judgement = judged(read, seen.reads.values(), is_torn=is_torn)
     return {
         "day": str(day),
-        "reader": shortened(read.reader, MOST_NAME) if read else "",
-        "why_fallback": shortened(read.why_fallback) if read else "",
         "records": read.records if read else records,
         "usual_records": judgement.usual_records,
         "verdict": "read" if read is None and records else str(judgement.verdict),
@@ -223,17 +221,8 @@ def _notified(life: Life, days: Days) -> dict[str, Any]:
         "pages": len(pages),
         "reason": shortened(pages[0].reason),
         "ended_at": time_text(ended) if ended else None,
-        "seconds_open": _seconds_open(life),
         "scanned": life.is_scanned,
     }
-
-
-def _seconds_open(life: Life) -> float | None:
-    """None while it is open, and where a case contradicts itself."""
-    if life.ended_at is None:
-        return None
-    seconds = (life.ended_at - life.opened_at).total_seconds()
-    return seconds if seconds >= 0 else None
 
 
 def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:

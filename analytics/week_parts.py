@@ -88,7 +88,7 @@ def totals(incidents: Sequence[Row]) -> dict[str, Any]:
         "failed_calls": sum(row["failed_calls"] for row in incidents),
         "healed": sum(row["outcome"] == HEALED for row in incidents),
         "notified": sum(row["notified"] for row in incidents),
-        "median_seconds_to_heal": median_of(seconds),
+        "median_seconds_to_heal": nearest_rank(seconds, 50) if seconds else None,
         "healed_with_time": len(seconds),
     }
 
@@ -142,13 +142,11 @@ def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
     return sorted(times, key=lambda each: (-each["incidents"], each["symptom"]))
 
 
-def median_of(ranked: Sequence[float]) -> float | None:
-    """By nearest rank, so that it is a time that was measured; None of none."""
-    return nearest_rank(ranked, 50) if ranked else None
-
-
 def nearest_rank(ranked: Sequence[float], percent: int) -> float:
-    """The least of `ranked`, sorted and not empty, that `percent` of them do not exceed."""
+    """The least of `ranked`, sorted and not empty, that `percent` of them do not exceed.
+
+    It is a time that was measured, also where it is the median.
+    """
     return ranked[-(-percent * len(ranked) // 100) - 1]
 
 
@@ -161,7 +159,7 @@ def _times(symptom: str, ranked: Sequence[float]) -> dict[str, Any]:
     return {
         "symptom": symptom,
         "incidents": len(ranked),
-        "median_seconds": median_of(ranked),
+        "median_seconds": nearest_rank(ranked, 50),
         "p90_seconds": nearest_rank(ranked, 90) if enough else None,
         "seconds": spread(ranked, MAXIMUM_SECONDS),
     }

@@ -121,7 +121,6 @@ def _day_in_words(week: PerDay, each: Day) -> str:
 
 
 REACHED = "\N{BLACK DIAMOND}"
-MOST_DIAMONDS = 3
 FEW_TICKS = 4
 
 
@@ -153,9 +152,9 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
     layers = [
         _bars(week, look),
         _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
-        _texts(week, [_diamonds(each.reached) for each in week.days]).mark_text(
-            **above, dy=-6 - size.font_size, color=look.bad
-        ),
+        _texts(
+            week, [f"{REACHED} {each.reached:,}" * (each.reached > 0) for each in week.days]
+        ).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
     ]
     days = alt.X(
         "day:N",
@@ -208,7 +207,3 @@ def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
     ]
     chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
     return chart
-
-
-def _diamonds(reached: int) -> str:
-    return REACHED * reached if reached <= MOST_DIAMONDS else f"{REACHED} {reached:,}"

@@ -195,7 +195,6 @@ class NotifiedCase(Read, frozen=True):
     pages: Whole
     reason: str
     ended_at: Time | None
-    seconds_open: Number | None
     is_scanned: bool = field(name="scanned")
 
 

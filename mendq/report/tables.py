@@ -42,11 +42,7 @@ def called_by(incident: Incident) -> str:
 WHAT_A_PAGE_IS = "A page is any message to a person, urgent or not."
 # What became of the queue, by the state of the case.
 STATES = OUTCOMES | {
-    "observed": "Mendq only observed and left it as it was",
-    "refused": "Mendq left it as it was",
     "approved": "approved, not carried out yet",
-    "declined": "declined, left as it was",
-    "expired": "nobody answered, left as it was",
     "unverified": "changed, without a proof yet",
     "verified": "changed and verified",
     "watching": "changed, verified and watched",
@@ -69,12 +65,10 @@ def state(case: NotifiedCase) -> str:
 
 def lasted(summary: Summary, case: NotifiedCase) -> str:
     """How long it was open, or, where it is, has been; empty where it ended as it began."""
-    end, seconds = _end(case), case.seconds_open
+    end, until = _end(case), case.ended_at or summary.made_at
     if end == _LEFT:
         return ""
-    if seconds is None:
-        until = case.ended_at or summary.made_at
-        seconds = max(0.0, (until - case.opened_at).total_seconds())
+    seconds = max(0.0, (until - case.opened_at).total_seconds())
     return f"{'open for' if end == _OPEN else 'after'} {duration(seconds)}"
 
 

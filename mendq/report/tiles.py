@@ -128,8 +128,7 @@ def _time_to_heal(summary: Summary) -> Tile:
     title, totals = "Time to heal", summary.totals
     count, middle = totals.healed_with_time, totals.median_seconds_to_heal
     if not count or middle is None:
-        untimed = "nothing healed by itself" if summary.fixed else "nothing was healed"
-        return Tile(title, "\N{EN DASH}", "", "nobody timed it" if totals.healed else untimed)
+        return Tile(title, "\N{EN DASH}", "", "no healing was timed")
     seconds = sorted(each for symptom in summary.times_to_heal for each in symptom.seconds)
     if count < SMALLEST_N and len(seconds) == count:
         every = listed([duration(each) for each in seconds])

@@ -66,45 +66,38 @@ _QUEUE_ARN = re.compile(
     r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
 )
 _CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
-# The kinds that come from a case.
-_VERBS = {"approve": "approve"} | dict.fromkeys(
-    ("write_into_template", "watch", "decide", "fix"), "show"
-)
 
 
 def _command(asked: Recommendation, here: Here | None) -> str:
     """Empty where there is no case, or what names it has not the form of one of ours."""
     queue, case = _QUEUE_ARN.fullmatch(asked.queue_arn), _CASE_ID.fullmatch(asked.case_id)
     is_ours = queue and queue.groups() == here and case and case[1] == asked.symptom
-    verb = _VERBS.get(asked.kind) if is_ours else None
-    return f"mendq {verb} {asked.case_id} --region {here.region}" if verb and here else ""
+    if not (here and is_ours and asked.kind in _OF_A_CASE):
+        return ""
+    verb = "approve" if asked.kind == "approve" else "show"
+    return f"mendq {verb} {asked.case_id} --region {here.region}"
 
 
-# What to do, by kind: where the case names an attribute, and where it names none.
-_LOOK_AT = "Look at {symptom} of {queues}."
-_WHAT = {
-    "write_into_template": ("Set {attribute} of {queues}{to} in {their} template.", _LOOK_AT),
-    "approve": (
-        "Approve or decline: {change}.",
-        "Approve or decline what Mendq proposes for {symptom} of {queues}.",
-    ),
-    "watch": (
-        "Watch {attribute} of {queues}{changed}.",
-        "Watch what Mendq did about {symptom} of {queues}.",
-    ),
-    "decide": (
-        "Decide on {attribute} of {queues}{either}.",
-        "Decide what to do about {symptom} of {queues}.",
-    ),
-    "fix": ("Fix {symptom} of {queues}, {setting}.", "Fix {symptom} of {queues}."),
-    "fix_caller": ("", "Fix {caller}, whose calls to {queues} are mistaken{codes}."),
-    "name_code": ("", "Find out what {code} means for {queues}."),
+# What to do about what a case changed or would change, by kind; and where it names no attribute.
+_OF_A_CASE = {
+    "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
+    "approve": "Approve or decline: {change}.",
+    "watch": "Watch {attribute} of {queues}{changed}.",
+    "decide": "Decide on {attribute} of {queues}{either}.",
+    "fix": "Fix {symptom} of {queues}, {setting}.",
+}
+_OTHERWISE = {
+    "approve": "Approve or decline what Mendq proposes for {symptom} of {queues}.",
+    "decide": "Decide what to do about {symptom} of {queues}.",
+    "fix": "Fix {symptom} of {queues}.",
+    "fix_caller": "Fix {caller}, whose calls to {queues} are mistaken{codes}.",
+    "name_code": "Find out what {code} means for {queues}.",
 }
 
 
 def _what(asked: Recommendation) -> str:
-    with_attribute, without = _WHAT.get(asked.kind, ("", _LOOK_AT))
-    sentence = (asked.attribute and with_attribute) or without
+    of_a_case = asked.attribute and _OF_A_CASE.get(asked.kind)
+    sentence = of_a_case or _OTHERWISE.get(asked.kind, "Look at {symptom} of {queues}.")
     attribute, queues = marked(asked.attribute), _queues(asked)
     before, after = (written(asked.attribute, value) for value in (asked.before, asked.after))
     change = changed(asked.attribute, asked.before, asked.after)
@@ -133,10 +126,10 @@ def _queues(recommendation: Recommendation) -> str:
 def _why(recommendation: Recommendation) -> str:
     if recommendation.kind == "write_into_template":
         old = written(recommendation.attribute, recommendation.before) or "the old value"
-        when = "before this week" if recommendation.why == "stands" else "and it helped"
+        when = "in an earlier week" if recommendation.why == "stands" else "and it helped"
         return (
-            f"Mendq changed it {when}. While the template says {old}, 'terraform apply' brings "
-            "that back; CloudFormation does when the property changes there, or by a drift-aware "
+            f"Mendq changed it {when}. If the template still says {old}, 'terraform apply' brings "
+            "that back; CloudFormation does when the property changes there, or with a drift-aware "
             "change set."
         )
     why = WHY.get(recommendation.why, "")

@@ -139,8 +139,9 @@ def standout(summary: Summary) -> Standout | None:
     if queue_arn is None or not is_enough:
         return None
     queue, because = queue_name(queue_arn), _because(mine)
-    if summary.cases_left_out:
-        return Standout(queue, f"stands out{_of_a_cut_list(summary, mine, among)}.", because)
+    if summary.cases_left_out:  # a list that was cut cannot say of how many
+        listed = f"{len(among)} incidents listed as {'not ' * bool(open_ones)}healed"
+        return Standout(queue, f"stands out: {len(mine)} of the {listed} came from it.", because)
     how_many = f"it had {len(mine)} of the {len(among)}, all healed"
     said = "All healed"
     if open_ones:
@@ -151,22 +152,11 @@ def standout(summary: Summary) -> Standout | None:
     return Standout(queue, f"stands out: {how_many}.", because)
 
 
-def _of_a_cut_list(summary: Summary, mine: list[Incident], among: list[Incident]) -> str:
-    """A list that was cut lost healed ones first, so it cannot say of how many."""
-    if mine[0].is_fixed:
-        return f": {len(mine)} of the {len(among)} listed incidents came from it, all healed"
-    rows = {each.queue_arn: each for each in summary.queue_days.queues}
-    if (row := rows.get(mine[0].queue_arn)) is None:
-        return f" among the listed incidents: {counted(len(mine), 'incident')} not healed"
-    share = f"{sum(row.incidents):,} of {counted(summary.totals.incidents, 'incident')}"
-    return f": {share} came from it, {row.not_healed:,} not healed"
-
-
 def _how_many(open_count: int, count: int) -> str:
     if count == 1:
         return "its one incident was not healed"
     if open_count == count:
-        return f"{'neither' if count == 2 else 'none'} of its {count} incidents was healed"
+        return f"none of its {count} incidents was healed"
     return f"{open_count} of its {count} incidents {was(open_count)} not healed"
 
 

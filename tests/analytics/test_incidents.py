@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -17,12 +18,14 @@ from analytics.trail import SPARK_READING
 from mendq.catalogue import Home
 from mendq.model.case import Case
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
+from tests.analytics.week_authored import arn
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
     "region string, principal_arn string, symptom string, ignored string"
 )
 VISIBILITY = "visibility_timeout_too_short"
+HOME = Home(ACCOUNT, REGION)
 START = at("11-10 09:00")
 
 
@@ -101,29 +104,33 @@ def test_what_heal_does_not_take_up_is_no_evidence_and_told_where_it_takes_up_no
 # Whose calls count.
 
 
-def reading(spark: SparkSession, file: str, *ignored: str | None) -> DataFrame:
-    """A file with one failed call of each, whose event ids are their positions."""
+def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame:
+    """A file with these failed calls, whose event ids are their positions."""
     own = {"event_name": "DeleteMessage", "error_code": "", "queue_arn": "", "account": ACCOUNT}
-    own |= {"region": "us-east-1", "request_id": "r", "symptom": "s", "principal_arn": "p"}
-    calls = [
-        {**own, "position": n, "event_id": f"{n}", "event_time": None, "ignored": why}
-        for n, why in enumerate(ignored)
+    own |= {"region": REGION, "request_id": "r", "symptom": "s", "principal_arn": "p"}
+    rows = [
+        {**own, "position": n, "event_id": f"{n}", "event_time": None, "ignored": None, **each}
+        for n, each in enumerate(calls)
     ]
-    rows = [{"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": calls}]
-    return spark.createDataFrame(rows, SPARK_READING)
+    read = {"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": rows}
+    return spark.createDataFrame([read], SPARK_READING)
 
 
 def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
     """The first by the file's own name tells it, wherever the files lie."""
-    late, early = reading(spark, "a/2.json.gz", None, None), reading(spark, "b/1.json.gz", None)
+    late, early = reading(spark, "a/2.json.gz", {}, {}), reading(spark, "b/1.json.gz", {})
     rows = failed_calls(late.union(early)).collect()
     assert sorted((each["event_id"], each["file"]) for each in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
     ]  # fmt: skip
 
 
-def test_own_calls_are_left_out_and_what_heal_ignores_is_not(spark: SparkSession) -> None:
-    rows = failed_calls(reading(spark, "f", "own_call", "no_evidence", None)).collect()
+def test_own_calls_and_other_places_are_left_out_and_what_heal_ignores_is_not(
+    spark: SparkSession,
+) -> None:
+    calls = [{"ignored": each} for each in ("own_call", "no_evidence", None)]
+    elsewhere = {"account": "999999999999"}, {"region": "eu-west-1"}
+    rows = failed_calls(reading(spark, "f", *calls, *elsewhere), HOME).collect()
     assert [(each["event_id"], each["ignored"]) for each in rows] == [
         ("1", "no_evidence"), ("2", None),
     ]  # fmt: skip
@@ -138,29 +145,36 @@ def micros(when: str) -> int:
     return microseconds(at(f"11-{when}"))
 
 
-def incident(first: str, last: str, **fields: Any) -> dict[str, Any]:
-    own = {"queue_arn": QUEUE_ARN, "symptom": VISIBILITY, "enough_evidence": True}
+def incident(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
+    own = {"queue_arn": arn(queue), "symptom": VISIBILITY, "enough_evidence": True}
     own |= {"account": ACCOUNT, "region": REGION, "ignored": None}
     return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
 
 
 def case(
-    name: str, opened: str, evidence: tuple[str, str], states: str = "observed", **fields: Any
+    name: str,
+    opened: str,
+    evidence: tuple[str, str],
+    states: str = "observed",
+    queue: str = "orders",
+    **fields: Any,
 ) -> Life:
     first_at, last_at = (f"11-{each}" for each in evidence)
     seen = {"first_at": first_at, "last_at": last_at, "case_id": name, **fields}
     transitions = (
-        transition(n, state, f"11-{opened}", **seen) for n, state in enumerate(states.split(), 1)
+        transition(n, state, f"11-{opened}", queue_arn=arn(queue), **seen)
+        for n, state in enumerate(states.split(), 1)
     )
     return Life.of(map(Case.from_document, transitions))
 
 
-def test_each_incident_has_its_case_or_its_why() -> None:
+@pytest.mark.parametrize("home", [HOME, None])
+def test_each_incident_has_its_case_or_its_why(home: Home | None) -> None:
+    """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
-        Round(micros(each["at"]), tuple(each["managed"]), each.get("whole", True))
+        Round(micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True))
         for each in SCENE["scans"]
     ]
-    home = Home(ACCOUNT, REGION)
     known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1], home)
     told = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
     assert {name: (row["case_id"], row["why"]) for name, row in told.items()} == {
@@ -172,19 +186,8 @@ def test_each_incident_has_its_case_or_its_why() -> None:
     assert touched["seconds_to_heal"] == 600
 
 
-def test_scans_say_nothing_of_another_account_or_region() -> None:
-    """Where nobody says whose scans they are, the queues on their lists do."""
-    times, elsewhere = (micros("15 03:00"), micros("15 04:00")), {"region": "eu-west-9"}
-    listed = [Round(each, (QUEUE_ARN, "no ARN"), whole=True) for each in times]
-    empty = [Round(each, (), whole=True) for each in times]
-    home, asked = Home(ACCOUNT, REGION), {"queue_arn": "never"}
-    for scans, of, fields, why in (
-        (empty, home, {}, "not_managed"),
-        (empty, home, elsewhere, "unknown"),
-        (empty, home, {"account": "999999999999"}, "unknown"),
-        (listed, None, {}, "not_managed"),
-        (listed, None, elsewhere, "unknown"),
-        (empty, None, {}, "unknown"),
-    ):
-        row = incident("15 03:10", "15 03:50", **asked, **fields)
-        assert Known.of((), scans, of).with_outcome(row)["why"] == why
+def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
+    scans = [Round(micros(each), (), whole=True) for each in ("15 03:00", "15 04:00")]
+    row = incident("15 03:10", "15 03:50")
+    whys = [Known.of((), scans, home).with_outcome(row)["why"] for home in (HOME, None)]
+    assert whys == ["not_managed", "unknown"]

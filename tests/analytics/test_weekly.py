@@ -107,33 +107,15 @@ def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> No
     assert document["not_seen"]["week_is_over"] is True
 
 
-def test_case_files_that_are_none_are_counted_and_stop_nothing(account: Account) -> None:
-    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
-    folder = account.cases / "dt=2026-11-10"
-    (folder / "a.json").write_bytes(b"{")
-    (folder / "b.json").write_bytes(b"[" * 100_000)
-    odd = paging("odd", "11-10 09:00") | {"to": "fixed"}
-    (folder / "odd-1.json").write_text(json.dumps(odd))
-    (account.cases / "notes").mkdir()
-    (account.cases / "notes" / "d.json").write_bytes(b"not asked for")
-    document, _ = written(account)
-    assert document["not_seen"]["case_files_unreadable"] == 3
-    (case,) = document["reached_a_person"]["cases"]
-    assert case["case_id"] == "visibility_timeout_too_short-1"
-
-
 def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) -> None:
-    long_ago = {"case_id": "old", "first_at": "08-19 08:00", "last_at": "08-19 08:10"}
-    steps = [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
-    states = (("applied", "08-19 09:00"), ("verified", "08-19 10:00"), ("watching", "08-19 11:00"))
-    account.record_transitions(
-        *(
-            transition(n, state, when, steps=steps, **long_ago)
-            for n, (state, when) in enumerate(states, 1)
-        )
-    )
-    document, _ = written(account)
-    (asked,) = document["do_this_week"]
+    long_ago: dict[str, Any] = {
+        "case_id": "old",
+        "first_at": "08-19 08:00",
+        "last_at": "08-19 08:10",
+    }
+    long_ago |= {"steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]}
+    for n, state in enumerate(("applied", "verified", "watching"), 1):
+        account.record_transitions(transition(n, state, f"08-19 1{n}:00", **long_ago))
+    (asked,) = written(account)[0]["do_this_week"]
     assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
     assert (asked["before"], asked["after"]) == ("30", "45")
-    assert document["reached_a_person"]["cases"] == []

@@ -111,15 +111,10 @@ class Chromium:
     def _of(self, method: str) -> list[dict[str, Any]]:
         return [each["params"] for each in self._events if each["method"] == method]
 
-    def screenshot(self, path: Path) -> None:
-        """The whole page, not only the window, as PNG."""
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        _write(path, shot["data"])
-
     def print_a4(self, path: Path) -> None:
         """The page as PDF, on the paper that its own style asks for."""
         paper = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=False)
-        _write(path, paper["data"])
+        path.write_bytes(base64.b64decode(paper["data"]))
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -180,8 +175,3 @@ def _end(process: int) -> None:
         os.killpg(process, signal.SIGKILL)
     with suppress(ChildProcessError):
         os.waitpid(process, 0)
-
-
-def _write(path: Path, data: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(base64.b64decode(data))

@@ -17,8 +17,6 @@ class PageParts(HTMLParser):
         self.alone: list[str] = []
         self._open: list[str] = []
         self._texts: list[str] = []
-        self._within: list[list[str]] = []
-        self._by_element: list[tuple[str, str, list[str]]] = []
         self.feed(html)
         self.close()
         assert self._open == []
@@ -28,19 +26,13 @@ class PageParts(HTMLParser):
         self.values |= {(tag, name, value or "") for name, value in attrs}
         if tag not in VOID:
             self._open.append(tag)
-            self._within.append([])
-            named = next((value or "" for name, value in attrs if name == "class"), "")
-            self._by_element.append((tag, named, self._within[-1]))
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag
-        self._within.pop()
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] != "style":
             self._texts.append(data)
-            for each in self._within:
-                each.append(data)
 
     def handle_comment(self, data: str) -> None:
         self.alone.append(data)
@@ -50,14 +42,6 @@ class PageParts(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self.alone.append(data)
-
-    def texts_of(self, element: str, named: str | None = None) -> list[str]:
-        """The text within each of these elements, of one class or of any."""
-        return [
-            " ".join("".join(texts).split())
-            for tag, its, texts in self._by_element
-            if tag == element and named in (None, its)
-        ]
 
     @property
     def text(self) -> str:

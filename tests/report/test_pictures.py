@@ -60,7 +60,7 @@ def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> 
         reached_a_person=reached_a_person(*(notified(notified_at=each) for each in at)),
     )
     texts = _texts(week)
-    assert texts[-14:] == [*"5?10000", "", "◆", "", "", "◆◆◆", "", "◆ 4"]
+    assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
     assert "Mon 9" in texts
     assert "Mon9" in _texts(week, NARROW), "names of days break on a phone"
 

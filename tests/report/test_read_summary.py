@@ -71,7 +71,7 @@ def test_what_is_no_json_object_is_refused(content: bytes, says: str) -> None:
 
 
 def _everything() -> Document:
-    people = reached_a_person(notified(ended_at="2026-11-12T15:00:00Z", seconds_open=1.0))
+    people = reached_a_person(notified(ended_at="2026-11-12T15:00:00Z"))
     unread = {"unreadable_files": [{"file": "a", "reason": "b"}], "unknown_code": {"a": 1}}
     made = week(
         [incident()],

@@ -15,7 +15,7 @@ from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
 from mendq.report.summary import FIXED
 from mendq.report.tables import STATES
-from mendq.report.to_do import _WHAT, WHY
+from mendq.report.to_do import _OF_A_CASE, _OTHERWISE, WHY
 from mendq.report.verdict import headline, others
 from mendq.report.words import plain
 from tests.report.weeks import summary
@@ -28,7 +28,10 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     assert states <= set(STATES)
     assert {FAR_FEWER, NOTHING_READ} <= set(Verdict)
     asked = {*recommendations._ASKS.values(), recommendations.WRITE_INTO_TEMPLATE, "watch"}
-    assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == set(_WHAT)
+    assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == {
+        *_OF_A_CASE,
+        *_OTHERWISE,
+    }
     kinds = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
     assert whys | {"applied", "unknown_code", "count_only"} == set(WHY)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analytics import week_parts
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Paged
 from mendq.report import read_summary
@@ -101,55 +100,20 @@ def scanned(healed: int = 0, notified: int = 0, **by_symptom: int) -> Document:
 
 def times(symptom: str, *seconds: float) -> Document:
     """A symptom's times to heal."""
-    ranked = sorted(seconds)
-    p90 = ranked[ceil(0.9 * len(ranked)) - 1] if len(ranked) >= 5 else None
-    found = {"symptom": symptom, "incidents": len(ranked), "seconds": ranked[:200]}
-    return found | {"median_seconds": ranked[(len(ranked) - 1) // 2], "p90_seconds": p90}
-
-
-def _times_to_heal(cases: Rows) -> list[Document]:
-    """What the healed of `cases` took, by symptom."""
-    by_symptom: dict[str, list[float]] = defaultdict(list)
-    for each in cases:
-        if each["outcome"] == "healed" and isinstance(each["seconds_to_heal"], int | float):
-            by_symptom[each["symptom"]].append(each["seconds_to_heal"])
-    found = [times(symptom, *seconds) for symptom, seconds in by_symptom.items()]
-    return sorted(found, key=lambda each: (-each["incidents"], each["symptom"]))
+    rows = ({"outcome": "healed", "symptom": symptom, "seconds_to_heal": it} for it in seconds)
+    (made,) = week_parts.times_to_heal(rows)
+    return made
 
 
 def queue_days(cases: Rows) -> Document:
     """The queues of `cases`, day by day."""
-    queues = [
-        {
-            "queue_arn": queue_arn,
-            "incidents": [len(_on(day, mine)) for day in DAYS],
-            "failed_calls": sum(each["failed_calls"] for each in mine),
-            "not_healed": sum(each["outcome"] not in {"healed", "approved"} for each in mine),
-        }
-        for queue_arn in {each["queue_arn"] for each in cases}
-        for mine in [[each for each in cases if each["queue_arn"] == queue_arn]]
-    ]
-    queues.sort(key=lambda it: (-sum(it["incidents"]), -it["failed_calls"], it["queue_arn"]))
-    more = sum(sum(each["incidents"]) for each in queues[20:])
+    return week_parts.queue_days(_by_day(cases))
+
+
+def _by_day(cases: Rows) -> dict[date, Rows]:
     return {
-        "queues": queues[:20],
-        "queues_left_out": len(queues[20:]),
-        "incidents_left_out": more,
+        day: [each for each in cases if each["first_failure"].startswith(f"{day}")] for day in DAYS
     }
-
-
-def _on(day: date, cases: Rows) -> Rows:
-    return [each for each in cases if each["first_failure"].startswith(f"{day}")]
-
-
-def _per_day(cases: Rows) -> Iterator[Document]:
-    """The rows of each day by symptom, or its one empty row."""
-    for day in DAYS:
-        mine = _on(day, cases)
-        for symptom in sorted({each["symptom"] for each in mine}) or [None]:
-            calls = [it["failed_calls"] for it in mine if it["symptom"] == symptom]
-            row = {"date": str(day), "symptom": symptom}
-            yield row | {"incidents": len(calls), "failed_calls": sum(calls)}
 
 
 def week(cases: Rows = (), **changes: object) -> Document:
@@ -158,25 +122,16 @@ def week(cases: Rows = (), **changes: object) -> Document:
     Nobody was paged, no scan found anything and there is nothing to do, unless told.
     """
     document = deepcopy(_SAMPLES["week"])
-    timed = _times_to_heal(cases)
-    healed = sorted(each for symptom in timed for each in symptom["seconds"])
-    outcomes = Counter(each["outcome"] for each in cases)
     document |= {
-        "totals": {
-            "incidents": len(cases),
-            "failed_calls": sum(each["failed_calls"] for each in cases),
-            "queues": len({each["queue_arn"] for each in cases}),
-            "healed": outcomes["healed"],
-            "notified": sum(each["notified"] for each in cases),
-            "median_seconds_to_heal": healed[(len(healed) - 1) // 2] if healed else None,
-            "healed_with_time": len(healed),
-        },
-        "by_outcome": dict(outcomes),
-        "by_symptom": dict(Counter(each["symptom"] for each in cases)),
+        "totals": week_parts.totals(cases) | {"queues": week_parts.queues_named(cases)},
+        "by_outcome": week_parts.counted(each["outcome"] for each in cases),
+        "by_symptom": week_parts.counted(each["symptom"] for each in cases),
         "habits": HABITS,
-        "per_day": [*_per_day(cases)],
+        "per_day": [
+            row for day, mine in _by_day(cases).items() for row in week_parts.day_rows(day, mine)
+        ],
         "cases": [dict(each) for each in cases],
-        "times_to_heal": timed,
+        "times_to_heal": week_parts.times_to_heal(cases),
         "queue_days": queue_days(cases),
     }
     document["not_seen"]["nightly_runs"] = [nightly(each) for each in DAYS]
@@ -208,45 +163,34 @@ def without_newer(value: Any) -> Any:
 
 
 def largest_week() -> Document:
-    """10,000 incidents of 500 queues with long names, and of everything too much to list."""
+    """50 incidents with long names of 10,000, and of everything as much as a summary lists."""
     long = "a-queue-whose-name-uses-all-of-the-80-characters-that-sqs-lets-a-queue-s-name-"
     names = [f"{long}{n:02}" for n in range(20)]
     why = "the need of 1,380 s is above the ceiling of 900 s; " * 8
     outcomes = ["escalated", "refused", "healed", "not_seen", "observed"] * 10
     cases = [
-        incident(names[n % 20], day=n % 7, outcome=outcome, failed_calls=9_000 - n)
-        | ({"why": "event_lost"} if outcome == "not_seen" else {"reason": why})
+        incident(names[n % 20], day=n % 7, outcome=outcome, reason=why, failed_calls=9_000 - n)
         for n, outcome in enumerate(outcomes)
     ]
-    queues = queue_days(cases)
-    for each in queues["queues"]:
-        each["incidents"] = [count * 37 for count in each["incidents"]]
-    codes = [f"unknown:A{n}" * 4 for n in range(30)]
-    symptoms = ["visibility_timeout_too_short", "kms_throttled", *codes]
-    fix = {"reason": why, "why": "refused"}
+    paged = (notified(names[n % 20], reason=why) for n in range(50))
+    symptoms = [f"unknown:A{n}" * 4 for n in range(32)]
     return week(
         cases,
         cases_left_out=9_950,
-        totals={"incidents": 10_000, "failed_calls": 2_500_000, "queues": 500, "healed": 9_100,
-                "notified": 400, "median_seconds_to_heal": 61.0, "healed_with_time": 9_100},
-        previous_weeks=earlier(8_000, 9_000, 9_500, 12_000, healed=7_000, median_seconds=58.0),
         per_day=[
             {"date": f"{day}", "symptom": symptom, "incidents": 40 - n, "failed_calls": 900}
             for day in DAYS
             for n, symptom in enumerate(symptoms)
         ],
         times_to_heal=[
-            times(symptom, *(10 + (n * 97 + at) ** 1.7 for n in range(200)))
-            for at, symptom in enumerate(symptoms)
+            times(each, *((10 + n * 97) ** 1.7 for n in range(200))) for each in symptoms
         ],
-        queue_days=queues | {"queues_left_out": 480, "incidents_left_out": 8_150},
-        reached_a_person=reached_a_person(
-            *(notified(names[n % 20], reason=why) for n in range(50)), left_out=350
-        ),
-        scanned=scanned(healed=90, notified=4, **dict.fromkeys(codes, 3)),
-        do_this_week=[recommendation("fix", names[n], **fix) for n in range(10)],
+        reached_a_person=reached_a_person(*paged, left_out=350),
+        do_this_week=[
+            recommendation("fix", each, reason=why, why="refused") for each in names[:10]
+        ],
         do_this_week_left_out=312,
-    )  # fmt: skip
+    )
 
 
 def without_pictures(patch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ _PAGE = "mendq.report.html_page"
 _MAIL = "mendq.report.mail"
 _TO_DO = "mendq.report.to_do"
 _TILES = "mendq.report.tiles"
+_TABLES = "mendq.report.tables"
 _SUMMARY = "mendq.report.summary"
 _READ = "mendq.report.read_summary"
 _LIMITS = "mendq.model.limits"
@@ -130,6 +131,8 @@ PEOPLE = (
             "_not_healed", "for each in «(*known, *unknown)»known»"),
         Mutant("the healed count leaves out those that a person approved", _SUMMARY,
             "Summary.fixed", "self.totals.healed« + self.approved»»"),
+        Mutant("a clock that goes backwards gives a negative time", _TABLES, "lasted",
+            "max(«0.0»-1e9»,"),
         Mutant("a week of few nightly runs is what others are measured by", _TILES, "_whole_weeks",
             "«if each.is_whole»»"),
         Mutant("a week with days missing is judged better than whole ones", _TILES, "_judged",
