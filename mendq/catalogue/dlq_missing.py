@@ -10,8 +10,8 @@ from mendq.catalogue.examples import (
     FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
+    as_dlq,
     but,
-    sources,
     standard,
 )
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
@@ -141,9 +141,7 @@ DLQ_MISSING = Fixed(
             "names_a_quarantine",
         ),
         NotFound("it has one", _naming(_THERE)),
-        NotFound(
-            "it takes DLQ messages itself", but(_READ, sent=0, dlq_sources=sources(QUEUE_ARN))
-        ),
+        NotFound("it takes DLQ messages itself", as_dlq(_READ)),
         NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
         NotFound(
             "three receives to a delete", but(_NONE, sent=1, received=6, deleted=2, backlog_now=1)

@@ -19,8 +19,8 @@ GUARDRAILS = (
         Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE, "why_ignored",
             '"own_call": «home.purpose_of(call.principal_arn)»None»'),
         Mutant("whoever has a role whose name begins as ours is never helped", _CATALOGUE,
-            "Home.purpose_of", "if name« == ROLE_NAME.format(each, self.region)».startswith("
-            "ROLE_NAME.format(each, self.region))»"),
+            "Home.purpose_of", "if name« == role_name(each, self.region)».startswith("
+            "role_name(each, self.region))»"),
         Mutant("another account's role of the same name is taken for ours", _CATALOGUE,
             "Home.purpose_of", 'EVERY if «head.endswith(f":iam::{self.account}")»head» else'),
         Mutant("a queue of another account is changed", _CATALOGUE, "Home.holds",
