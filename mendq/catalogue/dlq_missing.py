@@ -150,21 +150,6 @@ DLQ_MISSING = Fixed(
             "much was received and is still at work: nothing came back",
             but(_NONE, sent=60, received=60, backlog_now=60),
         ),
-        Refused(
-            "its consumer fails: its backlog would be dumped",
-            but(_READ, open_symptoms=frozenset({"consumer_failing"})),
-            "cause_first",
-        ),
-        Refused(
-            "nobody has measured whether its consumers finish what they receive",
-            but(_READ, measured=None),
-            "not_measured",
-        ),
-        Refused(
-            "nobody looked whether the name is free",
-            but(_READ, dlq_namesake=None),
-            "name_not_known",
-        ),
         NotFound(
             "the queue that is named would be of another type", _naming(QueueFacts(QUEUE_ARN, {}))
         ),

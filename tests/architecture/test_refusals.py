@@ -20,6 +20,9 @@ OVERVIEW = RUNBOOKS / "README.md"
 # Where the code stands among the arguments of what makes a refusal.
 KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
 MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
+# Of calls that are not taken up; our own are no incident.
+_CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
+IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILINE))
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 
@@ -59,7 +62,7 @@ def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> N
     text = OVERVIEW.read_text()
     codes = [code for row in _TABLE_ROW.findall(text) for code in row.split(", ")]
     assert len(codes) == len(set(codes))
-    assert _explained(text) <= _emitted()
+    assert _explained(text) <= _emitted() | IGNORED
 
 
 def test_every_symptom_s_runbook_leads_to_the_overview() -> None:
@@ -71,5 +74,5 @@ def test_the_report_has_words_for_every_reason_of_the_nightly() -> None:
     """Neither sees the other."""
     source = (ROOT / "analytics" / "incidents.py").read_text()
     why = source.partition("whys = {")[2].partition("    def ")[0]
-    emitted = set(re.findall(r'"([a-z_]+)"(?::|\))', why))
+    emitted = {*re.findall(r'"([a-z_]+)"(?::|\))', why), *IGNORED - {"own_call"}}
     assert {"unknown_code", "case_open", "unknown"} <= emitted <= set(WHY)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
@@ -135,6 +135,7 @@ FORGED = [
 TRAFFIC = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
 
 
+@settings(max_examples=400)
 @given(
     st.sampled_from(TRAFFIC),
     st.sampled_from(REASONS),
