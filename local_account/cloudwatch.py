@@ -1,8 +1,8 @@
 """CloudWatch where MiniStack leaves something out: metrics of queues, Lambdas and log lines.
 
-A query takes exactly the dimensions that it names; its StartTime is rounded down to the minute, and
-GetMetricData's newest value comes first. Alarms look at no dimension and at no missing data: those
-on queues and Lambdas, which any other would raise, are not evaluated.
+A query takes exactly the dimensions that it names; its StartTime is rounded down to the minute.
+Alarms look at no dimension and at no missing data: those on queues and Lambdas, which any other
+would raise, are not evaluated.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -14,7 +14,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any
 
 from ministack.core import lambda_runtime
@@ -25,10 +24,8 @@ from local_account.hooks import around
 from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, Counting
 
 OF_LAMBDA = "AWS/Lambda"
-MOST_DIMENSIONS = 30
 Asked = Mapping[str, Any]
 logger = logging.getLogger("mendq.metrics")
-_newest_first: ContextVar[bool] = ContextVar("newest_first", default=False)
 
 
 class _Dimensions(dict[str, str]):
@@ -55,17 +52,7 @@ def install(counting: Counting) -> None:
         start = cloudwatch._parse_ts(asked.get("StartTime"))
         if start is not None:
             asked = {**asked, "StartTime": start // MINUTE_SECONDS * MINUTE_SECONDS}
-        token = _newest_first.set(asked.get("ScanBy") != "TimestampAscending")
-        try:
-            return inner(params, asked, *protocol)
-        finally:
-            _newest_first.reset(token)
-
-    @around(cloudwatch, "_cbor_ok", "_json_ok")
-    def respond(inner: Any, answer: Any) -> Any:
-        for each in answer.get("MetricDataResults", ()) if _newest_first.get() else ():
-            each.update({name: each[name][::-1] for name in ("Timestamps", "Values")})
-        return inner(answer)
+        return inner(params, asked, *protocol)
 
     @around(cloudwatch, "_evaluate_alarm")
     def evaluate(inner: Any, alarm: Asked) -> None:
@@ -128,8 +115,6 @@ def _data(root: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     at_seconds = root["_aws"]["Timestamp"] / 1000
     for directive in root["_aws"]["CloudWatchMetrics"]:
         for names in directive.get("Dimensions") or [[]]:
-            if len(names) > MOST_DIMENSIONS:
-                continue
             dimensions = {name: str(root[name]) for name in names}
             for metric in directive["Metrics"]:
                 value = root[metric["Name"]]

@@ -87,12 +87,9 @@ def exports(url: str) -> str:
 
 
 def first_steps(settings: DeploymentSettings) -> str:
-    """A few lines for people."""
-    mode = f"mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
-    lowered = floors_lowered(settings) or ("none",)
-    lines = ["", "Settings in force:", f"  {mode}"]
-    lines += [f"  floor lowered: {each}" for each in lowered]
-    return "\n".join((*lines, _TO_TRY, ""))
+    """A few lines for people; which floors are lowered has been said."""
+    mode = f"  mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
+    return f"\nSettings in force:\n{mode}\n{_TO_TRY}\n"
 
 
 class Launcher:

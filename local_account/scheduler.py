@@ -1,4 +1,4 @@
-"""EventBridge Scheduler: time zones, context attributes and roles, which MiniStack leaves out.
+"""EventBridge Scheduler: time zones, the scheduled time and roles, which MiniStack leaves out.
 
 Due schedules fire by themselves, any one when asked to, both the same way.
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from ministack.core.arn import parse_arn
-from ministack.core.responses import get_account_id, get_region, new_uuid, request_scope
+from ministack.core.responses import request_scope
 from ministack.services import eventbridge, scheduler
 
 from local_account.account_page import NotFired, SwitchRefused
@@ -24,14 +24,9 @@ from local_account.where import ACCOUNT, REGION
 
 PRINCIPAL = "scheduler.amazonaws.com"
 TICK_SECONDS = 1
-# The templated targets whose delivery MiniStack has.
-# https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-templated.html
-ACTIONS = {
-    "lambda": "lambda:InvokeFunction",
-    "sqs": "sqs:SendMessage",
-    "sns": "sns:Publish",
-    "states": "states:StartExecution",
-}
+SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
+# What is asked of the schedule's role, by the service of the target.
+ACTIONS = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
 Schedule = Mapping[str, Any]
 _AT = re.compile(r"\s*at\((.+)\)\s*")
 logger = logging.getLogger("mendq.scheduler")
@@ -98,42 +93,24 @@ def fire_named(asked: Any) -> Mapping[str, Any]:
     try:
         name, scheduled_at = str(asked["schedule"]), datetime.fromisoformat(asked["time"])
     except (ValueError, TypeError, KeyError):
-        example = '{"schedule": name, "time": "2026-11-10T02:00:00Z"}'
-        raise SwitchRefused(f"send {example}") from None
+        raise SwitchRefused('send {"schedule": .., "time": "2026-11-10T02:00:00Z"}') from None
     if scheduled_at.tzinfo is None:
         raise SwitchRefused("time: say which zone, as in 2026-11-10T02:00:00Z")
     with request_scope(ACCOUNT, REGION):
         for schedule in scheduler._schedules.values():
             if schedule["Name"] == name:
-                return {"execution_id": fire(schedule, scheduled_at)}
+                fire(schedule, scheduled_at)
+                return {"fired": name}
     raise NotFired(f"there is no schedule {name}")
 
 
-def fire(schedule: Schedule, scheduled_at: datetime) -> str:
+def fire(schedule: Schedule, scheduled_at: datetime) -> None:
     """Invoke the target under the schedule's role; raise NotFired where AWS could not."""
-    execution_id, target = str(new_uuid()), dict(schedule["Target"])
-    context = {
-        "schedule-arn": schedule["Arn"],
-        "scheduled-time": f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "execution-id": execution_id,
-        "attempt-number": "1",
-    }
-    for name, value in context.items() if "Input" in target else ():
-        target["Input"] = target["Input"].replace(f"<aws.scheduler.{name}>", value)
+    target, time = schedule["Target"], f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     arn, role = target["Arn"], target["RoleArn"]
-    if (action := ACTIONS.get(parse_arn(arn).service)) is None:
-        raise NotFired(f"targets such as {arn} are not emulated")
+    if (action := ACTIONS.get(parse_arn(arn).service)) is None or "Input" not in target:
+        raise NotFired(f"targets such as {arn}, or without an input, are not emulated")
     if refusal := refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn):
         raise NotFired(refusal)
-    event = {  # what a target without an input gets
-        "EventId": execution_id,
-        "Source": "aws.scheduler",
-        "DetailType": "Scheduled Event",
-        "Detail": "{}",
-        "Time": int(scheduled_at.timestamp()),
-        "Resources": [schedule["Arn"]],
-        "Account": get_account_id(),
-        "Region": get_region(),
-    }
-    eventbridge._invoke_target(target, event, schedule)
-    return execution_id
+    given = {**target, "Input": target["Input"].replace(SCHEDULED_TIME, time)}
+    eventbridge._invoke_target(given, {"Detail": "{}"}, schedule)

@@ -21,6 +21,7 @@ from typing import Any
 from local_account.cloudtrail.trails import Destination
 
 Record = Mapping[str, Any]
+Taken = tuple[Record, tuple[Destination, ...]]
 # Contracts: trail files and events are flushed within 5 seconds.
 FLUSH_SECONDS = 2.0
 logger = logging.getLogger("mendq.cloudtrail")
@@ -36,9 +37,7 @@ class Delivery:
         self._put_object = put_object
         # Of each trail, by ARN: what GetTrailStatus says of its last file.
         self._latest: dict[str, dict[str, Any]] = defaultdict(dict)
-        self._taken: queue.SimpleQueue[tuple[Record, tuple[Destination, ...]] | None] = (
-            queue.SimpleQueue()
-        )
+        self._taken: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
         self._files: dict[Destination, list[Record]] = defaultdict(list)
         self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
 

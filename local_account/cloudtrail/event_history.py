@@ -32,8 +32,6 @@ def shown(record: Record) -> Event:
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
-        "ReadOnly": str(record["readOnly"]).lower(),
-        "AccessKeyId": identity.get("accessKeyId", ""),
         "EventTime": _seconds(record),
         "EventSource": record["eventSource"],
         "Username": users.get(identity["type"], str(identity.get("userName", ""))),

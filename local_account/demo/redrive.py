@@ -69,9 +69,9 @@ class Payments:
         with self._lock:
             self.charged[order["order_id"]] += 1
 
-    def at_least(self, times: int, of: Iterable[Order]) -> int:
-        """For how many of these somebody was charged so often or more."""
-        return sum(self.charged[each["order_id"]] >= times for each in of)
+    def charged_again(self, of: Iterable[Order]) -> int:
+        """For how many of these somebody was charged more than once."""
+        return sum(self.charged[each["order_id"]] > 1 for each in of)
 
 
 @dataclass(frozen=True)
@@ -169,18 +169,9 @@ def lowered() -> list[str]:
 
 
 def sentence(progress: RedriveProgress) -> str:
-    """What a stage does, or what one has done."""
-    counts = f"{progress.moved} in all, {progress.returned} came back"
-    if progress.stage is At.SOAK:
-        return f"after {sent_by(progress)}: {progress.current.moved} went back ({counts}); soak"
-    if progress.stage in (At.CANARY, At.RAMP):
-        return f"{sent_by(progress)}: up to {progress.current.size} messages go back"
-    return f"{progress.stage}: {progress.because or counts}"
-
-
-def sent_by(progress: RedriveProgress) -> str:
-    """The stage that sent the messages that are out."""
-    return f"ramp {progress.current.number}" if progress.current.number else "canary"
+    """What a stage sends, or why one is over; how far it has come in all."""
+    sends = progress.because or f"{progress.current.size} messages at most"
+    return f"{sends}; {progress.moved} went back in all, {progress.returned} came back"
 
 
 def seconds_left(progress: RedriveProgress | None) -> float:
@@ -239,7 +230,6 @@ class RedriveStage(Stage):
             self.until_holding(len(ORDERS), DEAD)
             self.until_holding(len(RECEIPTS), BESIDE_DEAD)
         self.say(DEAD, f"all {len(ORDERS)} are DLQ messages now", "red")
-        self.charged = [self.payments.at_least(1, each) for each in (ORDERS, RECEIPTS)]
 
     def let_new_orders_through(self) -> None:
         """Send orders and much else besides, and wait until all of it is handled."""
@@ -305,7 +295,7 @@ class RedriveStage(Stage):
         what = f"{progress.stage} {progress.current.number}" if progress else ""
         if progress and what not in self._said:
             self._said.add(what)
-            self.say("redrive", sentence(progress), "yellow")
+            self.say(what, sentence(progress), "yellow")
 
     def _quarantine(self) -> str | None:
         """Its URL, without a call that fails, which would be an incident."""
@@ -337,14 +327,10 @@ class RedriveStage(Stage):
             self.until_holding(0, BESIDE_DEAD, BESIDE)
 
     def compare_charges(self) -> None:
-        """Show what each of the consumers made of what came back; raise ScriptFailed."""
-        again = [self.payments.at_least(2, each) for each in (ORDERS, RECEIPTS)]
-        for who, done, charged, times in (
-            (f"{SOURCE}, careful", self.messages["processed"], self.charged[0], again[0]),
-            (f"{BESIDE}, careless", len(RECEIPTS), self.charged[1], again[1]),
-        ):
-            before = f"{charged} were charged before they died"
-            self.say(who, f"{done} handled; {before}, and {times} once more")
-        self.messages["charged_again"] = dict(zip(("careful", "careless"), again, strict=True))
-        if again != [0, len(RECEIPTS)]:
-            raise ScriptFailed(f"charged again were {again}, expected none and {len(RECEIPTS)}")
+        """Show whom either consumer charged for what came back; raise ScriptFailed."""
+        careful, careless = map(self.payments.charged_again, (ORDERS, RECEIPTS))
+        self.messages["charged_again"] = {"careful": careful, "careless": careless}
+        self.say(SOURCE, f"its careful consumer charged {careful} customers once more")
+        self.say(BESIDE, f"its careless consumer charged {careless} customers once more")
+        if (careful, careless) != (0, len(RECEIPTS)):
+            raise ScriptFailed(f"expected none of {SOURCE} and {len(RECEIPTS)} of {BESIDE}")

@@ -80,10 +80,9 @@ class Stage:
         self.messages: dict[str, Any] = {}
         self.bad: Mapping[str, BadQueue] = {bad.name: bad for bad in story.queues}
         self.running: dict[str, Running] = {}
-        self._begun, self._at = datetime.now(UTC), None
+        self._begun = datetime.now(UTC)
+        self._at: datetime | None = None
         self._shown: set[tuple[str, str | None]] = set()
-
-    _at: datetime | None
 
     # What is set up, and how it is run.
 

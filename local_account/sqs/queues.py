@@ -128,10 +128,6 @@ def _refuse_attributes(
         is_text = name in DOCUMENTS and value and not _object(value)
         if is_text or value not in CHOICES.get(name, (value,)):
             raise _invalid_attribute(name)
-    if asked.get("SqsManagedSseEnabled") == "true" and asked.get("KmsMasterKeyId"):
-        one = "You can use one type of server-side encryption (SSE) at one time."
-        either = "You can either enable KMS SSE or SQS SSE."
-        raise sqs._Err("InvalidAttributeName", f"{one} {either}")
     after = {**(current or {}), **asked}
     per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
     if per_group and after.get("DeduplicationScope") != "messageGroup":
@@ -202,17 +198,14 @@ def _misfit(policy: str, source_arn: str, is_fifo: bool) -> str:
 
 
 def _contradiction(policy: str) -> str:
-    if not policy:
-        return ""
+    """Tell why a RedriveAllowPolicy is none."""
     content = _object(policy)
-    permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
-    if permission not in ("allowAll", "denyAll", "byQueue"):
-        return "redrivePermission is allowAll, denyAll or byQueue."
-    if (permission == "byQueue") != bool(sources):
-        return "sourceQueueArns goes with byQueue, and only with it."
-    if sources and not (isinstance(sources, list) and len(sources) <= MOST_ALLOWED_SOURCES):
-        return f"Amazon SQS allows up to {MOST_ALLOWED_SOURCES} source queues."
-    return ""
+    permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns") or []
+    fitting = {"allowAll": (0, 0), "denyAll": (0, 0), "byQueue": (1, MOST_ALLOWED_SOURCES)}
+    least, most = fitting.get(str(permission), (1, 0))
+    if not policy or least <= len(sources) <= most:
+        return ""
+    return f"It is allowAll, denyAll, or byQueue with 1 to {MOST_ALLOWED_SOURCES} sourceQueueArns."
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.failed_call import FailedCall
-from mendq.model.names import EVERY, ROLE_NAME
+from mendq.model.names import EVERY, role_name
 from mendq.model.queue import partition_of, parts_of
 
 # Before the canonical code of a call for which the catalogue has no symptom.
@@ -94,7 +94,7 @@ class Home:
         """The purpose of a role of ours, by the ARN that IAM has for it; None of another's."""
         head, _, name = principal_arn.partition(":role/")
         ours = EVERY if head.endswith(f":iam::{self.account}") else ()
-        return next((each for each in ours if name == ROLE_NAME.format(each, self.region)), None)
+        return next((each for each in ours if name == role_name(each, self.region)), None)
 
     def holds(self, queue_arn: str) -> bool:
         """Whether a queue lies here; raise ValueError where its ARN is none."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from mendq.catalogue._attach_dlq import EXPLAINED_BY, failing_in
 from mendq.catalogue._visibility import failing_consumer
-from mendq.catalogue.examples import FAILING, STANDARD_ARN, sources, standard
+from mendq.catalogue.examples import FAILING, as_dlq, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, NotFound, Paged
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -85,10 +85,7 @@ CONSUMER_FAILING = Paged(
                 groups_in_flight_now=1,
             ),
         ),
-        NotFound(
-            "people look at DLQ messages and leave them",
-            _queue(*(0, 3_000, 0), backlog_before=500, dlq_sources=sources(STANDARD_ARN)),
-        ),
+        NotFound("people look at DLQ messages", as_dlq(_queue(0, 3_000, 0, backlog_before=500))),
         NotFound("late calls have opened a case already", _queue(open_symptoms=EXPLAINED_BY)),
         NotFound("DLQ messages are being moved back", _queue(move_task_running=True)),
     ),

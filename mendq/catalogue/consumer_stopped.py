@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, but, sources, standard
+from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
 from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Paged
 from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
@@ -70,18 +70,11 @@ CONSUMER_STOPPED = Paged(
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
     examples=lambda: (
         Detected("its only mapping is disabled", _STOPPED, "consumer_stopped"),
-        Detected(
-            "nobody sends any more either",
-            but(_STOPPED, sent=0, visible_now=40),
-            "consumer_stopped",
-        ),
+        Detected("nobody sends any more either", but(_STOPPED, sent=0), "consumer_stopped"),
         NotFound("another function reads it", but(_STOPPED, lambda_consumers=(FUNCTION,))),
         NotFound("somebody else receives", but(_STOPPED, received=1)),
         NotFound("nothing waited all the while", but(_STOPPED, least_visible=0)),
         NotFound("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
-        NotFound(
-            "DLQ messages, read when somebody wants to",
-            but(_STOPPED, sent=0, dlq_sources=sources(STANDARD_ARN)),
-        ),
+        NotFound("DLQ messages, read when somebody wants to", as_dlq(_STOPPED)),
     ),
 )

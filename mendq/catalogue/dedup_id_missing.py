@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import failed_call, queue, refused_value
+from mendq.catalogue.examples import failed_call, not_taken, queue
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import Facts
 from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
@@ -26,11 +26,6 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         "then accepted and dropped, even if its attributes differ",
     )
 
-
-_ALPHABET = (
-    "MessageDeduplicationId can only include alphanumeric and punctuation characters. "
-    "1 to 128 in length."
-)
 
 DEDUP_ID_MISSING = Fixed(
     name="dedup_id_missing",
@@ -57,11 +52,11 @@ DEDUP_ID_MISSING = Fixed(
         ),
         NotMatched(
             "an id that SQS does not take",
-            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, "group 123"),
+            not_taken("MessageDeduplicationId", "group 123"),
         ),
         NotMatched(
             "a caller who writes SQS's sentence into the id",
-            refused_value("SendMessage", "MessageDeduplicationId", _ALPHABET, NO_DEDUPLICATION_ID),
+            not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID),
         ),
         Refused(
             "a queue where it was turned on meanwhile",

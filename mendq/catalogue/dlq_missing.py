@@ -10,8 +10,8 @@ from mendq.catalogue.examples import (
     FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
+    as_dlq,
     but,
-    sources,
     standard,
 )
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
@@ -141,9 +141,7 @@ DLQ_MISSING = Fixed(
             "names_a_quarantine",
         ),
         NotFound("it has one", _naming(_THERE)),
-        NotFound(
-            "it takes DLQ messages itself", but(_READ, sent=0, dlq_sources=sources(QUEUE_ARN))
-        ),
+        NotFound("it takes DLQ messages itself", as_dlq(_READ)),
         NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
         NotFound(
             "three receives to a delete", but(_NONE, sent=1, received=6, deleted=2, backlog_now=1)
@@ -151,21 +149,6 @@ DLQ_MISSING = Fixed(
         NotFound(
             "much was received and is still at work: nothing came back",
             but(_NONE, sent=60, received=60, backlog_now=60),
-        ),
-        Refused(
-            "its consumer fails: its backlog would be dumped",
-            but(_READ, open_symptoms=frozenset({"consumer_failing"})),
-            "cause_first",
-        ),
-        Refused(
-            "nobody has measured whether its consumers finish what they receive",
-            but(_READ, measured=None),
-            "not_measured",
-        ),
-        Refused(
-            "nobody looked whether the name is free",
-            but(_READ, dlq_namesake=None),
-            "name_not_known",
         ),
         NotFound(
             "the queue that is named would be of another type", _naming(QueueFacts(QUEUE_ARN, {}))

@@ -70,6 +70,11 @@ def _retained(own_seconds: int, source_seconds: int) -> Facts:
     return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=named_by)
 
 
+def _detected(title: str, own_seconds: int, source_seconds: int) -> Detected:
+    raised = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
+    return Detected(title, _retained(own_seconds, source_seconds), (raised,))
+
+
 DLQ_RETENTION_TOO_SHORT = Fixed(
     name="dlq_retention_too_short",
     sentence="A DLQ keeps messages no longer than their source keeps messages, "
@@ -81,20 +86,11 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.HEAL,
-    asks_first=True,
     shows=("MessageRetentionPeriod",),
     detection=Detection(detect, _NEEDS, of_configuration=True),
     examples=lambda: (
-        Detected(
-            "both keep for the four days that SQS starts with",
-            _retained(345_600, 345_600),
-            (SetMessageRetention(345_600, 1_209_600),),
-        ),
-        Detected(
-            "the source keeps longer",
-            _retained(1_209_599, 1_209_600),
-            (SetMessageRetention(1_209_599, 1_209_600),),
-        ),
+        _detected("both keep for the four days that SQS starts with", 345_600, 345_600),
+        _detected("the source keeps longer", 1_209_599, 1_209_600),
         NotFound("messages are kept a second longer", _retained(345_601, 345_600)),
         NotFound("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
         NotFound(

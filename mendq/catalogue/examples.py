@@ -80,6 +80,17 @@ def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
     return tuple(QueueFacts(queue_arn, attributes) for queue_arn in queue_arns)
 
 
+def as_dlq(facts: Facts) -> Facts:
+    """The same queue, to which nobody sends and another's DLQ messages come."""
+    return but(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
+
+
+def not_taken(parameter: str, value: str) -> FailedCall:
+    """A send whose `parameter` holds what SQS does not take there, such as a space."""
+    only = f"{parameter} can only include alphanumeric and punctuation characters."
+    return refused_value("SendMessage", parameter, f"{only} 1 to 128 in length.", value)
+
+
 _FACTS = frozenset(field.name for field in fields(Facts))
 _ENDS = ("before", "now")
 _GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, queue, sources
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, as_dlq, but, queue
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
@@ -87,14 +87,7 @@ FIFO_GROUP_BLOCKED = Fixed(
         NotFound("other groups get through", but(_BLOCKED, deleted=300)),
         NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
         NotFound("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
-        NotFound(
-            "it takes DLQ messages itself", but(_BLOCKED, sent=0, dlq_sources=sources(QUEUE_ARN))
-        ),
-        Refused(
-            "its consumer fails with every message: its backlog would be dumped",
-            but(_BLOCKED, open_symptoms=frozenset({"consumer_failing"})),
-            "cause_first",
-        ),
+        NotFound("it takes DLQ messages itself", as_dlq(_BLOCKED)),
         NotFound("the head moves on", but(_BLOCKED, oldest_age_seconds_now=3_600)),
         NotFound("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
         NotFound(

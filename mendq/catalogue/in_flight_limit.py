@@ -36,6 +36,11 @@ def _queue(in_flight: int) -> Facts:
     return standard(**{_IN_FLIGHT: in_flight}, principals=(ROLE,))
 
 
+def _caught(title: str, code: str, in_flight: int) -> Caught:
+    call = failed_call("ReceiveMessage", code)
+    return Caught(title, call, _queue(in_flight), "in_flight_full")
+
+
 IN_FLIGHT_LIMIT = Paged(
     name="in_flight_limit",
     sentence="So many received messages are unfinished that SQS gives out no more.",
@@ -46,18 +51,8 @@ IN_FLIGHT_LIMIT = Paged(
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
     examples=lambda: (
-        Caught(
-            "nothing is given out any more",
-            failed_call("ReceiveMessage", "OverLimit"),
-            _queue(119_998),
-            "in_flight_full",
-        ),
-        Caught(
-            "half of it and more, counted approximately",
-            failed_call("ReceiveMessage", "OverLimitException"),
-            _queue(PASSED_BELOW),
-            "in_flight_full",
-        ),
+        _caught("nothing is given out any more", "OverLimit", 119_998),
+        _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
         Refused(
             "the consumers have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"
         ),

@@ -58,7 +58,10 @@ def _encrypted(reuse_seconds: int) -> Facts:
     return standard(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
 
 
-_THROTTLED = failed_call("SendMessage", "KMS.ThrottlingException")
+def _caught(title: str, code: str, before: int, after: int) -> Caught:
+    call, raised = failed_call("SendMessage", code), SetKmsDataKeyReusePeriod(before, after)
+    return Caught(title, call, _encrypted(before), (raised,))
+
 
 KMS_THROTTLED = Fixed(
     name="kms_throttled",
@@ -77,18 +80,8 @@ KMS_THROTTLED = Fixed(
         request_quotas,
     ),
     examples=lambda: (
-        Caught(
-            "a shorter reuse than SQS's own goes back to it",
-            _THROTTLED,
-            _encrypted(60),
-            (SetKmsDataKeyReusePeriod(60, 300),),
-        ),
-        Caught(
-            "SQS's own is doubled",
-            failed_call("ReceiveMessage", "KmsThrottled"),
-            _encrypted(300),
-            (SetKmsDataKeyReusePeriod(300, 600),),
-        ),
+        _caught("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
+        _caught("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
         NotMatched(
             "SQS's own throttling is not KMS's",
             failed_call("SendMessage", "ThrottlingException", "Rate exceeded"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, but, failed_call, refused_value, standard
+from mendq.catalogue.examples import DLQ_ARN, but, failed_call, not_taken, standard
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import size_limit_bytes
@@ -107,13 +107,7 @@ MESSAGE_TOO_LONG = Fixed(
         ),
         NotMatched(
             "a caller who writes SQS's sentence into a group id",
-            refused_value(
-                "SendMessage",
-                "MessageGroupId",
-                "MessageGroupId can only include alphanumeric and punctuation characters. "
-                "1 to 128 in length.",
-                _too_long(1_024),
-            ),
+            not_taken("MessageGroupId", _too_long(1_024)),
         ),
         Refused(
             "a queue that was raised meanwhile",

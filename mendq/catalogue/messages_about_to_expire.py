@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import A_DAY, STANDARD_ARN, but, sources, standard
+from mendq.catalogue.examples import A_DAY, as_dlq, but, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
@@ -109,9 +109,6 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
             "old, and all gone by tonight",
             but(_BEHIND, received=5_000, deleted=5_000, backlog_now=600),
         ),
-        NotFound(
-            "DLQ messages: the metric counts from the move",
-            but(_BEHIND, sent=0, dlq_sources=sources(STANDARD_ARN)),
-        ),
+        NotFound("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
     ),
 )

@@ -36,7 +36,10 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("queue_gone", reason, who_called("DeleteQueue", facts.queue_arn))
 
 
-_GONE = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
+def _caught(title: str, code: str) -> Caught:
+    gone = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
+    return Caught(title, failed_call("SendMessage", code), gone, "queue_gone")
+
 
 QUEUE_MISSING = Paged(
     name="queue_missing",
@@ -51,18 +54,8 @@ QUEUE_MISSING = Paged(
     plan=plan,
     mass=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
-        Caught(
-            "sending to a queue that is gone",
-            failed_call("SendMessage", "AWS.SimpleQueueService.NonExistentQueue"),
-            _GONE,
-            "queue_gone",
-        ),
-        Caught(
-            "the JSON protocol's word",
-            failed_call("ReceiveMessage", "QueueDoesNotExist"),
-            _GONE,
-            "queue_gone",
-        ),
+        _caught("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
+        _caught("the JSON protocol's word", "QueueDoesNotExist"),
         Refused("a queue that is there again", queue(), "queue_exists"),
         NotMatched(
             "a name that is still blocked after a deletion",

@@ -243,14 +243,14 @@ class Fixed(Paged):
     """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it.
 
     `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.
-    `asks_first`: its plan is proposed until a person has approved it once for a source and its DLQ.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()
     autonomy: Mode = field()
     notifies_anyway: bool = False
-    asks_first: bool = False
 
     @property
     def ships_as(self) -> str:
-        return f"{Mode.PROPOSE}, then {self.autonomy}" if self.asks_first else str(self.autonomy)
+        """What needs approved sources is proposed until a person has approved it once for one."""
+        asks_first = Need.APPROVED_SOURCES in self.needs
+        return f"{Mode.PROPOSE}, then {self.autonomy}" if asks_first else str(self.autonomy)

@@ -10,12 +10,11 @@ from mendq.catalogue._visibility import MAX_PROCESSING_TAG, VisibilityNeed
 from mendq.catalogue.examples import (
     FAILING,
     FUNCTION,
-    QUEUE_ARN,
     STANDARD_ARN,
+    as_dlq,
     failed_call,
     queue,
     refused_value,
-    sources,
 )
 from mendq.catalogue.invalid_request import OWN_DELETE
 from mendq.catalogue.symptom import (
@@ -131,6 +130,7 @@ def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:
     return (SetVisibilityTimeout(before, after),)
 
 
+_FED = _queue(30, lambda_consumers=(FUNCTION,))
 _LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", _EXPIRED)
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 
@@ -160,12 +160,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     examples=lambda: (
         Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),
         Caught("half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)),
-        Caught(
-            "a Lambda consumer's timeout and window",
-            _LATE_EXTENSION,
-            _queue(30, lambda_consumers=(FUNCTION,)),
-            _to(30, 41),
-        ),
+        Caught("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 41)),
         Detected(
             "late deletes answer 200, and a tag says how long work takes", _counted(), _to(30, 60)
         ),
@@ -183,10 +178,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         NotFound("a surplus that inexact counters explain", _counted(deleted=1_050)),
         NotFound("one handle deleted twice", _counted(received=1_000)),
         NotFound("DLQ messages are being moved back", _counted(move_task_running=True)),
-        NotFound(
-            "DLQ messages arrive here, which nobody sent",
-            _counted(sent=0, deleted=200, dlq_sources=sources(QUEUE_ARN)),
-        ),
+        NotFound("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
         NotFound("its Lambda consumer fails", _counted(lambda_consumers=(FAILING,))),
         NotMatched(
             "an extension after the consumer's own delete is its own bug",

@@ -70,12 +70,9 @@ LEFT_OUT = (
 EVERY = (*LEFT_OUT, PROBE)
 
 
-ROLE_NAME = "mendq-{}-{}"
-
-
 def role_name(purpose: str, region: str) -> str:
     """The name of a role, e.g. `mendq-heal-eu-west-1`."""
-    return ROLE_NAME.format(purpose, region)
+    return f"mendq-{purpose}-{region}"
 
 
 PERIOD = timedelta(minutes=15)

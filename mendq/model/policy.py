@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from mendq.model.evidence import to_text
+from mendq.model.queue import each_key_once
 
 EVERYBODY = "*"
 # SQS takes no longer one; what is longer is not read.
@@ -52,7 +53,7 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
     if len(policy) > _MOST_CHARACTERS:
         return None
     try:
-        document = json.loads(policy, object_pairs_hook=_once, parse_constant=_refuse)
+        document = json.loads(policy, object_pairs_hook=each_key_once, parse_constant=_refuse)
         found = document["Statement"]
         return tuple(map(_statement, found if isinstance(found, list) else [found]))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -98,15 +99,6 @@ def _policies_text(given: Any) -> str:
     if not isinstance(given, str | int | float):
         raise TypeError("neither a text nor a number")
     return str(given)
-
-
-def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, given in pairs:
-        if key in found:
-            raise ValueError(f"{key} is given twice")
-        found[key] = given
-    return found
 
 
 def _refuse(constant: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -27,6 +27,16 @@ def parsed(text: str | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs, as a hook of `json.loads`; ValueError where a key comes again."""
+    found: dict[str, Any] = {}
+    for key, given in pairs:
+        if key in found:
+            raise ValueError(f"{key[:40]!r} is there twice")
+        found[key] = given
+    return found
 
 
 _NAME = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Self
 
@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import fields
 
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
+from mendq.model.queue import each_key_once
 from mendq.model.steps import Owner
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -20,7 +21,8 @@ def read(text: str, kind: Any) -> Any:
     """The value of type `kind`; raise ValueError or TypeError where it is none."""
     if kind in (Text, Text | None):
         return convert(text, kind)
-    value, given = json.decode(text, type=kind), plain_json.loads(text, object_pairs_hook=_once)
+    value = json.decode(text, type=kind)
+    given = plain_json.loads(text, object_pairs_hook=each_key_once)
     if is_dataclass(value):
         if unknown := given.keys() - vars(value).keys():
             raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
@@ -29,13 +31,6 @@ def read(text: str, kind: Any) -> Any:
         if any("" in each for each in given.values() if isinstance(each, list)):
             raise ValueError("a name is empty")
     return value
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if twice := [each for each in keys if keys.count(each) > 1]:
-        raise ValueError(f"{twice[0][:40]!r} is there twice")
-    return dict(pairs)
 
 
 PREFIX = "MENDQ_"

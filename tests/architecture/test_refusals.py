@@ -20,6 +20,9 @@ OVERVIEW = RUNBOOKS / "README.md"
 # Where the code stands among the arguments of what makes a refusal.
 KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
 MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
+# Of calls that are not taken up; our own are no incident.
+_CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
+IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILINE))
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 
@@ -66,7 +69,7 @@ def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> N
     text = OVERVIEW.read_text()
     codes = [code for row in _TABLE_ROW.findall(text) for code in row.split(", ")]
     assert len(codes) == len(set(codes))
-    assert _explained(text) <= _emitted()
+    assert _explained(text) <= _emitted() | IGNORED
 
 
 def test_every_symptom_s_runbook_leads_to_the_overview() -> None:

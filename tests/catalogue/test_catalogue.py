@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +42,7 @@ from tests.catalogue.asking import (
     words_of,
     write_golden,
 )
+from tests.model.test_failed_call import record
 
 ROOT = Path(__file__).parents[2]
 SCANNED = [entry for entry in CATALOGUE if entry.detection]
@@ -204,25 +204,11 @@ def test_one_entry_alone_claims_an_example(entry: Symptom, example: Caught) -> N
     assert match(example.call) is entry
     claiming = [each for each in CATALOGUE if each.matches(example.call) and each.plan]
     assert claiming == ([entry] if entry.plan else [])
-    record = read(json.dumps(_record(example.call)))
-    assert isinstance(record, FailedCall)
-    assert match(record) is entry
-
-
-def _record(call: FailedCall) -> dict[str, object]:
-    """The example as CloudTrail would spell it; made up, no such record has been seen."""
-    return {
-        "eventSource": "sqs.amazonaws.com",
-        "eventID": call.event_id,
-        "eventTime": call.event_time.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "eventName": call.event_name,
-        "awsRegion": call.region,
-        "recipientAccountId": call.account,
-        "errorCode": call.raw_error_code,
-        "errorMessage": call.error_message,
-        "userIdentity": {"type": "IAMUser", "arn": call.principal_arn},
-        "resources": [{"type": "AWS::SQS::Queue", "ARN": call.queue_arn}],
-    }
+    call, queues = example.call, [{"ARN": example.call.queue_arn}]
+    said = {"errorCode": call.raw_error_code, "errorMessage": call.error_message}
+    recorded = read(record(eventName=call.event_name, resources=queues, **said))
+    assert isinstance(recorded, FailedCall)
+    assert match(recorded) is entry
 
 
 def _said(entry: Symptom) -> dict[str, Any]:

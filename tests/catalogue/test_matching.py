@@ -8,13 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.catalogue.empty_receives import EMPTY_RECEIVES
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
+from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
 from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.invalid_request import OWN_DELETE
 from mendq.catalogue.queue_missing import QUEUE_MISSING
@@ -48,21 +48,11 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
     assert not any(entry.speaks(failed_call(event, "x")) for event in others)
 
 
-@pytest.mark.parametrize(
-    ("age_seconds", "counts"), [(-1, False), (0, False), (60, False), (61, True), (3600, True)]
-)
-def test_a_session_that_is_new_is_no_evidence(age_seconds: int, *, counts: bool) -> None:
-    call = failed_call("SendMessage", "AccessDenied")
-    created = call.event_time - timedelta(seconds=age_seconds)
-    assert ACCESS_DENIED.speaks(replace(call, session_created_at=created)) is counts
-
-
 # Which calls Mendq takes up.
 
 HOME = Home("123456789012", "us-east-1")
-CALL = failed_call("DeleteMessage", "MessageNotInflight")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
-NEW = {"session_created_at": CALL.event_time - timedelta(seconds=60)}
+NEW, OLD = ({"session_created_at": AT - timedelta(seconds=age)} for age in (60, 61))
 
 
 @pytest.mark.parametrize(
@@ -80,8 +70,8 @@ NEW = {"session_created_at": CALL.event_time - timedelta(seconds=60)}
         ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("1234567", "7654321")}),
         ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("arn:aws:", "arn:aws-a:")}),
         ("", "SendMessage AccessDenied", {}),
+        ("", "SendMessage AccessDenied", OLD),
         ("no_evidence", "SendMessage AccessDenied", NEW),
-        ("no_evidence", "GetQueueAttributes AccessDenied", {}),
         ("no_evidence", "GetQueueUrl NonExistentQueue", {}),
     ],
 )
@@ -94,28 +84,24 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     assert (ignored or "") == code
 
 
-@pytest.mark.parametrize("region", ["us-east-1", "ap-southeast-4", "us-gov-west-1"])
-def test_every_role_of_ours_is_known_in_its_account_and_region(region: str) -> None:
-    home = Home("123456789012", region)
-    for purpose in EVERY:
-        arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, region)}"
-        assert home.purpose_of(arn) == purpose
-        assert Home("123456789012", "eu-west-9").purpose_of(arn) is None
-        assert Home("999999999999", region).purpose_of(arn) is None
+@pytest.mark.parametrize("purpose", EVERY)
+def test_every_role_of_ours_is_known_in_its_account_and_region(purpose: str) -> None:
+    arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, 'us-east-1')}"
+    assert HOME.purpose_of(arn) == purpose
+    assert Home("123456789012", "eu-west-9").purpose_of(arn) is None
+    assert Home("999999999999", "us-east-1").purpose_of(arn) is None
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("role/mendq-demo", "role/mendq-nobody-us-east-1", "role/mendq-follow_up-us-east-1"),
+        *("role/mendq-nobody-us-east-1", "role/mendq-follow_up-us-east-1", "role/", ""),
         *("role/team/mendq-heal-us-east-1", "role/x-mendq-heal-us-east-1"),
-        *("role/mendq-heal-us-east-1/x", "role/mendq-heal-us-east-1x", "user/mendq-heal-us-east-1"),
-        *("role/mendq-heal-us-east-1\n", "role/", ""),
+        *("role/mendq-heal-us-east-1x", "user/mendq-heal-us-east-1"),
     ],
 )
 def test_whose_role_only_looks_like_ours_is_somebody_else(name: str) -> None:
     assert HOME.purpose_of(f"arn:aws:iam::123456789012:{name}") is None
-    assert HOME.purpose_of(name) is None
 
 
 @pytest.mark.skipif(not SQS_ERRORS.exists(), reason=f"{SQS_ERRORS.name} is not here")
@@ -149,6 +135,7 @@ FORGED = [
 TRAFFIC = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
 
 
+@settings(max_examples=400)
 @given(
     st.sampled_from(TRAFFIC),
     st.sampled_from(REASONS),

@@ -333,7 +333,5 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
 
 
 def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
-    facts = messages(sole_source=SOLE, dlq_sources=sources(SOLE.queue_arn, f"{SOLE.queue_arn}-2"))
-    refusal = first_against(facts)
-    assert refusal is not None
-    assert refusal.code == "shared_dlq"
+    named_by = sources(SOLE.queue_arn, f"{SOLE.queue_arn}-2")
+    assert refused(ENTRY, messages(dlq_sources=named_by)).code == "shared_dlq"

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import session_of
 from tests.local_account.mendq_here import case_in
 from tests.local_account.queues import fail_late, new_queue
 
@@ -46,16 +45,3 @@ def test_without_an_action_of_its_role_heal_does_not(account: LocalAccount) -> N
         fail_late(queue, times=4)
         case_in(account, queue, "escalated")
     assert queue.attributes("VisibilityTimeout") == {"VisibilityTimeout": "2"}
-
-
-def test_a_queue_that_is_not_tagged_for_it_cannot_be_written(account: LocalAccount) -> None:
-    """The second lock: even a Mendq gone wrong is refused by IAM."""
-    session = session_of(account, f"arn:aws:iam::000000000000:role/{ROLE}")
-    as_mendq = account.client("sqs", **session)
-    for tags in ({}, {"mendq": "observe"}, {"mendq": "off"}, {"owner": "heal"}):
-        queue = new_queue(account, tags=tags)
-        with pytest.raises(as_mendq.exceptions.ClientError, match="AccessDenied"):
-            as_mendq.set_queue_attributes(
-                QueueUrl=queue.url, Attributes={"VisibilityTimeout": "31"}
-            )
-        assert queue.attributes("VisibilityTimeout") == {"VisibilityTimeout": "30"}

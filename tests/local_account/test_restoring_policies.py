@@ -25,7 +25,6 @@ from tests.local_account.callers import (
     new_role,
     policy,
     session_of,
-    user,
 )
 from tests.local_account.conftest import SETTINGS
 from tests.local_account.mendq_here import case_in, mendq_here, newest_case
@@ -164,11 +163,3 @@ def test_without_a_pass_of_access_analyzer_nothing_is_written(
     page = pinned.notified(box, "Mendq expired: access denied")
     assert because in page.text
     assert "You approved it, and it was not done" in page.text
-
-
-def test_the_checks_answer_as_told_alone_and_only_whom_iam_lets(account: LocalAccount) -> None:
-    asked = {"policyDocument": policy(), "resourceType": "AWS::SQS::Queue"}
-    check = account.client("accessanalyzer").check_no_public_access
-    assert error_of(partial(check, **asked))[0] == "NotEmulated"
-    nobody = account.client("accessanalyzer", **user(account)[1]).check_no_public_access
-    assert error_of(partial(nobody, **asked))[0].startswith("AccessDenied")

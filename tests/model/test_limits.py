@@ -9,7 +9,7 @@ import pytest
 from mendq.model.limits import Consent, Mode, TagUnreadable, deployed_by, seconds_tag
 from tests.model.tables import table
 
-OBSERVE, PROPOSE, HEAL = Mode.OBSERVE, Mode.PROPOSE, Mode.HEAL
+OBSERVE = Mode.OBSERVE
 
 
 @pytest.mark.parametrize(("name", "consent", "tags", "mode"), table("modes"))
@@ -27,20 +27,12 @@ def test_settings_name_a_queue_and_a_tag_or_a_quarantine_s_name_takes_it_out(
 def test_a_tag_lowers_freely_and_raises_as_far_as_it_may(
     account: Mode, raise_to: Mode, tag: Mode
 ) -> None:
-    consent = Consent(account, raise_to, ("orders",))
-    assert consent.mode_of("orders", {"mendq": str(tag)}) is min(tag, max(account, raise_to))
-
-
-@pytest.mark.parametrize("account", list(Mode))
-@pytest.mark.parametrize("raise_to", list(Mode))
-@pytest.mark.parametrize("tag", list(Mode))
-def test_what_nobody_named_has_of_the_accounts_mode_nothing(
-    account: Mode, raise_to: Mode, tag: Mode
-) -> None:
-    for queues in ((), ("order", "orders-*")):
+    """A queue that nobody named has nothing of the account's mode."""
+    for queues, begins in ((("orders",), account), ((), None), (("order", "orders-*"), None)):
         consent = Consent(account, raise_to, queues)
-        assert consent.mode_of("orders", {}) is None
-        assert consent.mode_of("orders", {"mendq": str(tag)}) is min(tag, raise_to)
+        assert consent.mode_of("orders", {}) is begins
+        raised = max(begins or OBSERVE, raise_to)
+        assert consent.mode_of("orders", {"mendq": str(tag)}) is min(tag, raised)
         assert consent.mode_of("orders", {"mendq": "Heal"}) is OBSERVE
 
 

@@ -101,20 +101,6 @@ def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:
     assert CreateDlq.standing_in({"DeadLetterQueue": DEAD}) == DEAD
 
 
-ATTACH = (CreateDlq("", "arn"), AttachDlq("", "{}"))
-
-
-@pytest.mark.parametrize(
-    ("steps", "owner"),
-    [((), Owner.HEAL), ((SetVisibilityTimeout(30, 45),), Owner.HEAL), (ATTACH, Owner.ATTACH_DLQ)],
-)
-def test_a_plan_and_its_case_have_the_same_owner(
-    steps: tuple[AttributeStep, ...], owner: Owner
-) -> None:
-    assert not steps or steps[0].owner is owner
-    assert owner_of_case([step.document() for step in steps]) is owner
-
-
 def test_a_step_that_only_an_older_mendq_knew_is_heals_to_decline() -> None:
     assert owner_of_case([{"attribute": "Gone", "before": "", "after": "1"}]) is Owner.HEAL
     assert {step.owner for step in STEPS} == set(Owner)

@@ -58,10 +58,6 @@ class Ending:
     def queue(self) -> dict[str, str]:
         return {place: value for place, value in self.left.items() if place.startswith("/queue/")}
 
-    @property
-    def pages_sent_twice(self) -> int:
-        return self.pages.total() - len(self.pages)
-
 
 def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
     """As the account stands now."""

@@ -62,7 +62,6 @@ class Judged:
     torn: int = 0
     not_over: list[Struck] = field(default_factory=list)
     mistold: list[Struck] = field(default_factory=list)
-    pages_twice: int = 0
     unlisted: set[str] = field(default_factory=set)
 
     def add(self, struck: Struck, undisturbed: Undisturbed) -> None:
@@ -78,7 +77,6 @@ class Judged:
             self.not_over.append(struck)
         if not ending.is_overridden and set(ending.pages) != set(wanted.pages):
             self.mistold.append(struck)
-        self.pages_twice += ending.pages_sent_twice
         self.unlisted.update(ending.unlisted)
 
 
@@ -226,15 +224,10 @@ def _tell(proving: Proving, judged: Judged) -> None:
             "ended_the_same": judged.same,
             "ended_overridden": len(judged.overridden),
             "ended_otherwise": len(judged.otherwise),
-            "pages_sent_twice": judged.pages_twice,
         }
     )
-    for what, these in (
-        ("overridden", judged.overridden),
-        ("not over", judged.not_over),
-        ("mistold", judged.mistold),
-    ):
-        for struck in these[:3]:
+    for what in ("overridden", "not_over", "mistold"):
+        for struck in getattr(judged, what)[:3]:
             proving.figure(f"{what}: {struck.scene.name}", _where(struck))
     for struck, places in judged.otherwise[:3]:
         proving.figure(f"otherwise: {struck.scene.name}, {_where(struck)}", ", ".join(places))

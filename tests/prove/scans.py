@@ -211,11 +211,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
             "suspects": done.suspects,
             "measured": done.measured,
             "skipped_for_budget": done.skipped_for_budget,
-            "suspects_of_harm_to_messages": worth_it,
-            "measured_of_those": sum(harmed),
-            "measured_of_short_polling_alone": len(harmed) - sum(harmed),
             "metrics_asked": many.metrics,
-            "findings": len(done.findings),
         }
     )
     lists, timeouts = many.calls["ListEventSourceMappings"], many.calls["GetFunctionConfiguration"]

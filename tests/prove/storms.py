@@ -58,7 +58,6 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
             "failed_calls": calls,
             "invocations": lambda_.invocations,
             "aws_calls": made.total,
-            "set_queue_attributes": made.of("sqs", "SetQueueAttributes"),
             "case_store_writes": made.case_store_writes,
             "case_bucket_puts": puts,
             "transitions": transitions,

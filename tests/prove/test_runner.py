@@ -1,4 +1,4 @@
-"""The runner tells a claim that fails from one that holds; the proofs run, made small."""
+"""The runner tells a claim that fails from one that holds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.console import Console
 
-from tests.prove.__main__ import main
 from tests.prove.proof import Proof, Proving
 from tests.prove.runner import keep, run
-from tests.prove.storms import fixed
 
 
 def _fails(proving: Proving) -> None:
@@ -51,16 +48,3 @@ def test_a_proof_holds_when_every_claim_was_asked_and_held(tmp_path: Path) -> No
     retained, shown = _shown_of(tmp_path, _holds)
     assert retained["holds"] is True
     assert "not so:" not in shown
-
-
-def test_a_proof_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["strom"])
-    assert "no proof is called strom" in capsys.readouterr().err
-
-
-def test_a_small_one_holds() -> None:
-    proving = Proving()
-    fixed(proving, 3_000)
-    assert proving.claims
-    assert proving.failures == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,40 +12,32 @@ from rich.console import Console
 from local_account.demo import stage as stages
 from local_account.demo.stage import ScriptFailed, Stage
 from local_account.demo.story import read
-from tests.local_account.demo.ended import AT, case_of, cases_of, ended
+from tests.local_account.demo.ended import AT, cases_of, ended
 
 LIFE = read("life")
 BAD = {bad.name: bad for bad in LIFE.queues}
 
 
 @pytest.fixture(autouse=True)
-def fired(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The times that the follow-up was fired for."""
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(stages, "LOOK_EVERY_SECONDS", 0.01)
-    monkeypatch.setattr(stages, "FIRE_AGAIN_SECONDS", 0.0)
-    times: list[Any] = []
-    monkeypatch.setattr(stages, "fire", lambda _account, _output, at: times.append(at))
-    return times
 
 
 class StageAfterwards(Stage):
     """The stage as `ended(LIFE, over)` left it, with calls that only note what becomes of them."""
 
-    def __init__(
-        self, *, reader: Callable[[], None] = lambda: None, code: int = 0, **over: dict[str, Any]
-    ) -> None:
+    def __init__(self, *, code: int = 0, **over: dict[str, Any]) -> None:
         self.account: Any = None
         self.story, self.bad, self.watch = LIFE, BAD, ended(LIFE, over)
         self.console = Console(file=io.StringIO(), width=200)
-        self.clock_put_forward, self._at, self._begun = [], None, AT
-        self._code, self._reader = code, reader
+        self._begun, self._code = AT, code
 
     def _run(self, _words: list[str]) -> tuple[int, str]:
         return self._code, "as it is"
 
     def look(self) -> None:
-        self._reader()
+        """Nothing comes any more."""
 
     @property
     def printed(self) -> str:
@@ -58,23 +49,6 @@ def test_what_does_not_come_is_named() -> None:
     stage = StageAfterwards(refunds={"cases": cases_of(BAD["refunds"])[:1]})
     with pytest.raises(ScriptFailed, match=r"^rolled_back of refunds did not come within"):
         stage.until_in("rolled_back", "refunds")
-
-
-def test_the_follow_up_is_fired_until_a_case_has_moved(fired: list[Any]) -> None:
-    def look() -> None:
-        if len(fired) == 2:
-            stage.watch.cases.append(case_of(BAD["reports.fifo"], 2))
-
-    stage = StageAfterwards(reader=look, reports={"cases": cases_of(BAD["reports.fifo"])[:1]})
-    stage.put_forward_until_proven("invoices.fifo")
-    assert "clock is put forward by 16 min instead" in stage.printed
-    stage.follow_up("ineffective", "reports.fifo")
-    first, second = fired
-    assert first == second
-    stage.follow_up("ineffective", "reports.fifo")
-    assert len(fired) == 2
-    stage.next_minute()
-    assert fired[-1] > first
 
 
 def test_a_command_is_filled_in_and_one_that_ends_otherwise_fails_the_script() -> None:

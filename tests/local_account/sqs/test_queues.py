@@ -26,16 +26,11 @@ REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
     (
         {"RedriveAllowPolicy": '{"redrivePermission": "byQueue"}'},
         "InvalidParameterValue",
-        "is invalid. Reason: sourceQueueArns goes with byQueue, and only with it.",
+        "is invalid. Reason: It is allowAll, denyAll, or byQueue with 1 to 10",
     ),
-    ({"RedriveAllowPolicy": '{"a": 1}'}, "InvalidParameterValue", "denyAll or byQueue."),
+    ({"RedriveAllowPolicy": '{"a": 1}'}, "InvalidParameterValue", "with 1 to 10"),
     ({"ContentBasedDeduplication": "true"}, INVALID_NAME, "Unknown Attribute Content"),
     ({"DeduplicationScope": "queue"}, INVALID_NAME, "only when FifoQueue is set to true."),
-    (
-        {"KmsMasterKeyId": "alias/aws/sqs", "SqsManagedSseEnabled": "true"},
-        INVALID_NAME,
-        "You can either enable KMS SSE or SQS SSE.",
-    ),
 )
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _CALL = "mendq.model.failed_call"
-_MESSAGES = "mendq.model.failed_call"
-_REFUSALS = "mendq.catalogue._visibility"
-_NEEDS = "mendq.catalogue._visibility"
+_TIMEOUT = "mendq.catalogue._visibility"
 _RACE = "mendq.catalogue.visibility_timeout_too_short"
 _STEPS = "mendq.model.steps"
 _TAGS = "mendq.model.limits"
@@ -36,13 +34,13 @@ CATALOGUE = (
             'text«.encode("utf-8", "replace").decode()»»'),
     )),
     Selection(("tests.model.test_error_messages",), (
-        Mutant("a caller who writes SQS's sentence into a value decides", _MESSAGES, "reason_given",
+        Mutant("a caller who writes SQS's sentence into a value decides", _CALL, "reason_given",
             'error_message.«rfind»find»(" for parameter ")'),
-        Mutant("the end of a message that CloudTrail cut decides", _MESSAGES, "reason_given",
+        Mutant("the end of a message that CloudTrail cut decides", _CALL, "reason_given",
             'not error_message.startswith("Value ")« or may_be_cut(error_message)»»'),
-        Mutant("SQS's reason for another parameter decides", _MESSAGES, "reason_given",
+        Mutant("SQS's reason for another parameter decides", _CALL, "reason_given",
             "not found« or found.group(1) != parameter»»"),
-        Mutant("SQS's sentence in the middle of a caller's text decides", _MESSAGES,
+        Mutant("SQS's sentence in the middle of a caller's text decides", _CALL,
             "size_limit_bytes", "_SHORTER_THAN.«fullmatch»search»(error_message)"),
     )),
     Selection((f"{_EXAMPLES}::test_a_near_miss_is_not_touched",), (
@@ -56,27 +54,27 @@ CATALOGUE = (
             "«and self.says(call.error_message)»»"),
     )),
     Selection(("tests.catalogue.test_visibility",), (
-        Mutant("a visibility timeout goes over the ceiling", _REFUSALS, "against",
+        Mutant("a visibility timeout goes over the ceiling", _TIMEOUT, "against",
             "need.seconds > ceiling_seconds«» + 1»"),
-        Mutant("a tag cannot lower the ceiling of its queue", _NEEDS, "ceiling_seconds",
+        Mutant("a tag cannot lower the ceiling of its queue", _TIMEOUT, "ceiling_seconds",
             "«seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or »»limits.visibility_ceiling_seconds"),
-        Mutant("guess after guess raises a visibility timeout without a bound", _REFUSALS,
+        Mutant("guess after guess raises a visibility timeout without a bound", _TIMEOUT,
             "against", "base_seconds = current« if person is None else person»»"),
-        Mutant("a guess of five times what a person chose is made", _REFUSALS, "GUESS_FACTOR",
+        Mutant("a guess of five times what a person chose is made", _TIMEOUT, "GUESS_FACTOR",
             "«4»5»"),
-        Mutant("messages expire before their receives are over", _REFUSALS, "against",
+        Mutant("messages expire before their receives are over", _TIMEOUT, "against",
             "«2 * »»receives * need.seconds > facts.retention_seconds"),
-        Mutant("so many messages are held that SQS gives out no more", _REFUSALS, "against",
+        Mutant("so many messages are held that SQS gives out no more", _TIMEOUT, "against",
             "expected > «»2 * »IN_FLIGHT_BOUND"),
-        Mutant("a longer visibility timeout slows the retries of a consumer that fails", _REFUSALS,
+        Mutant("a longer visibility timeout slows the retries of a consumer that fails", _TIMEOUT,
             "against_any", "failing_consumer(facts)) is not None«» and not needs»:"),
-        Mutant("a queue's timeout is changed that its readers do not use", _REFUSALS,
+        Mutant("a queue's timeout is changed that its readers do not use", _TIMEOUT,
             "against_any", "reader < «current»0» and"),
-        Mutant("a timeout is raised that covers what is asked for", _REFUSALS, "against",
+        Mutant("a timeout is raised that covers what is asked for", _TIMEOUT, "against",
             "if current >«=»» need.enough_seconds:"),
-        Mutant("a guess takes the place of a need that a tag names", _NEEDS, "named",
+        Mutant("a guess takes the place of a need that a tag names", _TIMEOUT, "named",
             "seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None«» and needs»:"),
-        Mutant("of two consumers the quicker one decides", _NEEDS, "largest_unmet",
+        Mutant("of two consumers the quicker one decides", _TIMEOUT, "largest_unmet",
             "«max»min»(unmet(facts, needs) or needs"),
     )),
     Selection((
@@ -85,9 +83,9 @@ CATALOGUE = (
     ), (
         Mutant("messages that are moved back are taken for messages handled twice", _RACE,
             "detect", "facts.«move_task_running or facts.»»takes_dlq_messages"),
-        Mutant("retries are taken for messages handled twice", _REFUSALS,
+        Mutant("retries are taken for messages handled twice", _TIMEOUT,
             "_pages_of_a_race", "and «»not »measured.may_be_retries:"),
-        Mutant("a visibility timeout is guessed for a race that nobody can time", _REFUSALS,
+        Mutant("a visibility timeout is guessed for a race that nobody can time", _TIMEOUT,
             "_pages_of_a_race", "if «»needs and »not unmet(facts, needs):"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (

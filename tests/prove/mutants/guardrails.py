@@ -5,13 +5,10 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _GUARDRAILS = "mendq.heal.guardrails"
-_WRITE = "mendq.heal.guardrails"
 _EVIDENCE = "mendq.model.evidence"
 _VIEW = "mendq.cases.view"
 _CASE = "mendq.model.case"
-_PROPOSAL = "mendq.heal.guardrails"
 _MANAGED = "mendq.model.limits"
-_SPREAD = "mendq.cases.view"
 _CATALOGUE = "mendq.catalogue"
 _BATCH = "mendq.heal.batch"
 
@@ -20,8 +17,8 @@ GUARDRAILS = (
         Mutant("Mendq acts on its own failing calls, and so on itself", _CATALOGUE, "why_ignored",
             '"own_call": «home.purpose_of(call.principal_arn)»None»'),
         Mutant("whoever has a role whose name begins as ours is never helped", _CATALOGUE,
-            "Home.purpose_of", "if name« == ROLE_NAME.format(each, self.region)».startswith("
-            "ROLE_NAME.format(each, self.region))»"),
+            "Home.purpose_of", "if name« == role_name(each, self.region)».startswith("
+            "role_name(each, self.region))»"),
         Mutant("another account's role of the same name is taken for ours", _CATALOGUE,
             "Home.purpose_of", 'EVERY if «head.endswith(f":iam::{self.account}")»head» else'),
         Mutant("a queue of another account is changed", _CATALOGUE, "Home.holds",
@@ -76,19 +73,19 @@ GUARDRAILS = (
             "if «»not »many else None"),
         Mutant("a write begins that the Lambda has no time to record", _GUARDRAILS,
             "SECONDS_TO_WRITE", "«15»14»"),
-        Mutant("a value that a person set is overwritten", _WRITE, "_overridden",
+        Mutant("a value that a person set is overwritten", _GUARDRAILS, "_overridden",
             "record.overridden_until is «»not »None and not was_ours"),
-        Mutant("Mendq comes back before its days of silence are over", _WRITE, "_overridden",
+        Mutant("Mendq comes back before its days of silence are over", _GUARDRAILS, "_overridden",
             "situation.now «<»>» record.overridden_until"),
-        Mutant("an overridden value is found only in the last step of a plan", _WRITE, "overridden",
-            "next((each for each in refusals if each is «not »»None), None)"),
-        Mutant("an attribute is written twice within the cooldown", _WRITE, "too_soon",
+        Mutant("an overridden value is found only in the last step of a plan", _GUARDRAILS,
+            "overridden", "next((each for each in refusals if each is «not »»None), None)"),
+        Mutant("an attribute is written twice within the cooldown", _GUARDRAILS, "too_soon",
             "if written«» > 1»:"),
-        Mutant("an attribute is written a fourth time in a day", _WRITE, "too_often",
+        Mutant("an attribute is written a fourth time in a day", _GUARDRAILS, "too_often",
             "written >«=»» most"),
-        Mutant("messages are sent back twice a day", _WRITE, "too_often", ">«=»» own:"),
-        Mutant("the writes of a day count for half of it", _WRITE, "A_DAY", "hours=«24»12»"),
-        Mutant("a write of exactly a day ago still counts", _PROPOSAL, "Situation.written_since",
+        Mutant("messages are sent back twice a day", _GUARDRAILS, "too_often", ">«=»» own:"),
+        Mutant("the writes of a day count for half of it", _GUARDRAILS, "A_DAY", "hours=«24»12»"),
+        Mutant("a write of exactly a day ago still counts", _GUARDRAILS, "Situation.written_since",
             "self.now - each.at <«»=» age"),
         Mutant("a claim that ran out holds its queue for ever", _VIEW,
             "AttributeRecord.held_by_another", "now <«»=» self.claim_until"),
@@ -130,11 +127,11 @@ GUARDRAILS = (
             'prefix «not in ("", pattern)»!= pattern»'),
     )),
     Selection(("tests.cases.test_spread",), (
-        Mutant("queues of the hour before last count as a mass symptom", _SPREAD, "Spread.queues",
+        Mutant("queues of the hour before last count as a mass symptom", _VIEW, "Spread.queues",
             "slot >= oldest«» - WINDOW»"),
         Mutant("the notes of a mass symptom that lasts run out, and it looks like a few faults",
-            _SPREAD, "Spread.missing", "noted >= slot - «SLOT»WINDOW»"),
-        Mutant("one note that cannot be read stops an account", _SPREAD, "Spread.from_texts",
+            _VIEW, "Spread.missing", "noted >= slot - «SLOT»WINDOW»"),
+        Mutant("one note that cannot be read stops an account", _VIEW, "Spread.from_texts",
             "if (moment := datetime.fromisoformat(slot))«.tzinfo»»:"),
     )),
 )  # fmt: skip

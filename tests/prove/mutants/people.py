@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _ADVANCE = "mendq.model.lifecycle"
-_SIGNS = "mendq.model.lifecycle"
 _PAGING = "mendq.model.case"
 _RECORD = "mendq.notifications.sent"
 _PAGES = "mendq.cases.outbox"
@@ -30,11 +29,11 @@ PEOPLE = (
     Selection(("tests.model.test_advance",), (
         Mutant("a fix is verified though no message was handled since", _ADVANCE, "_held",
             "_was_quiet(case, evidence_since, now)« and bool(evidence_since.deletes)»»"),
-        Mutant("what was measured is verified before it was measured anew", _SIGNS, "quiet_at",
+        Mutant("what was measured is verified before it was measured anew", _ADVANCE, "quiet_at",
             "CLOUDTRAIL_LAG« if stands_on_calls else A_SCAN_AND_ITS_WINDOW»»"),
         Mutant("one late call undoes a fix", _ADVANCE, "_failed_again",
             "evidence_since.timing))«.suffices».sightings != ()»"),
-        Mutant("messages received before a fix speak against it", _SIGNS, "counts_from",
+        Mutant("messages received before a fix speak against it", _ADVANCE, "counts_from",
             "timing.propagation_seconds« + max(visibilities, default=0)»»"),
         Mutant("a proposal that nobody answered stays for ever", _ADVANCE, "_waited",
             "longest is not None and now >= case.at + «»2 * »longest"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _CLAIMS = "mendq.cases.transactions"
-_RECORDS = "mendq.cases.transactions"
-_STEPS = "mendq.heal.apply"
 _APPLYING = "mendq.heal.apply"
 _FREEZE = "mendq.aws.clients"
 _ROLLBACK = "mendq.heal.undo"
@@ -42,9 +40,9 @@ WRITES = (
             '"OR «attribute_not_exists(claim_until) OR »»claim_until <= :now'),
         Mutant("a run lets go of another run's claim and deletes its snapshot", _CLAIMS,
             "release_parts", '"«»attribute_exists(pk) OR »claim_owner = :owner",'),
-        Mutant("a person's value is overwritten between look and write", _STEPS,
+        Mutant("a person's value is overwritten between look and write", _APPLYING,
             "changed_meanwhile", "found «!= str(step.before)»is None»"),
-        Mutant("what AWS refused is recorded as written", _STEPS, "write",
+        Mutant("what AWS refused is recorded as written", _APPLYING, "write",
             'return «Escalate(AWS_REFUSED, f"AWS refused the change: {error}")»None»'),
     )),
     Selection((
@@ -55,7 +53,7 @@ WRITES = (
         f"{_FIXING}::test_drills_are_counted_among_themselves",
         f"{_FIXING}::test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom",
     ), (
-        Mutant("a queue that was made anew under the same name is written to", _STEPS,
+        Mutant("a queue that was made anew under the same name is written to", _APPLYING,
             "changed_meanwhile", "facts.created_at «!= seen.created_at»is None»"),
         Mutant("an account's writes of a minute are one more than its settings allow", _CLAIMS,
             "_spend_a_write", "writes <«»=» :most"),
@@ -83,11 +81,11 @@ WRITES = (
             "owner «is situation.whose»in type(owner)»"),
     )),
     Selection(("tests.cases.test_claimed_cases",), (
-        Mutant("a case is moved between its write and the record of it", _RECORDS, "_UNMOVED",
+        Mutant("a case is moved between its write and the record of it", _CLAIMS, "_UNMOVED",
             "claim_owner «»<> :owner OR claim_owner »= :owner"),
-        Mutant("who looked before a claim records behind it", _RECORDS, "_UNMOVED",
+        Mutant("who looked before a claim records behind it", _CLAIMS, "_UNMOVED",
             "AND n «=»<= :at_n OR n >» :at_n"),
-        Mutant("a clock put forward ends a claim that still runs", _RECORDS, "record_parts",
+        Mutant("a clock put forward ends a claim that still runs", _CLAIMS, "record_parts",
             "«entry.claims_now or »»case.at"),
     )),
     Selection(("tests.aws.test_freeze",), (

@@ -53,15 +53,6 @@ def test_the_second_time_nothing_is_done(context: CaseContext) -> None:
     assert int(item["expires_at"]["N"]) == context.now + REMEMBERED_SECONDS
 
 
-def test_while_one_is_at_it_another_waits(context: CaseContext) -> None:
-    def meanwhile() -> None:
-        with pytest.raises(Busy):
-            context.run()
-
-    assert context.once.run("order-1", meanwhile)
-    assert context.done == []
-
-
 def test_what_failed_is_free_at_once(context: CaseContext) -> None:
     def fail() -> None:
         raise ZeroDivisionError
