@@ -176,7 +176,7 @@ def matched_as(record: Any) -> str:
 class Run:
     """One run. DIR has its id before it makes anything, so that nothing is forgotten.
 
-    `refused` says by name what could not be made, `left` what could not be deleted.
+    `refused` says by name what could not be made or called, `left` what could not be deleted.
     """
 
     def __init__(self, session: boto3.Session, folder: Path, say: Say) -> None:
@@ -253,18 +253,17 @@ class Run:
         time.sleep(minutes * 15)
         for call in CALLS:
             try:
-                found = self._provoked(call)
+                self.rows[call.name] = self._provoked(call)
             except (*_FROM_AWS, LookupError) as error:
-                found = {"told": f"could not be provoked: {error}"}
-            self.rows[call.name] = {"call": call.name, **found, "records": {}}
+                self.refused[call.name] = f"could not be provoked: {error}"
         self._say(f"waits for the records, at most {minutes * 3 / 4:.1f} min")
-        until, made = time.monotonic() + minutes * 45, self._made()
-        while any(len(each["records"]) < 2 for each in made) and time.monotonic() < until:
+        until, rows = time.monotonic() + minutes * 45, self.rows.values()
+        while any(len(each["records"]) < 2 for each in rows) and time.monotonic() < until:
             self._look()
             time.sleep(PAUSE_SECONDS)
 
     def _provoked(self, call: Step) -> dict[str, Any]:
-        """What the caller was told, when, and of which request."""
+        """The row of a call: what its caller was told, when, and of which request."""
         if "<late>" in str(call.asked):
             self._words["late"] = self._late_handle(call.asked["QueueUrl"])
         if call.name == "disabled_key":
@@ -286,7 +285,8 @@ class Run:
         within = [each["Code"] for each in found.get("Failed", ())]
         error = found.get("Error", {"Code": "answered with 200", "Message": ", ".join(within)})
         told = f"{error['Code']}: {error['Message']}"
-        return {"told": told, "at": at, "request": found["ResponseMetadata"]["RequestId"]}
+        request = found["ResponseMetadata"]["RequestId"]
+        return {"call": call.name, "told": told, "at": at, "request": request, "records": {}}
 
     def _as_role(self) -> boto3.Session:
         given = self._ask("sts.assume_role", {"RoleArn": "<role>", "RoleSessionName": "drill"})
@@ -334,8 +334,8 @@ class Run:
         who = {"userIdentity": detail.get("userIdentity")}
         request, code = detail.get("requestID"), detail.get("errorCode")
         if code and "amazonaws.com" in str(who) and self.name in text:
-            request = self.rows["by_a_service"].get("request")
-        for row in self._made():
+            request = self.rows.get("by_a_service", {}).get("request")
+        for row in self.rows.values():
             if row["request"] == request and way not in row["records"]:
                 name, seconds = row["call"], round(at - row["at"])
                 (self.folder / f"{name}.{way}.json").write_text(text)
@@ -344,9 +344,6 @@ class Run:
                 known = (code, detail.get("errorMessage"), *map(", ".join, stand))
                 found = dict(zip(COLUMNS, (*known, matched_as(record))))
                 row["records"][way] = {"file": f"{name}.{way}.json", "seconds": seconds, **found}
-
-    def _made(self) -> list[dict[str, Any]]:
-        return [each for each in self.rows.values() if "request" in each]
 
     def document(self) -> dict[str, Any]:
         """What index.json holds."""
