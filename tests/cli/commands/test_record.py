@@ -31,7 +31,6 @@ from tests.cli.asked import noted
 from tests.cli.conftest import things_in
 
 REGION = "eu-west-1"
-ANOTHERS = f"{recorder.PREFIX}ffffffff"
 PARTS = {each.name: each for each in recorder.PARTS}
 # SQS's own use of the key, what comes with another action, and what a delivered file takes.
 NO_CALLS = {"kms:Decrypt", "kms:GenerateDataKey", "kms:TagResource"}
@@ -39,20 +38,15 @@ OF_A_FILE = {"s3:GetObject", "s3:DeleteObject"}
 
 
 class Account:
-    """Somebody's account: a recorder's things of another run are in it, and others."""
+    """Somebody's account: another run's things are in it, which its folder alone may delete."""
 
     def __init__(self, folder: Path) -> None:
         self.session, self.folder = boto3.Session(region_name=REGION), folder
-        for kind in ("on-standard", "events"):
-            self.client("sqs").create_queue(QueueName=f"{ANOTHERS}-{kind}")
-        where: Any = {"LocationConstraint": REGION}
-        self.client("s3").create_bucket(Bucket=ANOTHERS, CreateBucketConfiguration=where)
-        self.client("cloudtrail").create_trail(Name=ANOTHERS, S3BucketName=ANOTHERS)
-        self.client("events").put_rule(Name=ANOTHERS, ScheduleExpression="rate(1 day)")
-        self.client("sns").create_topic(Name=ANOTHERS)
-        self.client("iam").create_role(RoleName=ANOTHERS, AssumeRolePolicyDocument="{}")
-        self.client("kms").create_key(Description=ANOTHERS)
+        another = folder.with_name("another")
+        another.mkdir()
+        recorder.Run(self.session, another, str).make()
         self.before = self.all()
+        assert len(self.before) > 10
 
     def client(self, service: str) -> Any:
         return self.session.client(service)
