@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto import mock_aws
 from typer.testing import CliRunner
 
 from mendq.cli.__main__ import app
@@ -27,6 +26,7 @@ from mendq.cli.deploy.drill import RECORDING
 from mendq.cli.permissions import record
 from mendq.model.limits import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
 from mendq.model.prices import DATA_EVENT, KEY_MONTH, SQS_REQUEST
+from tests.account.account import moto_account
 from tests.cli.asked import noted
 from tests.cli.conftest import things_in
 
@@ -82,7 +82,7 @@ class Account:
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     for name, value in {"BURST": 20, "PAUSE_SECONDS": 0.01, "LATE_SECONDS": 0.01}.items():
         monkeypatch.setattr(recorder, name, value)
-    with mock_aws():
+    with moto_account():
         yield Account(tmp_path / "records")
 
 
