@@ -29,8 +29,7 @@ PREFIX, TAGS = "mendq-drill-record-", {"mendq": "off", "mendq:drill": "true"}
 KEY_TAG, UNFINISHED = "mendq:record", "unfinished.json"
 MINUTES, PAUSE_SECONDS, LATE_SECONDS = 20.0, 5.0, 2.0
 BURST, AT_ONCE = 1_000, 20
-# Dollars in us-east-1 for an SQS call with its data event, and for the first hour of a key; one
-# that waits for its deletion costs nothing.
+# In us-east-1: an SQS call with its data event, and the first hour of a key.
 CALL_DOLLARS, KEY_DOLLARS = 1.4e-6, 1 / 730
 PLAN = f"""makes, each named {PREFIX}...: a trail with a bucket, an EventBridge rule, queues, a
 topic, a role, a KMS key. Lets calls fail on these queues. Deletes it all again; of the key, which
@@ -45,8 +44,7 @@ Say = Callable[[str], object]
 class Step(NamedTuple):
     """One call: of a part that is made, and by which it is deleted; or of one that is to fail.
 
-    What stands between < and > is filled in for each run: a word of `Run`, or a queue's kind. Every
-    name holds the run's id, so that the next run can delete by name what this one could not.
+    Between < and > stands a word of `Run`, or a queue's kind; each name holds the run's id.
     """
 
     name: str
@@ -174,10 +172,7 @@ def matched_as(record: Any) -> str:
 
 
 class Run:
-    """One run. DIR has its id before it makes anything, so that nothing is forgotten.
-
-    `refused` says by name what could not be made or called, `left` what could not be deleted.
-    """
+    """What was `refused`, and is `left`, by name. DIR has its id before anything is made."""
 
     def __init__(self, session: boto3.Session, folder: Path, say: Say) -> None:
         self._session, self._say, self._file = session, say, folder / UNFINISHED
@@ -205,10 +200,10 @@ class Run:
         return getattr((session or self._session).client(service, config=_ONCE), name)
 
     def _filled(self, asked: Any) -> Any:
-        def word(found: re.Match[str]) -> str:
-            return self._words.get(found[1], f"{self._url}-{found[1]}")
-
-        return json.loads(re.sub(r"<([\w.-]+)>", word, json.dumps(asked)))
+        text = json.dumps(asked)
+        for word in re.findall(r"<([\w.-]+)>", text):
+            text = text.replace(f"<{word}>", self._words.get(word, f"{self._url}-{word}"))
+        return json.loads(text)
 
     def _ask(self, does: str, asked: Any) -> Any:
         self._calls += does.startswith("sqs.")
@@ -370,10 +365,7 @@ def table(document: dict[str, Any]) -> Iterator[str]:
 def drill(
     session: boto3.Session, folder: Path, minutes: float, say: Say, confirm: Say
 ) -> dict[str, Any]:
-    """Record, and delete what was made however it ends; what an earlier run left, first.
-
-    `confirm` raises where nobody says yes.
-    """
+    """Record, and delete what was made and was left before; `confirm` raises unless it is yes."""
     folder.mkdir(parents=True, exist_ok=True)
     run = Run(session, folder, say)
     if run.is_left:
