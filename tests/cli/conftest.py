@@ -134,3 +134,21 @@ def change_cases(aws: Account, **changes: str) -> None:
         if "document" in item and item["pk"]["S"].startswith("case#"):
             document = json.dumps({**json.loads(item["document"]["S"]), **changes})
             client.put_item(TableName="case_store", Item={**item, "document": {"S": document}})
+
+
+def things_in(client: Callable[[str], Any]) -> set[str]:
+    """The queues, buckets, trails, rules, topics and roles of an account."""
+    listed = {
+        "sqs.list_queues": ("QueueUrls", ""),
+        "s3.list_buckets": ("Buckets", "Name"),
+        "cloudtrail.describe_trails": ("trailList", "Name"),
+        "events.list_rules": ("Rules", "Arn"),
+        "sns.list_topics": ("Topics", "TopicArn"),
+        "iam.list_roles": ("Roles", "Arn"),
+    }
+    found = set[str]()
+    for does, (things, name) in listed.items():
+        service, operation = does.split(".")
+        answer = getattr(client(service), operation)()
+        found.update(each[name] if name else each for each in answer.get(things, ()))
+    return found

@@ -21,8 +21,7 @@ from mendq.cli import account as cli_account
 from mendq.cli.__main__ import app
 from mendq.cli.account import OperatorSession
 from mendq.cli.deploy import record_failed_calls as recorder
-from mendq.cli.permissions import record
-from tests.cli.asked import noted
+from tests.cli.conftest import things_in
 from tests.local_account.mendq_here import mendq_here
 
 pytestmark = pytest.mark.account
@@ -40,12 +39,7 @@ MATCHED = {
 # The queue's kind decides, so that it has to be named.
 ON_A_FIFO_QUEUE = {"no_deduplication_id": "dedup_id_missing"}
 NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled", "disabled_key")
-CALLER = {"denied_by_role": "userIdentity.sessionContext.sessionIssuer.userName"}
 JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
-
-
-def _as_delivered(given: Record) -> list[Record]:
-    return [given]
 
 
 def _older(given: Record) -> list[Record]:
@@ -79,11 +73,7 @@ def _bare(given: Record) -> list[Record]:
     return [made, {**by_sns, **denied, "eventID": f"{given['eventID']}-sns"}]
 
 
-SHAPES: dict[str, Callable[[Record], list[Record]]] = {
-    "as delivered": _as_delivered,
-    "older": _older,
-    "bare": _bare,
-}
+SHAPES = {"as delivered": lambda given: [given], "older": _older, "bare": _bare}
 
 
 def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
@@ -102,24 +92,12 @@ def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -
     session.events.register("after-call.sqs.ReceiveMessage", messages)
 
 
-def _all(account: LocalAccount) -> set[str]:
-    return {
-        *account.client("sqs").list_queues().get("QueueUrls", []),
-        *(each["Name"] for each in account.client("s3").list_buckets()["Buckets"]),
-        *(each["Name"] for each in account.client("cloudtrail").describe_trails()["trailList"]),
-        *(each["Arn"] for each in account.client("events").list_rules()["Rules"]),
-        *(each["TopicArn"] for each in account.client("sns").list_topics()["Topics"]),
-        *(each["Arn"] for each in account.client("iam").list_roles()["Roles"]),
-    }
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_records_are_saved_placed_matched_and_explained(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:
     monkeypatch.setattr(recorder, "PAUSE_SECONDS", 0.5)
-    short = tuple(each._replace(times=min(each.times, 20)) for each in recorder.CALLS)
-    monkeypatch.setattr(recorder, "CALLS", short)  # nothing is throttled there
+    monkeypatch.setattr(recorder, "BURST", 20)  # nothing is throttled there
 
     class Session(OperatorSession):
         def __init__(self, **named: Any) -> None:
@@ -127,19 +105,16 @@ def test_records_are_saved_placed_matched_and_explained(
             _reshaped(self, SHAPES[shape])
 
     monkeypatch.setattr(cli_account, "OperatorSession", Session)
-    before = _all(account)
-    with noted() as asked:
-        words = ("drill", "--record", f"{tmp_path}", "--minutes", "0.25", "--yes", "--json")
-        done = mendq_here(account, *words)
+    before = things_in(account.client)
+    words = ("drill", "--record", f"{tmp_path}", "--minutes", "0.25", "--yes", "--json")
+    done = mendq_here(account, *words)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert (found["left"], found["refused"], _all(account)) == ({}, {}, before)
-    assert {"s3:GetObject", "s3:DeleteObject"} <= asked
-    assert asked <= {each for one in record()["Statement"] for each in one["Action"]}
+    assert (found["left"], found["refused"], things_in(account.client)) == ({}, {}, before)
     rows = {each["call"]: each for each in found["calls"]}
     expected = MATCHED if shape == "bare" else MATCHED | ON_A_FIFO_QUEUE
     for call, symptom in expected.items():
-        ways = {each["file"].split(".")[1][:5]: each for each in rows[call]["records"]}
+        ways = rows[call]["records"]
         assert {way: each["matched as"] for way, each in ways.items()} == {
             "trail": symptom,
             "event": symptom,
@@ -147,10 +122,12 @@ def test_records_are_saved_placed_matched_and_explained(
         assert all(-2 < each["seconds"] < 15 for each in ways.values())
         assert rows[call]["told"].startswith(ways["event"]["error code"][:11]) or shape == "older"
     for call in NOT_FAILED:
-        assert {each["matched as"] for each in rows[call]["records"]} <= {"not read: not_failed"}
+        assert {each["matched as"] for each in rows[call]["records"].values()} <= {
+            "not read: not_failed"
+        }
     _assert_places(rows, shape)
     if shape == "bare":
-        (first, *_) = rows["by_a_service"]["records"]
+        first = rows["by_a_service"]["records"]["trail"]
         assert (first["error code"], first["role in"]) == ("KMS.AccessDeniedException", "")
         assert first["matched as"] in ("kms_denied", "service_cannot_use_key")
     _assert_explained(tmp_path / found["run"].removeprefix(recorder.PREFIX), rows)
@@ -162,7 +139,7 @@ def _assert_places(rows: dict[str, Any], shape: str) -> None:
         "older": "requestParameters.queueUrl",
         "bare": "",
     }
-    late, refused = (rows[each]["records"][0] for each in ("late_delete", "denied_by_role"))
+    late, refused = (rows[each]["records"]["trail"] for each in ("late_delete", "denied_by_role"))
     assert late["queue in"] == queue[shape]
     assert refused["queue in"].startswith("errorMessage")
     assert "userIdentity.arn" in late["role in"]
@@ -171,7 +148,7 @@ def _assert_places(rows: dict[str, Any], shape: str) -> None:
 
 def _assert_explained(folder: Path, rows: dict[str, Any]) -> None:
     """By the command, what the table says; untouched, with nothing but the record in the file."""
-    for each in [one for row in rows.values() for one in row["records"]]:
+    for each in [one for row in rows.values() for one in row["records"].values()]:
         told = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
         said = json.loads(told.stdout)
         assert (said["symptom"] or f"not read: {said['unreadable']}") == each["matched as"]

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
 from mendq.cli.cost.bill import with_and_without_dashboard
 from mendq.cli.cost.calls import (
     ALL_CALLS,
     CHOICES,
-    EMPTY_RECEIVES,
-    NO_RECEIVES,
-    RECEIVES,
-    Calls,
-    hidden_by,
     shown_by,
 )
 from mendq.cli.cost.gathered import Gathered
@@ -25,9 +18,6 @@ from mendq.notifications.text import counted, plain
 
 _MOST_QUEUES = 20
 _MOST_NAMED = 5
-# Half of the money, and a dollar, or half of the receives: below that nothing is said of them.
-WORTH_SAYING = 0.5
-LEAST_DOLLARS = 1.0
 
 
 def show(out: Output, found: Gathered) -> None:
@@ -67,27 +57,6 @@ def _show_choices(out: Output, found: Gathered) -> None:
     out.show(shown)
     few = ((name, what.blind) for _, name, what in rows if 0 < len(what.blind) <= _MOST_NAMED)
     out.lines([(name, "dim", f"blind: {', '.join(blind)}") for name, blind in few], indent=0)
-    for line in advice(calls):
-        out.say(line, "yellow")
-
-
-def advice(calls: Sequence[Calls]) -> list[str]:
-    """What stands out in the figures; receives above all, because most of them may be in vain."""
-    every, without = ALL_CALLS.dollars(calls), NO_RECEIVES.dollars(calls)
-    saved = every - without
-    if saved < max(LEAST_DOLLARS, WORTH_SAYING * every):
-        return []
-    received = sum(each.a_week(RECEIVES) or 0 for each in calls)
-    empty = sum(each.of_the_week.get(EMPTY_RECEIVES, 0) for each in calls)
-    price = f"{dollars(saved)} of {dollars(every)}"
-    said = [f"Receives are {price}, and {empty / received:.0%} of them found nothing."]
-    if empty / received >= WORTH_SAYING:
-        hidden = hidden_by(NO_RECEIVES, [each.queue_arn for each in calls])
-        said += [
-            "Poll longer: ReceiveMessageWaitTimeSeconds 20 makes them fewer, and hides nothing.",
-            f"Or leave ReceiveMessage out of trail.eventNames. {hidden.words()}",
-        ]
-    return said
 
 
 def _show_queues(out: Output, found: Gathered) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -68,8 +67,7 @@ RECORDING = {
     f"arn:aws:events:{_HERE}:rule/{_MADE}*": "events:DeleteRule events:PutRule events:PutTargets "
     "events:RemoveTargets",
     f"arn:aws:sns:{_HERE}:{_MADE}*": "sns:CreateTopic sns:DeleteTopic sns:Publish sns:Subscribe",
-    f"arn:aws:iam::ACCOUNT:role/{_MADE}*": "iam:CreateRole iam:DeleteRole iam:DeleteRolePolicy "
-    "iam:PutRolePolicy sts:AssumeRole",
+    f"arn:aws:iam::ACCOUNT:role/{_MADE}*": "iam:CreateRole iam:DeleteRole sts:AssumeRole",
     f"arn:aws:kms:{_HERE}:key/*": "kms:Decrypt kms:DisableKey kms:GenerateDataKey "
     "kms:ScheduleKeyDeletion",
     "*": "kms:CreateKey kms:TagResource",
@@ -86,7 +84,7 @@ def drill(
 ) -> Exit:
     """Let calls fail on a queue made for it; time Mendq."""
     if record is not None:
-        return _recorded(call, SimpleNamespace(folder=record, minutes=minutes, clean=False), yes)
+        return _recorded(call, record, minutes, yes=yes)
     name = queue or drill_queue_name()
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
@@ -120,16 +118,12 @@ def drill(
     return _announced(this)
 
 
-def _recorded(call: Invocation, given: Any, yes: bool) -> Exit:
+def _recorded(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> Exit:
     """Save the records of failing calls on things made for it."""
-
-    def sure(question: str) -> None:
-        confirm(question, yes=yes)
-
+    session, sure = call.account.session, partial(confirm, yes=yes)
     with as_interrupts():
         try:
-            session, say = call.account.session, call.out.say
-            found = record_failed_calls.drill(session, given, say, sure)
+            found = record_failed_calls.drill(session, folder, minutes, call.out.say, sure)
         except SystemExit as elsewhere:
             raise Stopped(str(elsewhere), Exit.USAGE) from None
     call.out.document(found)

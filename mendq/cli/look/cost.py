@@ -12,7 +12,7 @@ from mendq.cli.commands import MANAGED, Kind, command
 from mendq.cli.cost import bill
 from mendq.cli.cost.calls import CHOICES, rounded, shown_by
 from mendq.cli.cost.gathered import Gathered
-from mendq.cli.cost.view import advice, show
+from mendq.cli.cost.view import show
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.prices import NOTED_ON, REGION
@@ -60,7 +60,6 @@ def _document(found: Gathered) -> dict[str, Any]:
             }
             for each in CHOICES
         ],
-        "advice": advice(calls),
         "queues": [each.document() for each in calls],
         "are_more_queues": found.are_more,
         "not_looked_at": [each.document() for each in found.not_looked_at],

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
@@ -46,28 +45,13 @@ def scan(
         raise Stopped(_NOT_HERE, Exit.USAGE)
     most = call.account.settings.limits.scan_metrics_per_day if metrics is None else metrics
     this = DryRun(call.account, datetime.now(UTC), Purse(most))
-    scanned = _scanned(call, this)
+    with call.out.waiting("looking at every managed queue"):
+        *_, scanned = this.stretches()
     with call.out.waiting("asking what would come of it"):
         would = this.would_do(scanned.findings)
     call.out.document(this.document(scanned, would))
     _show(call.out, this, scanned, would)
     return Exit.FAILED if scanned.failed else Exit.DONE
-
-
-def _scanned(call: Invocation, this: DryRun) -> Scanned:
-    """With a bar over the queues, where somebody looks."""
-    with call.out.waiting("listing the managed queues"):
-        queues = len(this.queues)
-    scanned, console = Scanned(), call.out.progress
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("looking at queues", total=queues)
-        for scanned in this.stretches():
-            what = "measuring suspects" if scanned.queues_scanned >= queues else "looking at queues"
-            bar.update(task, completed=scanned.queues_scanned, description=what)
-    return scanned
 
 
 def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:

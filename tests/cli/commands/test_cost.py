@@ -79,11 +79,6 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
     assert prices == [98.57, 8.57, 4.29, 4.29]
     assert "ReceiveMessage" not in without["event_names"]
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
-    found_nothing, poll_longer, leave_out = found["advice"]
-    assert "95% of them found nothing" in found_nothing
-    assert "hides nothing" in poll_longer
-    for hidden in ("in_flight_limit", "access_denied", "kms_denied", "a consumer that is refused"):
-        assert hidden in leave_out
 
 
 def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
@@ -131,7 +126,6 @@ def test_people_read_it_at_80_columns(operator: Operator, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "80")
     shown = operator.mendq("cost")
     assert max(map(len, shown.stdout.splitlines())) <= 80
-    assert "a consumer that is refused its receives" in " ".join(shown.stdout.split())
     for whole in ("$98.57", "in_flight_limit", "silent.fifo", "KMS key", "all but receives"):
         assert whole in shown.stdout
 

@@ -82,6 +82,9 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     stands = operator.aws.visibility(queue)
     preview = operator.json("rollback", "--since", "5h", "--dry-run")
     assert [each.get("once_undone", []) for each in preview] == [[], [later]]
+    ((first,), (second,)) = (each["attributes"] for each in preview)
+    assert first["now"] == first["after"]
+    assert "now" not in second, "nobody has read it again"
     shown = operator.shown("rollback", "--since", "5h", "--dry-run")
     assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
     assert shown.index(earlier) < shown.index("45 s -> 30 s")
@@ -91,14 +94,6 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
     assert _announced(preview) == done
     assert [each[:2] for each in done] == [(later, "undone"), (earlier, "undone")]
     assert operator.aws.visibility(queue) == 30
-
-
-@pytest.mark.parametrize("last", ["applied", "closed"])
-def test_what_nobody_reads_again_is_not_said_to_stand_there(operator: Operator, last: str) -> None:
-    _fixed_twice(operator, last)
-    later, earlier = operator.json("rollback", "--since", "5h", "--dry-run")
-    assert later["attributes"][0]["now"] == later["attributes"][0]["after"]
-    assert "now" not in earlier["attributes"][0]
 
 
 @pytest.mark.parametrize(("stood", "outcome", "code"), [("40", "kept", 3), ("30", "nothing", 0)])
@@ -216,12 +211,3 @@ def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(
     }
     operator.account.lambdas["RollbackFunction"] = lambda event: by_case[event["case_id"]]
     assert "not done because" in operator.shown("rollback", "--since", "1h", "--yes", code=code)
-
-
-def test_a_value_that_was_retained_is_exit_3_whatever_else_was_undone(operator: Operator) -> None:
-    retained, undone = (operator.applied(name) for name in ("kept.fifo", "undone.fifo"))
-    operator.set_by_a_person(60, "kept.fifo")
-    operator.lambdas_answer()
-    done = operator.json("rollback", "--since", "1h", "--yes", code=3)
-    outcomes = {each["case_id"]: each["attributes"][0]["outcome"] for each in done}
-    assert outcomes == {retained: "kept", undone: "undone"}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from infra.settings.deployment import read
@@ -22,10 +19,8 @@ from mendq.cli.cost.calls import (
     hidden_by,
     shown_by,
 )
-from mendq.cli.cost.view import advice
 from mendq.model.names import DATA_EVENT_NAMES
 
-KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO = f"{ARN}.fifo"
 # A week of it is a dollar a month: 30/7 times so many at ten cents per 100,000.
@@ -85,10 +80,3 @@ def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queu
     # A late delete passes on a standard queue.
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
-
-
-@pytest.mark.parametrize(("sent", "received", "empty", "says"), KNOWN["advice"])
-def test_advice(sent: float, received: float, empty: float, says: list[str]) -> None:
-    assert advice([]) == advice([Calls(ARN)]) == []
-    given = advice([_queue(sent, received, empty)])
-    assert [said[: len(each)] for said, each in zip(given, says, strict=True)] == says

@@ -177,7 +177,6 @@ OF_SQS = [
     {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
 ]
 PROBE_ARN = "arn:aws:sqs:us-east-1:123456789012:mendq-probe.fifo"
-SESSION = "arn:aws:sts::123456789012:assumed-role/mendq-probe-us-east-1/"
 ROOTS = {"TrailBucket": "our-logs", "TrailRoot": "s3://our-logs/o-abc", "ProbeFunction": "probe"}
 
 
@@ -239,22 +238,7 @@ def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
     assert found["trails_not_read"] == ["organization"]
 
 
-@pytest.mark.parametrize(
-    ("is_logged", "field"),
-    [
-        (True, {"Field": "resources.ARN", "Equals": [PROBE_ARN]}),
-        (True, {"Field": "resources.ARN", "EndsWith": [".fifo"], "Equals": [ARN]}),
-        (True, {"Field": "userIdentity.arn", "NotStartsWith": [f"{SESSION}x"]}),
-        (True, {"Field": "eventName", "Equals": ["SendMessage"]}),
-        (True, {"Field": "readOnly", "Equals": ["false"]}),
-        (False, {"Field": "resources.ARN", "StartsWith": [ARN]}),
-        (False, {"Field": "resources.ARN", "NotEndsWith": [".fifo"]}),
-        (False, {"Field": "userIdentity.arn", "NotStartsWith": [SESSION]}),
-        (False, {"Field": "userIdentity.arn", "NotEndsWith": ["/probe"]}),
-        (False, {"Field": "eventName", "NotEquals": ["SendMessage"]}),
-        (False, {"Field": "readOnly", "Equals": ["true"]}),
-    ],
-)
+@pytest.mark.parametrize(("is_logged", "field"), KNOWN["probe_logged"])
 def test_whether_an_existing_trail_logs_the_probe_is_told_as_cloudtrail_evaluates_it(
     operator: Operator, field: dict[str, Any], *, is_logged: bool
 ) -> None:
