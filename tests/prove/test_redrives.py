@@ -54,6 +54,13 @@ def test_a_mover_that_deletes_before_it_sends_is_found_out(
     assert "no message is lost" in proving.failures
 
 
+def test_no_fault_loses_a_message() -> None:
+    """At some of the calls of each scene; `make prove` strikes them all."""
+    proving = Proving()
+    struck_everywhere(proving, 0.04)
+    assert proving.failures == []
+
+
 def test_a_tick_that_does_not_see_the_freeze_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def blind(*asked: Any) -> RedriveSituation:

@@ -107,37 +107,20 @@ def test_what_should_be_left_is_counted_from_what_was_there_before_the_first_wen
     assert after(structs.replace(first, moved_at=NOW), waiting=70).current.expected == 1_000
 
 
-def test_three_ticks_that_come_to_nothing_halt_it_and_it_says_why() -> None:
+def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> None:
     """Dead while they looked, or without a message that they could take."""
     going = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
     for died in range(1, 4):
         going, then = decided(going, None, waiting=70)
         assert (then, going.waits.fruitless) == (Then.SAMPLE, died)
     halted = after(going, None, waiting=70)
-    assert halted.stage is Stage.HALTED
-    assert halted.because == FRUITLESS
-    found_none = moved(going.with_waits(fruitless=2), MoveResult(), NOW, is_short=False)
-    assert after(found_none, None, waiting=70).stage is Stage.HALTED
-
-
-@pytest.mark.parametrize(
-    ("put", "fruitless"),
-    [
-        (MoveResult(moved=1), 0),
-        (MoveResult(failed=(NotMoved("m", "AccessDenied", "no"),)), 0),
-        (MoveResult(), 3),
-    ],
-)
-def test_a_tick_that_moves_one_or_is_refused_ends_the_count(
-    put: MoveResult, fruitless: int
-) -> None:
-    before = progress(Stage.RAMP, fruitless=2)
-    assert moved(before, put, NOW, is_short=False).waits.fruitless == fruitless
-
-
-def test_a_look_that_ends_is_no_tick_in_vain_and_nor_is_what_has_patience() -> None:
-    looking = decided(progress(Stage.RAMP, fruitless=1), None)[0]
-    assert settled(looking, EMPTY).waits.fruitless == 1
+    assert (halted.stage, halted.because) == (Stage.HALTED, FRUITLESS)
+    before, refused = going.with_waits(fruitless=2), (NotMoved("m", "AccessDenied", "no"),)
+    assert after(moved(before, MoveResult(), NOW, is_short=False), None).because == FRUITLESS
+    for put in (MoveResult(moved=1), MoveResult(failed=refused)):
+        assert moved(before, put, NOW, is_short=False).waits.fruitless == 0
+    looked = settled(decided(before, None)[0], EMPTY)
+    assert looked.waits.fruitless == 2, "a look that ends is no tick in vain"
     blind = after(progress(fruitless=2), None, blocked=Blocked("SQS does not answer"))
     assert (blind.stage, blind.waits.fruitless) == (Stage.SOAK, 0)
     died = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
