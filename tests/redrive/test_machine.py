@@ -13,7 +13,6 @@ from mendq.redrive.machine import (
     FOREIGN,
     FRUITLESS,
     NOBODY,
-    TABLE,
     UNREAD,
     Blocked,
     RedriveSituation,
@@ -123,8 +122,8 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
     assert looked.waits.fruitless == 2, "a look that ends is no tick in vain"
     blind = after(progress(fruitless=2), None, blocked=Blocked("SQS does not answer"))
     assert (blind.stage, blind.waits.fruitless) == (Stage.SOAK, 0)
-    died = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
-    assert died.waits.fruitless == 2, "nobody knows whether any of the five went"
+    unknown = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
+    assert unknown.waits.fruitless == 2, "nobody knows whether any of the five went"
 
 
 def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
@@ -315,27 +314,15 @@ AT = {"began_at": "2026-11-21T12:00:00Z"}
     "damage",
     [
         {"stage": "nowhere"},
-        {"case_id": 1},
         {"current": AT},
         {"current": {"began_at": "2026-11-21T12:00:00", "size": 5}},
         *({"current": {**AT, "size": each}} for each in ("5", True, -1, 5.0)),
-        {"current": []},
         {"stage": "soak", "current": {**AT, "size": 5}},
         {"moved": 10**400},
-        *({"rate_per_second": each} for each in (float("nan"), "1")),
-        {"waits": {"fruitless": "1"}},
-        {"began_at": None},
+        {"rate_per_second": float("nan")},
         {"queues": {"source_arn": SOURCE}},
-        {"stage": ...},
     ],
 )
 def test_what_is_damaged_or_lacks_a_beginning_is_no_progress(damage: dict[str, Any]) -> None:
-    document = progress(Stage.RAMP).document() | damage
-    document = {name: value for name, value in document.items() if value is not ...}
     with pytest.raises((TypeError, ValueError)):
-        RedriveProgress.from_document(document)
-
-
-def test_of_each_stage_some_row_fits() -> None:
-    for stage in GOING_ON:
-        assert [row for row in TABLE if stage in row.out_of][-1].when.__doc__ == "always"
+        RedriveProgress.from_document(progress(Stage.RAMP).document() | damage)

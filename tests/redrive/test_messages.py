@@ -101,12 +101,6 @@ def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_know
     assert not sample([of]).returned or is_known
 
 
-def test_the_mark_is_short_and_says_where_it_went() -> None:
-    long = f"{SOURCE[:-6]}{'q' * 80}"
-    text = RedriveMarker(long, "c" * 60, b"key").marked(OLD).attributes[REDRIVEN].value
-    assert (len(text) < 350, json.loads(text)["source"]) == (True, long)
-
-
 @pytest.mark.parametrize(
     "over",
     [

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from mendq.model.case import State
 from mendq.model.limits import Bounds
 from tests.prove.memory_cloud import Cloud, cloud
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES
+from tests.prove.redrive_tally import IN_PARTS, LATE
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 from tests.prove.struck_calls import Strike
@@ -32,13 +32,7 @@ def here() -> Iterator[Cloud]:
 
 def to_its_end(world: RedrivenWorld) -> list[int]:
     """How many were sent back by each tick that sent any."""
-    sent = [0]
-    for _ in range(MOST_MINUTES):
-        world.tick()
-        sent.append(world.sent_back)
-        if world.ended:
-            break
-        world.passes()
+    sent = [0, *(world.sent_back for _ in world.lives())]
     return [after - before for before, after in pairwise(sent) if after > before]
 
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from sys import maxsize
 from threading import Event
 from typing import Any, ClassVar
 
@@ -33,7 +34,6 @@ ENDING = (
     "Ctrl-C again leaves at once"
 )
 _MOST_FAILURES = 5
-_UNBOUNDED = 10**9
 
 
 Tell = Callable[[int], None]
@@ -142,7 +142,7 @@ class Work(Struct, frozen=True):
         chosen, choice = before.chosen, self.choice
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         wanted = tally.chosen if is_fifo else chosen
-        most = choice.limit or (_UNBOUNDED if is_fifo else len(chosen))
+        most = choice.limit or (maxsize if is_fifo else len(chosen))
         pace = Pace(choice.per_second, stop.wait)
         try:
             with self._mover(self.doing, choice.going(len(chosen)), stop) as (mover, tell):

@@ -13,12 +13,11 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.redrive import hold, work
+from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import REDRIVEN
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
-from mendq.redrive.store import CLAIM_SECONDS
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq
 
@@ -201,31 +200,6 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
     assert queues.claimed(), "and is free at once"
 
 
-def test_a_run_that_lost_its_hold_ends_and_says_why(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _numbered(queues, 25)
-    monkeypatch.setattr(hold, "BEAT_SECONDS", 0.01)
-    put, begun, stops = MessageMover.put, hold.held, list[Any]()
-
-    def noted(account: Any, dlq_arn: str, stop: Any, faults: list[str]) -> Any:
-        stops.append(stop)
-        return begun(account, dlq_arn, stop, faults)
-
-    def stolen(*asked: Any) -> Any:
-        for moved in put(*asked):
-            assert queues.claimed(later=CLAIM_SECONDS + 1)
-            assert stops[0].wait(10), "the next beat finds that out"
-            yield moved
-
-    monkeypatch.setattr("mendq.cli.redrive.redrive.held", noted)
-    monkeypatch.setattr(MessageMover, "put", stolen)
-    said = queues.said("redrive", "orders", *ALL, code=1)
-    assert "10 messages sent back, 0 failed, 15 left" in said
-    assert "another run is at work on the messages of orders-dlq" in said
-    assert len(queues.ids(queues.messages)) == 15, "nothing is hidden"
-
-
 def test_an_account_without_mendq_needs_no_hold(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,14 +347,3 @@ def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fi
     assert queues.redrive(*ALL) == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
     assert queues.redrive(*ALL) == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
     assert "no message that can be seen matches" in queues.said("redrive", name, *ALL)
-
-
-def test_messages_that_are_seen_after_all_are_not_hidden_as_well(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SQS's counts lag behind what it hands out."""
-    _numbered(queues, 4)
-    monkeypatch.setattr("mendq.model.facts.Facts.visible", 1)
-    monkeypatch.setattr("mendq.model.facts.Facts.in_flight", 3)
-    done = queues.redrive("--all", "--dry-run")
-    assert done == {"matched": 4, "moved": 0, "left": 4, "failed": 0}

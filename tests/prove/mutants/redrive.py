@@ -112,6 +112,10 @@ REDRIVE = (
         Mutant("a forged mark is read as ours", _ATTRIBUTES, "QuarantineMark",
             "Annotated[int, Meta(«ge=0»»)]"),
     )),
+    Selection(("tests.prove.test_redrives::test_no_fault_loses_a_message",), (
+        Mutant("a message is deleted before it is sent", "mendq.redrive.mover",
+            "MessageMover._put", "sent = «»self.delete(goes) and »send(self._sqs, goes, to)"),
+    )),
     Selection(("tests.redrive.test_whose",), (
         Mutant("a freeze lets the tick that is under way go on", _TICK, "RedriveEffects._may_go",
             "return «not self.run.redrives.is_frozen()»True»"),
