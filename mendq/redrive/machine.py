@@ -58,9 +58,6 @@ class Blocked(Struct, frozen=True):
         return other if not self.because or (other.for_good and not self.for_good) else self
 
 
-NOT_BLOCKED = Blocked()
-
-
 class RedriveSituation(Struct, frozen=True):
     """A progress beside what is seen at this tick; `sample` is None until one was taken.
 
@@ -81,7 +78,7 @@ class RedriveSituation(Struct, frozen=True):
     sample: DlqSample | None = None
     has_foreign_task: bool = False
     frozen: str = ""
-    blocked: Blocked = NOT_BLOCKED
+    blocked: Blocked = Blocked()
 
     @property
     def waiting(self) -> int:
@@ -375,8 +372,7 @@ def move(seen: RedriveSituation) -> RedriveProgress:
 
 
 def how_many_are_back(seen: RedriveSituation) -> str:
-    progress = seen.progress
-    newly_dead = seen.seen.newly_dead
+    progress, newly_dead = seen.progress, seen.seen.newly_dead
     more = f", {newly_dead} have newly died or were sent there" if newly_dead else ""
     more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
     went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
@@ -389,10 +385,6 @@ def how_many_are_back(seen: RedriveSituation) -> str:
 
 def _what_blocks(seen: RedriveSituation) -> str:
     return seen.blocked.because
-
-
-def _what_sqs_said(seen: RedriveSituation) -> str:
-    return seen.progress.because or "SQS takes nothing"
 
 
 def _quarantine(progress: RedriveProgress) -> str:
@@ -425,7 +417,7 @@ TABLE = (
     Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
     Row(GOING_ON, _HALTED, blocked_for_now, _BLOCKED, _REST),
     Row(SENDING, Stage.SOAK, nothing_left, soak),
-    Row(SENDING, _HALTED, refused_for_long, halting(_what_sqs_said)),
+    Row(SENDING, _HALTED, refused_for_long, halting(lambda seen: seen.progress.because)),
     Row(SENDING, Stage.SOAK, stage_is_over, soak),
     Row(_SOAK, None, not_soaked, resting("it waits for what may come back"), _REST),
     Row(_SOAK, _HALTED, unread, _UNREAD, _REST),
@@ -457,11 +449,10 @@ def settled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
     """With what went to quarantine; what could not is found again by the next sample."""
     if found.quarantined or not found.still_back:
         progress = progress.with_waits(blocked_since=None)
-    return replace(
-        progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1)),
-        returned=progress.returned - found.still_back,
-        quarantined=progress.quarantined + found.quarantined,
-    )
+    progress = progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1))
+    returned = progress.returned - found.still_back
+    quarantined = progress.quarantined + found.quarantined
+    return replace(progress, returned=returned, quarantined=quarantined)
 
 
 def moved(

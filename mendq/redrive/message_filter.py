@@ -206,7 +206,7 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
         "attributes": {name: _value_of(each) for name, each in message.attributes.items()},
         "system": {name: each for name, each in system.items() if each},
         "receive_count": message.receive_count,
-        "redrive_count": message.times_sent_back,
+        "redrive_count": message.redrive_count,
         "quarantine_reason": retained.why if retained else None,
         "sent_at": to_text(message.sent_at),
         "age_seconds": max(0.0, (now - message.sent_at).total_seconds()),

@@ -62,9 +62,13 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """How often it was sent back, as its mark says; 0 where that says nothing of its source."""
-        mark = _mark_of(self, REDRIVEN, RedriveMark)
-        return mark.redrive_count if mark and self.source_arn in (None, mark.source) else 0
+        """How often it was sent back, even where it is or was in the quarantine.
+
+        So its marks say; what one says of another queue than it died in counts nothing.
+        """
+        mark, retained = _mark_of(self, REDRIVEN, RedriveMark), quarantine_reason(self)
+        sent_back = mark.redrive_count if mark and self.source_arn in (None, mark.source) else 0
+        return max(sent_back, retained.redrive_count if retained else 0)
 
     @property
     def size_bytes(self) -> int:
@@ -74,23 +78,9 @@ class Message(Struct, frozen=True):
             for name, each in self.attributes.items()
         )
 
-    def marked(self, name: str, mark: MessageAttribute) -> Message:
-        """With one more attribute, or another value of it."""
-        return replace(self, attributes={**self.attributes, name: mark})
-
-    def without(self, name: str) -> Message:
-        """With one attribute less, where it has it."""
-        return replace(self, attributes={k: v for k, v in self.attributes.items() if k != name})
-
     def fits(self, most_bytes: int) -> bool:
         """True where SQS would take it as it is, in a queue that takes so many bytes."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
-
-    @property
-    def times_sent_back(self) -> int:
-        """How often it was sent back, even where it is or was in the quarantine."""
-        retained = quarantine_reason(self)
-        return max(self.redrive_count, retained.redrive_count if retained else 0)
 
 
 # A mark of ours is short; what is longer was written by somebody else.
@@ -123,15 +113,15 @@ class RedriveMarker(Struct, frozen=True):
 
     def marked(self, message: Message) -> Message:
         """The message as it goes back, even out of the quarantine: counted once more."""
-        count = min(message.times_sent_back + 1, MOST_REDRIVES)
+        count = min(message.redrive_count + 1, MOST_REDRIVES)
         mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message))
-        return _with_mark(message.without(QUARANTINED), REDRIVEN, mark)
+        return _with_mark(message, REDRIVEN, mark)
 
     def quarantined(self, message: Message, why: str, at: datetime) -> Message:
         """The message as it goes to the quarantine: with the reason in place of the redrives."""
         of_redrive = (self.source_arn, self.redrive_id, message.redrive_count)
         mark = QuarantineMark(why[:LONGEST_WHY], at.isoformat(), *of_redrive)
-        return _with_mark(message.without(REDRIVEN), QUARANTINED, mark)
+        return _with_mark(message, QUARANTINED, mark)
 
     def knows(self, message: Message) -> bool:
         """True where this redrive sent this text to this queue, and it failed nowhere else.
@@ -171,8 +161,10 @@ Mark = TypeVar("Mark", RedriveMark, QuarantineMark)
 
 
 def _with_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
+    """In the place of whichever it bears."""
+    own = {k: v for k, v in message.attributes.items() if k not in (REDRIVEN, QUARANTINED)}
     text = json.dumps(asdict(mark), ensure_ascii=True, separators=(",", ":"))
-    return message.marked(name, MessageAttribute("String", text))
+    return replace(message, attributes={**own, name: MessageAttribute("String", text)})
 
 
 def _mark_of(message: Message, name: str, kind: type[Mark]) -> Mark | None:

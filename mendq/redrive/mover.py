@@ -12,14 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime
 from math import inf
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from mendq.aws.errors import looking
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.queue import FIFO
-from mendq.redrive.messages import Message, MessageAttribute, MoveResult
-from mendq.redrive.send_batches import Destination, FifoOrder, Sent, send, why_unfit
+from mendq.redrive.messages import Message, MessageAttribute, MoveResult, NotMoved
+from mendq.redrive.send_batches import Destination, FifoOrder, Sent, send
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -32,6 +31,7 @@ MOST_HELD = 5_000
 MOST_RECEIVED = 10
 # For whoever holds messages to write down how far they came, when they are let go of.
 SECONDS_TO_END = 5
+LOST = "its visibility timeout was over before it was sent"
 
 
 class MessageMover:
@@ -69,12 +69,7 @@ class MessageMover:
         self._held.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         held = sorted(self._held.held)
         try:
             if kind is not KeyboardInterrupt:
@@ -83,7 +78,7 @@ class MessageMover:
                         break
                     self._held.release(*held[at : at + MOST_RECEIVED])
         finally:
-            self._held.__exit__(kind, error, traceback)
+            self._held.__exit__(kind, *error)
 
     def take(self, most: int) -> list[Message]:
         """Receive at most so many more, fewer only where the queue shows no others.
@@ -188,9 +183,8 @@ class MessageMover:
 
     def _put(self, batch: Sequence[Message], order: FifoOrder, to: Destination) -> MoveResult:
         held = self._held.held
-        stays = [each for message in batch if (each := why_unfit(message, held, to))]
-        unfit = {each.message_id for each in stays}
-        goes = [each for each in batch if each.message_id not in unfit]
+        goes = [each for each in batch if each.message_id in held]
+        lost = [each.message_id for each in batch if each.message_id not in held]
         sent = send(self._sqs, goes, to) if goes else Sent()
         went = [each for each in goes if each.message_id in sent.copies]
         self._sent |= sent.copies.keys()
@@ -204,7 +198,7 @@ class MessageMover:
             moved=len(gone),
             copied=len(went) - len(gone),
             unmarked=sum(not to.can_mark(each) for each in went),
-            failed=(*stays, *sent.refused),
+            failed=(*(NotMoved(each, "lost", LOST, passes=True) for each in lost), *sent.refused),
         )
 
 

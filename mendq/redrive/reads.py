@@ -26,7 +26,7 @@ from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
-from mendq.redrive.machine import NOT_BLOCKED, Blocked, RedriveSituation
+from mendq.redrive.machine import Blocked, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import RedriveStore
 
@@ -49,7 +49,7 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
 class ReadErrors(Struct):
     """Why reading failed: what a queue's own policy forbids, else the first that may pass."""
 
-    blocked: Blocked = NOT_BLOCKED
+    blocked: Blocked = Blocked()
 
     @contextmanager
     def noted(self) -> Iterator[None]:

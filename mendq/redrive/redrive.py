@@ -179,26 +179,22 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     if case is None or case.case_id != case_id or not case.goes_on:
         if not is_cancelled:
             return take_up(request, run)
-        return _declined("moved_on", f"case {case_id} sends no messages back")
+        return Ticked(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
     if view.held_by_another(run.owner, run.now) or view.intent is not None:
-        return _declined("claimed", "another run is at work on this queue", again=True)
+        return Ticked(refusal=Retry("claimed", "another run is at work on this queue"))
     named = {each["attribute"]: each["after"] for each in case.steps}
     source_arn = named.get(RedriveMessages.attribute)
     if source_arn is None:
-        return _declined("another_owner", f"case {case_id} sends no messages back")
+        return Ticked(refusal=Ignore("another_owner", f"case {case_id} sends no messages back"))
     claimed = run.redrives.claim(case.queue_arn, run.owner, run.now)
     if claimed is None:
-        return _declined("claimed", "another run is at work on these messages", again=True)
+        return Ticked(refusal=Retry("claimed", "another run is at work on these messages"))
     try:
         redriven = _RedriveCase(case, symptom, view, run)
         return redriven.go_on(redriven.progress_after(claimed, source_arn), claimed, is_cancelled)
     finally:
         with suppress(CaseStoreUnavailable):
             run.redrives.release(case.queue_arn, run.owner)
-
-
-def _declined(code: str, reason: str, *, again: bool = False) -> Ticked:
-    return Ticked(refusal=(Retry if again else Ignore)(code, reason))
 
 
 class _RedriveCase(Struct, frozen=True):

@@ -170,15 +170,3 @@ def _entry(at: str, message: Message, to: Destination) -> Any:
 def deduplication_id(run_id: str, message_id: str) -> str:
     """The same for the same message of the same run: sent again within 5 minutes, it is one."""
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
-
-
-def why_unfit(message: Message, held: frozenset[str], to: Destination) -> NotMoved | None:
-    """Why it is not even to be sent; `held` are the message ids that are held still."""
-    size, name = message.size_bytes, message.message_id
-    if name not in held:
-        reason = "its visibility timeout was over before it was sent"
-        return NotMoved(name, "lost", reason, passes=True)
-    if size > min(to.most_bytes, MOST_BYTES):
-        reason = f"it has {size} bytes, and {to.queue_arn} takes {to.most_bytes}"
-        return NotMoved(name, "too_long", reason)
-    return None

@@ -13,9 +13,9 @@ from mendq.model.case import State
 from mendq.model.limits import Bounds
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
+from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
-from tests.prove.redriven_world import RedrivenWorld
+from tests.prove.redriven_world import MOST_MINUTES, RedrivenWorld
 
 SEED = 7
 _QUICK = Mix(good=10, poison=2, bounds=LATE, needed_seconds=10, receives=1)
@@ -63,8 +63,7 @@ def struck_everywhere(
                 struck += 1
                 _judge(world, seen, f"{name}, {kind} at call {at}, {calls[at - 1]}")
                 proving.progress((done + at / len(calls)) / len(scenes))
-    proving.figure("fault_points", struck)
-    proving.figure("operations", len(every))
+    proving.note({"fault_points": struck, "operations": len(every)})
     proving.holds("each kind of call of mover and tick is among them", whether=every >= WANTED)
     seen.claim(proving)
 

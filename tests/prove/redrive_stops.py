@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mendq.model.case import State
 from tests.prove.memory_cloud import Cloud, cloud
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
+from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import MINUTE, RedrivenWorld
 
@@ -76,12 +76,9 @@ def stopped(proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]
 
 def _minutes(world: RedrivenWorld) -> int:
     """How long it takes undisturbed."""
-    for minute in range(MOST_MINUTES):
-        world.tick()
-        if world.ended:
-            return minute
-        world.passes()
-    raise AssertionError(world.progress)
+    *_, last = world.lives()
+    assert world.ended, world.progress
+    return last
 
 
 def _at(here: Cloud, mix: Mix, minutes: int) -> RedrivenWorld:

@@ -5,15 +5,16 @@ Beside them a FIFO DLQ of thousands of groups, at what calls take at AWS.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mendq.model.case import State
+from mendq.redrive.messages import REDRIVEN
+from mendq.redrive.progress import RedriveProgress
 from tests.prove.memory_cloud import Cloud, cloud
 from tests.prove.memory_queue import Message
 from tests.prove.proof import Proving
-from tests.prove.redrive_tally import LATE, MOST_MINUTES
+from tests.prove.redrive_tally import LATE
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import RedrivenWorld
 
@@ -23,31 +24,26 @@ PARKED = 3_000
 FORWARDED = 500
 STRANGERS = 40
 SECONDS_OF_A_CALL = 0.02
-MARK = "mendq.redrive"
-_QUICK: dict[str, Any] = {"deletes_per_second": 600, "needed_seconds": 10, "receives": 1}
 _ANOTHER = "arn:aws:sqs:us-east-1:123456789012:billing"
 # As anybody may write one.
-_FORGED = {MARK: {"DataType": "Number", "StringValue": "1"}}
+_FORGED: Mapping[str, Any] = {REDRIVEN: {"DataType": "Number", "StringValue": "1"}}
 
 
 def fifo_moves(proving: Proving) -> None:
     """Thousands of groups of one message and a few of more; two messages in every group."""
     with cloud() as here:
         for name, good, tails in (("tails", GROUPS, 12), ("pairs", 2 * GROUPS, 0)):
-            mix = Mix(good=good, groups=GROUPS, call_seconds=SECONDS_OF_A_CALL, **_QUICK)
-            world = RedrivenWorld(here, mix, SEED)
-            for n in range(tails):
-                body = f"good {GROUPS * (n + 1)}"
-                world.lay(Message(body, world.sqs.now, group="group-0"), world.source.arn)
-            most_receives = _to_its_end(world)
-            _note(proving, name, world, most_receives)
+            world = _world(here, good=good, groups=GROUPS, call_seconds=SECONDS_OF_A_CALL)
+            _lie_there(world, (f"good {GROUPS * n}" for n in range(1, tails + 1)), group="group-0")
+            _to_its_end(proving, name, world)
+            happened = world.happened
             handled = set(world.consumers.processed) == world.names
             proving.holding(
                 {
                     f"{name}: all move": world.ended is State.VERIFIED and handled,
-                    f"{name}: no run ends before its work": not world.happened["runs_killed"],
-                    f"{name}: once a look is each received": most_receives
-                    <= world.happened["ticks"],
+                    f"{name}: no run ends before its work": not happened["runs_killed"],
+                    f"{name}: once a look is each received": happened["most_receives"]
+                    <= happened["ticks"],
                     f"{name}: each group keeps its order": _in_order(world),
                 }
             )
@@ -58,18 +54,14 @@ def strangers_stay(proving: Proving) -> None:
     """What an application parks is seen to be back, and what others wrote is nobody's mark."""
     with cloud() as here:
         _parked(proving, here)
-        marks = _forwarded(proving, here)
-        _inherited(proving, here, marks)
+        _inherited(proving, here, _forwarded(proving, here))
         _others(proving, here)
 
 
 def _parked(proving: Proving, here: Cloud) -> None:
     """A consumer that sends everything to the DLQ itself, the attributes with it."""
-    world = RedrivenWorld(here, Mix(good=0, parked=PARKED, **_QUICK), SEED)
-    _to_its_end(world)
-    progress = world.progress
-    assert progress is not None
-    _note(proving, "parked", world)
+    world = _world(here, good=0, parked=PARKED)
+    progress = _to_its_end(proving, "parked", world)
     halts = world.ended is State.ESCALATED and "came back" in progress.because
     canary = progress.moved == world.mix.bounds.canary == len(world.quarantined)
     proving.holding(
@@ -82,32 +74,24 @@ def _parked(proving: Proving, here: Cloud) -> None:
 
 def _forwarded(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
     """Redriven messages whose consumer sends each on with its attributes: those attributes."""
-    world = RedrivenWorld(here, Mix(good=FORWARDED, **_QUICK), SEED)
-    _to_its_end(world)
+    world = _world(here, good=FORWARDED)
+    _to_its_end(proving, "forwarded", world)
     marks = [each.attributes for each in world.consumers.forwarded]
-    proving.holds(
-        "forwarded: each bears the first queue's mark",
-        whether=len(marks) == FORWARDED and all(MARK in each for each in marks),
-    )
+    are_marked = len(marks) == FORWARDED and all(REDRIVEN in each for each in marks)
+    proving.holds("forwarded: each bears the first queue's mark", whether=are_marked)
     return marks
 
 
 def _inherited(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) -> None:
     """Good messages that died in another queue, under marks that were never put on them."""
-    world = RedrivenWorld(here, Mix(good=20, bounds=LATE, **_QUICK), SEED)
+    world = _world(here, good=20, bounds=LATE)
     world.tick()
     (own, *_) = (each.attributes for each in world.source.messages.values())
-    for kind, given in (
-        ("forwarded", marks),
-        ("forged", [_FORGED] * FORWARDED),
-        ("its own on others", [own] * FORWARDED),
-    ):
+    kinds = {"forwarded": marks, "forged": [_FORGED] * FORWARDED, "own": [own] * FORWARDED}
+    for kind, given in kinds.items():
         for n, attributes in enumerate(given):
-            world.lay(
-                Message(f"good {kind} {n}", world.sqs.now - 3_600, attributes), world.source.arn
-            )
-    _to_its_end(world)
-    _note(proving, "inherited", world)
+            _lie_there(world, [f"good {kind} {n}"], attributes=attributes)
+    _to_its_end(proving, "inherited", world)
     proving.holding(
         {
             "inherited: nothing good is in quarantine": not world.quarantined,
@@ -118,66 +102,60 @@ def _inherited(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) ->
 
 def _others(proving: Proving, here: Cloud) -> None:
     """Those of another queue, and those that somebody has sent, in the same DLQ."""
-    world = RedrivenWorld(here, Mix(good=100, **_QUICK), SEED)
+    world = _world(here, good=100)
     for source_arn in (_ANOTHER, ""):
-        for n in range(STRANGERS):
-            world.lay(Message(f"other {n} {source_arn}", world.sqs.now - 3_600), source_arn)
+        _lie_there(world, (f"other {n} {source_arn}" for n in range(STRANGERS)), source_arn)
+    progress = _to_its_end(proving, "others", world)
     others = {each for each in world.names if each.startswith("other")}
-    _to_its_end(world)
-    progress = world.progress
-    assert progress is not None
-    _note(proving, "others", world)
     whose = f"stay: {STRANGERS} of billing, {STRANGERS} sent there by hand"
+    shown = (each.hidden_until <= world.sqs.now for each in world.dead.messages.values())
     proving.holding(
         {
             "others: the source's own alone move": world.dead.bodies == others,
             "others: the case says whose they are": progress.because.endswith(whose),
-            "others: all of them can be seen": all(
-                each.hidden_until <= world.sqs.now for each in world.dead.messages.values()
-            ),
+            "others: all of them can be seen": all(shown),
         }
     )
 
 
-def _to_its_end(world: RedrivenWorld) -> int:
-    """How often at most one message was received in the DLQ."""
-    most_receives = 0
-    for _ in range(MOST_MINUTES):
-        world.tick()
+def _world(here: Cloud, **mix: Any) -> RedrivenWorld:
+    quick = Mix(**mix, deletes_per_second=600, needed_seconds=10, receives=1)
+    return RedrivenWorld(here, quick, SEED)
+
+
+def _lie_there(
+    world: RedrivenWorld, bodies: Iterable[str], source_arn: str | None = None, **over: Any
+) -> None:
+    """Messages in the DLQ since an hour, that died in the source unless told otherwise."""
+    died_in = world.source.arn if source_arn is None else source_arn
+    for body in bodies:
+        world.lay(Message(body, world.sqs.now - 3_600, **over), died_in)
+
+
+def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedriveProgress:
+    """Where it ended; what it came to is noted, and how often at most one was received."""
+    happened = world.happened
+    for _ in world.lives():
         received = (each.receives for each in world.dead.messages.values())
-        most_receives = max(most_receives, *received, 0)
-        if world.ended:
-            break
-        world.passes()
+        happened["most_receives"] = max(happened["most_receives"], *received, 0)
     world.settle()
-    return most_receives
-
-
-def _note(proving: Proving, name: str, world: RedrivenWorld, most_receives: int = 0) -> None:
     progress = world.progress
     assert progress is not None
     figures: dict[str, int | str] = {
         "moved": progress.moved,
-        "returned": progress.returned,
         "quarantined": progress.quarantined,
-        "left": len(world.dead.bodies),
         "lost": len(world.lost),
-        "ticks": world.happened["ticks"],
         "calls": len(world.calls),
+        **{each: happened[each] for each in ("ticks", "most_receives", "runs_killed")},
+        "ended": f"{world.ended or 'not at all'}",
     }
-    if most_receives:
-        figures |= {"most_receives": most_receives, "runs_killed": world.happened["runs_killed"]}
-    figures["ended"] = f"{world.ended or 'not at all'}"
     proving.note({f"{name}: {each}": value for each, value in figures.items()})
+    return progress
 
 
 def _in_order(world: RedrivenWorld) -> bool:
     """By the numbers of the messages, which stood in this order."""
-    last = Counter[int]()
-    for body in world.consumers.processed:
-        number = int(body.rpartition(" ")[2])
-        group = number % world.mix.groups
-        if number < last[group]:
-            return False
-        last[group] = number
-    return True
+    groups = world.mix.groups
+    handled = [int(body.rpartition(" ")[2]) for body in world.consumers.processed]
+    by_group = sorted(handled, key=lambda number: number % groups)
+    return by_group == sorted(handled, key=lambda number: (number % groups, number))

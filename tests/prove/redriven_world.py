@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,8 @@ from tests.prove.struck_calls import Strike
 from tests.redrive.world import SYMPTOM, recorded, run_of
 
 MINUTE = 60
+# Longer than any that nothing stops.
+MOST_MINUTES = 400
 STEP = 10
 LAMBDA_SECONDS = 60
 _TAGS = {"mendq": "heal"}
@@ -156,6 +158,15 @@ class RedrivenWorld:
         elif code == "moved_on":
             self.ended = self.state()
         return outcome
+
+    def lives(self) -> Iterator[int]:
+        """A tick a minute until it ends; yields after each, before time passes."""
+        for minute in range(MOST_MINUTES):
+            self.tick()
+            yield minute
+            if self.ended:
+                return
+            self.passes()
 
     def passes(self, seconds: float = MINUTE) -> None:
         """Consumers work, somebody else's task moves."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 
 from mendq.model.limits import Bounds
@@ -11,9 +10,9 @@ from tests.prove.proof import Proof, Proving
 from tests.prove.redrive_faults import struck_everywhere
 from tests.prove.redrive_stops import stopped
 from tests.prove.redrive_strangers import fifo_moves, strangers_stay
-from tests.prove.redrive_tally import IN_PARTS, LATE, MOST_MINUTES, Observation
+from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
-from tests.prove.redriven_world import RedrivenWorld
+from tests.prove.redriven_world import MOST_MINUTES, RedrivenWorld
 from tests.prove.struck_calls import KINDS, Strike
 
 SEED = 7
@@ -24,7 +23,7 @@ CALLS_OF_A_TICK = 60
 
 def conserved(proving: Proving, messages: int = MESSAGES) -> None:
     """Random mixes in bad weather, until there were so many messages."""
-    seen, struck, turn = Observation(), Counter[tuple[str, str]](), 0
+    seen, turn = Observation(), 0
     with cloud() as here:
         while seen.counts["messages"] < messages:
             turn += 1
@@ -32,13 +31,7 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
             world = RedrivenWorld(here, mix_of(drawn), turn)
             _through(world, drawn, seen, f"run {turn}")
             proving.progress(min(1.0, seen.counts["messages"] / messages))
-        struck.update(here.calls.struck)
-    proving.figure("seed", SEED)
-    proving.figure("faults", struck.total())
-    for kind in KINDS:
-        calls = {operation for operation, each in struck if each == kind}
-        proving.figure(f"operations_{kind}", len(calls))
-    proving.holds("so many messages were there", whether=seen.counts["messages"] >= messages)
+        proving.note({"seed": SEED, "faults": here.calls.struck.total()})
     happened = ("runs_killed", "ticks_beside_another", "delivered_twice_at_once", "tasks_of_others")
     proving.holds(
         "runs died and met, copies were handed out, others moved too, or nothing was tried",

@@ -26,6 +26,12 @@ def here() -> Iterator[Redriving]:
 
 
 @pytest.fixture
+def fifo() -> Iterator[Redriving]:
+    with redriving("orders.fifo") as made:
+        yield made
+
+
+@pytest.fixture
 def scanned() -> Iterator[Scanning]:
     with scanning() as made:
         yield made

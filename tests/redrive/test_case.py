@@ -81,7 +81,6 @@ FAULTS: dict[str, Callable[[Redriving], object]] = {
     "only observed": lambda w: w.account.tag(w.source, mendq="observe"),
     "mendq:redrive of": lambda w: w.account.tag(w.source, **{"mendq:redrive": "off"}),
     "mendq:redrive of arn": lambda w: w.account.tag(w.dlq, **{"mendq:redrive": "off"}),
-    "a message movement task runs": lambda w: w.tasks.append({"Status": "CANCELLING"}),
     "a message movement task runs on": lambda w: w.tasks.append({"Status": "WHATEVER-COMES"}),
 }
 

@@ -43,10 +43,11 @@ MESSAGE = Message(
         "digits": MessageAttribute("String", "12"),
         "odd": MessageAttribute("Number", "sNaN"),
         "photo": MessageAttribute("Binary", b"\xff\x00"),
+        REDRIVEN: MessageAttribute("String", json.dumps(MARK)),
     },
     source_arn=SOURCE,
     group_id="g-7",
-).marked(REDRIVEN, MessageAttribute("String", json.dumps(MARK)))
+)
 
 
 def matches(expression: str, message: Message = MESSAGE) -> bool:

@@ -1,144 +1,120 @@
-"""The machine in a toy world: crashes at every effect, freezes, somebody else's tasks."""
+"""A redrive's whole life with queues in memory: its stages, faults, and what else may happen."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
-from math import inf
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from mendq.model.case import State
 from mendq.model.limits import Bounds
-from mendq.redrive.progress import Stage
-from tests.redrive.toy import Toy
+from tests.prove.memory_cloud import Cloud, cloud
+from tests.prove.redrive_tally import IN_PARTS, LATE
+from tests.prove.redriven_consumers import Mix
+from tests.prove.redriven_world import RedrivenWorld
+from tests.prove.struck_calls import Strike
 
-# Halts late, so that poison and crashes run through every stage.
-LATE = Bounds(halt_returned=10_000, halt_share=1.0)
-IN_PARTS = replace(LATE, mover_per_tick=20)
-
-
-def test_good_messages_go_back_in_growing_stages() -> None:
-    toy = Toy().fill(good=200)
-    end = toy.run()
-    assert end.stage is Stage.DONE
-    assert end.because == "200 messages went back, and none of them came back"
-    assert toy.sent_in_stage == {0: 5, 1: 20, 2: 80, 3: 95}
-    assert (len(toy.dead), len(toy.processed)) == (0, 200)
-    assert max(toy.processed.values()) == 1
+FAULTS = ("killed_before", "killed_after", "answer_lost", "refused")
 
 
-def test_poison_is_retained_apart_and_the_rest_is_handled() -> None:
-    toy = Toy(bounds=LATE).fill(good=180, poison=20)
-    assert toy.run().stage is Stage.DONE
-    assert {each.body for each in toy.retained} == toy.poison
-    assert (len(toy.processed), len(toy.dead)) == (180, 0)
+@pytest.fixture(scope="module", autouse=True)
+def here() -> Iterator[Cloud]:
+    with cloud() as made:
+        Redrive.cloud = made
+        yield made
 
 
-@pytest.mark.parametrize("bounds", [LATE, IN_PARTS], ids=["at_once", "in_parts"])
-def test_no_crash_loses_a_message(bounds: Bounds) -> None:
-    """At every effect once: before it, and after it but before it is written down."""
-    whole = Toy(bounds=bounds, deletes_per_second=500).fill(good=60, poison=6)
-    whole.run()
-    every = {f"message {number}" for number in range(66)}
-    assert whole.effects > 100
-    for at in range(whole.effects):
-        toy = Toy(bounds=bounds, deletes_per_second=500, crash_at=at).fill(good=60, poison=6)
-        end = toy.run()
-        assert toy.everywhere == every, at
-        # One message is there twice where it was sent and not deleted.
-        assert max(toy.processed.values(), default=0) <= 2, at
-        if end.stage is Stage.HALTED:
-            # Of a canary that nobody knows to have gone, one message that is back is enough.
-            assert end.because.startswith("of 0 or more messages"), (at, end)
-            assert toy.sent_in_stage.keys() == {0}, at
-            continue
-        assert {each.body for each in toy.retained} == toy.poison, at
-        assert not toy.dead, at
-        assert toy.processed.total() <= 61, at
+def to_its_end(world: RedrivenWorld) -> list[int]:
+    """How many were sent back by each tick that sent any."""
+    sent = [0, *(world.sent_back for _ in world.lives())]
+    return [after - before for before, after in pairwise(sent) if after > before]
+
+
+def test_good_messages_go_back_in_growing_stages(here: Cloud) -> None:
+    world = RedrivenWorld(here, Mix(good=200), seed=1)
+    assert to_its_end(world) == [5, 20, 80, 95]
+    assert world.progress is not None
+    assert world.progress.because == "200 messages went back, and none of them came back"
+    assert world.consumers.processed == Counter(world.names)
+
+
+def test_poison_is_retained_apart_and_the_rest_is_handled(here: Cloud) -> None:
+    world = RedrivenWorld(here, Mix(good=180, poison=20, bounds=LATE), seed=1)
+    to_its_end(world)
+    assert world.ended is State.VERIFIED
+    poison = {each for each in world.names if each.startswith("poison")}
+    assert (len(poison), world.quarantined) == (20, poison)
+    assert world.consumers.processed.keys() == world.names - poison
 
 
 class Redrive(RuleBasedStateMachine):
     """Anything may happen between two ticks."""
 
+    cloud: ClassVar[Cloud]
+
     @initialize(
-        good=st.integers(0, 300),
-        poison=st.integers(0, 30),
+        good=st.integers(0, 120),
+        poison=st.integers(0, 20),
         deletes=st.sampled_from([0.5, 5, 500]),
         bounds=st.sampled_from([Bounds(), LATE, IN_PARTS]),
-        is_fifo=st.booleans(),
+        groups=st.sampled_from([0, 0, 1, 7]),
     )
-    def begin(self, good: int, poison: int, deletes: float, bounds: Bounds, is_fifo: bool) -> None:
-        self.toy = Toy(bounds=bounds, deletes_per_second=deletes, is_fifo=is_fifo)
-        self.toy.fill(good, min(poison, good))
-        self.every = self.toy.everywhere
+    def begin(self, good: int, poison: int, deletes: float, bounds: Bounds, groups: int) -> None:
+        mix = Mix(good, poison, groups=groups, bounds=bounds, deletes_per_second=deletes)
+        self.world = RedrivenWorld(self.cloud, mix, seed=1)
+        self.sent_in_stage = Counter[int]()
 
-    @rule()
-    def tick(self) -> None:
-        self.toy.tick()
-        self.toy.passes()
-
-    @rule(effects=st.integers(0, 30))
-    def tick_and_crash(self, effects: int) -> None:
-        self.toy.crash_at = self.toy.effects + effects
-        self.toy.tick()
-        self.toy.crash_at = inf
-        self.toy.passes()
+    @rule(strikes=st.dictionaries(st.integers(1, 60), st.sampled_from(FAULTS), max_size=2))
+    def tick(self, strikes: Mapping[int, Strike]) -> None:
+        world, before = self.world, self.world.sent_back
+        world.tick(strikes)
+        world.passes()
+        if (progress := world.progress) is not None:
+            sent = self.sent_in_stage
+            sent[progress.current.number] += world.sent_back - before
+            assert sent[progress.current.number] <= progress.current.size
 
     @rule(minutes=st.integers(1, 90))
     def nobody_ticks(self, minutes: int) -> None:
-        self.toy.passes(timedelta(minutes=minutes))
+        self.world.passes(60 * minutes)
 
-    @rule()
-    def freeze(self) -> None:
-        self.toy.frozen = "" if self.toy.frozen else "an incident"
+    @rule(is_frozen=st.booleans())
+    def freeze(self, *, is_frozen: bool) -> None:
+        (self.world.freeze if is_frozen else self.world.thaw)()
 
-    @rule(how=st.sampled_from(["", "blocked_for_now", "refuses_sample"]))
-    def nothing_is_seen(self, how: str) -> None:
-        self.toy.see()
-        if how:
-            setattr(self.toy, how, "SQS does not answer")
+    @rule(seconds=st.sampled_from([60, 300]), per_second=st.sampled_from([0, 1, 5]))
+    def somebody_else_moves(self, seconds: int, per_second: int) -> None:
+        self.world.sqs.somebody_moves(self.world.dead, seconds, per_second)
 
-    @rule()
-    def somebody_else_moves(self) -> None:
-        self.toy.has_foreign_task = not self.toy.has_foreign_task
+    @rule(deletes=st.sampled_from([0, 0.5, 500]))
+    def consumers_change(self, deletes: float) -> None:
+        self.cloud.deletes_per_second = deletes
 
-    @rule(deletes=st.sampled_from([None, 0, 0.5, 500]))
-    def consumers_change(self, deletes: float | None) -> None:
-        self.toy.deletes_per_second = deletes
-
-    @rule(reason=st.sampled_from(["", "AccessDenied"]))
-    def sqs_refuses(self, reason: str) -> None:
-        self.toy.refuses_send = reason
-
-    @precondition(lambda self: self.toy.ended)
+    @precondition(lambda self: self.world.ended)
     @rule()
     def it_stays_ended(self) -> None:
-        before = len(self.toy.dead)
-        self.toy.tick()
-        assert len(self.toy.dead) == before
+        before = self.world.moves
+        self.world.tick()
+        assert self.world.moves == before
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        if hasattr(self, "toy"):
-            assert self.toy.everywhere == self.every
-
-    @invariant()
-    def no_stage_moves_more_than_it_may(self) -> None:
-        if hasattr(self, "toy"):
-            self.toy.check()
+        assert not self.world.lost
 
     def teardown(self) -> None:
-        if hasattr(self, "toy") and not self.toy.ended:
-            toy = self.toy
-            toy.refuses_send = toy.frozen = ""
-            toy.has_foreign_task = False
-            toy.deletes_per_second = 500
-            toy.see()
-            toy.run()
+        if hasattr(self, "world") and not self.world.ended:
+            self.world.thaw()
+            self.cloud.deletes_per_second = 500
+            to_its_end(self.world)
+            assert self.world.ended
+            self.nothing_is_lost()
 
 
-Redrive.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+Redrive.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
 TestRedrive = Redrive.TestCase

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mendq.aws.errors import CaseUnreadable
 from mendq.heal.context import request_about
 from mendq.model.case import State
 from mendq.model.queue import Redrive
@@ -107,17 +106,6 @@ def test_a_stranger_that_names_the_dlq_halts_nothing(here: Redriving) -> None:
     here.refuse("ListQueueTags", "AccessDenied", BY_THE_QUEUE, about="anybody")
     assert ended(here) is State.VERIFIED
     assert here.progress.moved == 9
-
-
-def test_somebody_else_s_task_is_waited_for_and_left_alone(here: Redriving) -> None:
-    here.begun(*texts(9)).tasks.append({"Status": "SOMETHING_NEW"})
-    for _ in range(7):
-        assert here.tick().redriven == 0
-        here.account.later(minutes=1)
-    assert (here.state, here.pages, len(here.bodies(here.dlq))) == (State.APPLIED, [], 9)
-    assert "somebody else's message movement task" in here.progress.because
-    here.tasks[:] = [{"Status": "COMPLETED"}]
-    assert here.tick().redriven == 5
 
 
 def test_only_true_stops_it_and_that_even_in_a_freeze(here: Redriving) -> None:
@@ -256,20 +244,6 @@ def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
         here.tick()
     assert here.state is (State.APPLIED if passes else State.ESCALATED)
     assert len(here.bodies(here.dlq)) == 7
-
-
-@pytest.mark.parametrize(
-    "request_of",
-    [
-        "x",
-        {"cancel": True},
-        {"queue_arn": "orders", "symptom": "dlq_messages_waiting", "case_id": "c"},
-        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:orders-dlq"},
-    ],
-)
-def test_what_is_no_request_about_a_case_is_nobody_s(here: Redriving, request_of: Any) -> None:
-    with pytest.raises(CaseUnreadable):
-        redrive(request_of, here.run())
 
 
 @pytest.mark.parametrize("states", [(State.PROPOSED,), (State.APPLIED, State.ROLLED_BACK)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,23 +11,16 @@ from botocore.exceptions import ReadTimeoutError
 from mendq.heal.context import request_about
 from mendq.model.case import State
 from mendq.redrive.machine import FRUITLESS
-from mendq.redrive.messages import REDRIVEN, RedriveMarker
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
 from tests.account.faults import Killed
-from tests.redrive.world import DIED_IN, LATE, NOBODY, Redriving, redriving, texts
+from tests.redrive.world import DIED_IN, LATE, NOBODY, Redriving, texts
 
 BILLING = "arn:aws:sqs:us-east-1:123456789012:billing"
 
 
 def text(value: str) -> dict[str, str]:
     return {"DataType": "String", "StringValue": value}
-
-
-def marks(here: Redriving, queue_arn: str) -> dict[str, Any]:
-    """The attributes of a message there, as a consumer hands them on."""
-    first = here.seen(queue_arn)[0]
-    return {name: each.document() for name, each in first.attributes.items()}
 
 
 def verified(here: Redriving) -> None:
@@ -56,32 +47,6 @@ def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, ke
         assert (here.progress.returned, outcome.quarantined) == (0, 0)
         assert bodies < here.bodies(here.dlq)
     assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.redriven == 30
-
-
-def test_nobody_s_message_goes_to_quarantine_for_a_mark_that_was_not_put_on_it(
-    here: Redriving,
-) -> None:
-    """Inherited from another queue or another message, copied out of an older redrive, made up."""
-    here.begun(*texts(5)).tick()
-    own = marks(here, here.source)
-    bill = RedriveMarker(BILLING, "case-9", b"another DLQ's").marked(here.seen(here.source)[0])
-    of_another = {name: each.document() for name, each in bill.attributes.items()}
-    older = json.loads(own[REDRIVEN]["StringValue"])
-    older["redrive"] = "case-0"
-    made_up = {**older, "source": here.source, "seal": "0" * 32, "redrive_count": 7}
-    for name, given in {
-        "of another queue": of_another,
-        "of another message": own,
-        "older": {REDRIVEN: text(json.dumps(older))},
-        "made up": {REDRIVEN: text(json.dumps(made_up))},
-        "a number": {REDRIVEN: {"DataType": "Number", "StringValue": "3"}},
-    }.items():
-        here.send(*(f"{name} {n}" for n in range(1, 3)), **given)
-    here.bounds = LATE
-    here.consume()
-    verified(here)
-    assert (here.progress.moved, here.progress.quarantined) == (15, 0)
-    assert here.progress.because == "15 messages went back, and none of them came back"
 
 
 def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriving) -> None:
@@ -154,12 +119,6 @@ def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
     assert "its run ended on the way" in page
     here.refusals.clear()
     assert here.waiting(here.dlq) == 9
-
-
-@pytest.fixture
-def fifo() -> Iterator[Redriving]:
-    with redriving("orders.fifo") as made:
-        yield made
 
 
 @pytest.mark.parametrize(("minutes", "goes_on"), [(2, True), (60, False)])

@@ -92,7 +92,7 @@ def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
         "message_id": message.message_id,
         "sent_at": to_text(message.sent_at),
         "receives": message.receive_count,
-        "redrive_count": message.times_sent_back,
+        "redrive_count": message.redrive_count,
         "source_arn": retained.source if retained else message.source_arn,
         "why": retained.why if retained else None,
         "quarantined_at": retained.at if retained else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event, Thread
 from time import monotonic
 from uuid import uuid4
@@ -46,9 +47,7 @@ def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iter
         faults.append(f"stopped, and what was in hand is visible again: {fault}")
         stop.set()
 
-    def claim() -> None:
-        _claim(redrives, dlq_arn, owner)
-
+    claim = partial(_claim, redrives, dlq_arn, owner)
     try:
         claim()
         heart = Thread(target=_beat, args=(claim, over, lose), name="hold", daemon=True)
@@ -113,9 +112,6 @@ def redrive_store(account: Account) -> RedriveStore | None:
         raise
 
 
-_ENDED = {Stage.DONE: "ended", Stage.HALTED: "halted"}
-
-
 def progress_of(account: Account, case: Case) -> RedriveProgress | None:
     """The case's own; None where it redrives nothing, or another case's came after it.
 
@@ -139,9 +135,8 @@ def progress_lines(progress: RedriveProgress) -> Iterator[Line]:
     stages = counted(current.number + (current.moved > 0), "stage")
     sent = f"{counted(progress.moved, 'message')} sent back in {stages}"
     yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"
-    returned = f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
-    yield "came back", "dim", returned
+    yield "came back", "dim", f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
     if progress.rate_per_second:
         yield "rate", "dim", f"{progress.rate_per_second:,.2f} a second"
     if progress.because:
-        yield _ENDED.get(stage, "stands so"), "dim", f"because {progress.because}"
+        yield "because", "dim", progress.because

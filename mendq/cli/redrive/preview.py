@@ -78,13 +78,8 @@ class Tally(Struct):
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.
             if name.startswith(("group_id", "attributes.")) and found is not None:
-                self.values.setdefault(name, Counter())[_shown(found)] += 1
-
-
-def _shown(found: object) -> str:
-    if isinstance(found, bytes):
-        return f"({len(found)} bytes)"
-    return value(str(found), _WIDEST) or '""'
+                shown = value(str(found), _WIDEST) or '""'
+                self.values.setdefault(name, Counter())[shown] += 1
 
 
 _MOST_ROWS = 10
@@ -139,17 +134,15 @@ def _of_what_stays(tally: Tally) -> Iterable[str]:
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
         yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
     for source_arn, others in tally.others.most_common(_MOST_ROWS):
-        messages, stay = counted(others, "message"), _it(others)
-        queue = plain(source_arn.rpartition(":")[2], _WIDEST)
-        yield (
-            f"{messages} died in {queue}, which shares {name}: {stay} here"
-            if queue
-            else (
-                f"somebody sent {messages} to {name} by hand: SQS does not say for "
-                f"which of its {sources} sources, so {stay} here. Whoever knows "
-                "receives them and sends them there by hand"
+        messages, stay = counted(others, "message"), f"{_it(others)} here"
+        if source_arn:
+            queue = plain(source_arn.rpartition(":")[2], _WIDEST)
+            yield f"{messages} died in {queue}, which shares {name}: {stay}"
+        else:
+            yield (
+                f"somebody sent {messages} to {name} by hand: SQS does not say for which of its "
+                f"{sources} sources, so {stay}. Whoever knows receives them and sends them there"
             )
-        )
 
 
 def _it(messages: int, one: str = "stays", many: str = "stay") -> str:

@@ -13,6 +13,7 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
+from mendq.aws.cloudwatch import query
 from mendq.aws.errors import looking
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
 from mendq.cli.account import Account
@@ -53,7 +54,7 @@ Named = Annotated[
 File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
-_LISTING = MANAGED | QUEUE | {"cloudwatch:GetMetricStatistics"}
+_LISTING = MANAGED | QUEUE | {"cloudwatch:GetMetricData"}
 
 
 class Quarantine(Struct, frozen=True):
@@ -129,21 +130,17 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 
 
 def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
+    of_queue = ("AWS/SQS", "QueueName", queue.name)
+    asked = query("age", of_queue, "ApproximateAgeOfOldestMessage", "Maximum", 60)
     with looking(f"the oldest message of {queue.name}"):
-        answer = account.clients.cloudwatch.get_metric_statistics(
-            Namespace="AWS/SQS",
-            MetricName="ApproximateAgeOfOldestMessage",
-            Dimensions=[{"Name": "QueueName", "Value": queue.name}],
-            StartTime=now - _READS_BACK,
-            EndTime=now,
-            Period=60,
-            Statistics=["Maximum"],
+        answer = account.clients.cloudwatch.get_metric_data(
+            StartTime=now - _READS_BACK, EndTime=now, MetricDataQueries=[asked]
         )
-    found = answer.get("Datapoints", [])
-    if not found or not queue.visible:
+    (found,) = answer["MetricDataResults"]
+    if not found["Values"] or not queue.visible:
         return None
-    newest = max(found, key=lambda each: each["Timestamp"])
-    return newest["Timestamp"].astimezone(UTC) - timedelta(seconds=newest["Maximum"])
+    at, age_seconds = max(zip(found["Timestamps"], found["Values"], strict=True))
+    return at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
 @command(2, Kind.MESSAGES, CASE_STORE | TAKING, quarantine)

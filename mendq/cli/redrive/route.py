@@ -20,11 +20,10 @@ from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
 from mendq.cli.redrive.hold import redrive_store, require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
-from mendq.model.failed_call import RefusedBy, canonical, refused_by
+from mendq.model.failed_call import canonical
 from mendq.model.queue import (
     FIFO,
     QUARANTINE_SUFFIX,
-    arn_of,
     arn_of_name,
     is_quarantine,
     parts_of,
@@ -100,8 +99,6 @@ def route_from(account: Account, source_arn: str) -> Route:
 
 def _dlq_arn(account: Account, source: Facts) -> str:
     if named := redrive_of(source.attributes.get("RedrivePolicy", "")):
-        if arn_of(named.dlq_arn) is None:
-            raise Stopped(f"the DLQ of {source.name} is none: {named.dlq_arn}")
         return named.dlq_arn
     if of := source_arns_of(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
@@ -124,11 +121,8 @@ def quarantine_named(account: Account, named: str) -> Facts:
     if found := find_queue(account, arn):
         require_last(found)
         return found
-    name, said = parts_of(arn).name, named[:120]
-    line = f"there is no queue {', and no '.join(dict.fromkeys((said, name)))}: "
+    line = f"there is no queue {parts_of(arn).name}: it is made when a message comes back; "
     line += "`mendq quarantine list` shows the quarantines that there are"
-    if not is_one and find_queue(account, source_arn):
-        line = f"{said} has no quarantine: there is no {name} until a message comes back"
     raise Stopped(line, Exit.NOT_FOUND)
 
 
@@ -142,7 +136,7 @@ def route_out_of(account: Account, named: str) -> Route:
     arn = queue_arn_of(account, named)
     source = movable(account, _source_of(arn) if arn == messages.queue_arn else arn)
     redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
-    dlq_arn = (arn_of(redrive.dlq_arn) if redrive else None) or ""
+    dlq_arn = redrive.dlq_arn if redrive else ""
     if dlq_arn:
         require_idle(account, dlq_arn)
     messages = movable(account, messages.queue_arn)
@@ -196,7 +190,6 @@ _READS = (
     "ReceiveMessage, ChangeMessageVisibility, DeleteMessage, GetQueueAttributes, ListQueueTags, "
     "ListDeadLetterSourceQueues and ListMessageMoveTasks"
 )
-_PLACES = ("aws:SourceVpc", "aws:SourceVpce", "aws:SourceIp", "aws:VpcSourceIp")
 
 
 def remedy(code: str, message: str, route: Route) -> str:
@@ -204,11 +197,6 @@ def remedy(code: str, message: str, route: Route) -> str:
     if code.startswith("Kms") or "kms:" in message:
         return keys_needed("whoever redrives", route.messages, route.source) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
-        )
-    if refused_by(code, message) is RefusedBy.RESOURCE_POLICY_DENIES and _is_of_a_place(route):
-        return (
-            "a queue's policy lets calls in only from certain networks: run this command there, or "
-            "let that policy except the person who redrives"
         )
     if code == "AccessDenied":
         read, sent_to = route.messages.name, route.source.name
@@ -229,8 +217,3 @@ def with_remedies(route: Route) -> Iterator[None]:
         said = " ".join(f"AWS refused {cause.operation_name}: {code}: {message}".split())
         helps = remedy(canonical(code), message, route)
         raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error
-
-
-def _is_of_a_place(route: Route) -> bool:
-    policies = (each.attributes.get("Policy", "") for each in (route.messages, route.source))
-    return any(place.lower() in text.lower() for text in policies for place in _PLACES)

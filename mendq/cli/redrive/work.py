@@ -9,12 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from sys import maxsize
 from threading import Event
 from typing import Any, ClassVar
 
 from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.text import Text
 
 from mendq.aws.pace import Pace
 from mendq.cli.decide.freeze import warn_of_freeze
@@ -34,7 +34,6 @@ ENDING = (
     "Ctrl-C again leaves at once"
 )
 _MOST_FAILURES = 5
-_UNBOUNDED = 10**9
 
 
 Tell = Callable[[int], None]
@@ -110,8 +109,7 @@ class Work(Struct, frozen=True):
             ended = self._ended(MoveResult(), matched, before.seen)
             out.document(self._document(ended))
             if not matched:
-                which = "message that can be seen" if ended.hidden else "message"
-                out.say(f"no {which} matches: there is nothing to do", "yellow")
+                out.say("no message that can be seen matches: there is nothing to do", "yellow")
             line = f"nothing was {self.done}; each message that was looked at counts a receive more"
             out.say(line, "dim")
             return Exit.DONE
@@ -144,7 +142,7 @@ class Work(Struct, frozen=True):
         chosen, choice = before.chosen, self.choice
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         wanted = tally.chosen if is_fifo else chosen
-        most = choice.limit or (_UNBOUNDED if is_fifo else len(chosen))
+        most = choice.limit or (maxsize if is_fifo else len(chosen))
         pace = Pace(choice.per_second, stop.wait)
         try:
             with self._mover(self.doing, choice.going(len(chosen)), stop) as (mover, tell):
@@ -217,9 +215,6 @@ class Work(Struct, frozen=True):
             try:
                 with mover:
                     yield mover, tell
-                    if stop.is_set():
-                        held = counted(mover.in_flight_here, "message")
-                        console.print(Text(f"letting go of {held}"))
             except KeyboardInterrupt as twice:
                 left = counted(mover.in_flight_here, "message stays", "messages stay")
                 line = (
@@ -229,9 +224,8 @@ class Work(Struct, frozen=True):
                 raise Stopped(line, word="interrupted") from twice
 
     def _document(self, ended: Ended) -> dict[str, Any]:
-        failed = len(ended.done.failed)
         numbers = {"matched": ended.matched, self.done: ended.moved, "left": ended.left}
-        return {**numbers, "failed": failed}
+        return {**numbers, "failed": len(ended.done.failed)}
 
     def _say(self, ended: Ended) -> Exit:
         """What became of the messages: what did not go and why, and what would let it."""
@@ -252,8 +246,7 @@ class Work(Struct, frozen=True):
                 "yellow",
             )
         if done.unmarked:
-            line = f"of them had no room for {REDRIVEN} and went without it"
-            out.say(f"{done.unmarked:,} {line}", "yellow")
+            out.say(f"{done.unmarked:,} of them went without {REDRIVEN}: no room for it", "yellow")
         for each in done.failed[:_MOST_FAILURES]:
             out.under(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")
         if len(done.failed) > _MOST_FAILURES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
@@ -14,13 +13,11 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.exit_codes import Stopped
 from mendq.cli.redrive import hold
-from mendq.cli.redrive.hold import held, progress_lines, progress_of
-from mendq.model.case import Case, State
+from mendq.cli.redrive.hold import held
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
 from mendq.redrive.store import RedriveStore, redrive_key
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq
-from tests.heal.test_guardrails import case
 from tests.redrive.toy import DEAD, NOW, SOURCE
 
 STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
@@ -97,8 +94,10 @@ def test_a_case_store_that_is_silent_for_a_beat_is_borne(
     assert faults == []
 
 
-@pytest.mark.parametrize("error", [CaseStoreUnavailable("silent"), CaseStoreUnreadable("silent")])
-def test_one_that_is_silent_for_as_long_as_the_claim_lasts_ends_the_run(
+@pytest.mark.parametrize(
+    "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, Stopped)]
+)
+def test_a_hold_that_is_lost_ends_the_run(
     quick: Dlq, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
@@ -107,49 +106,6 @@ def test_one_that_is_silent_for_as_long_as_the_claim_lasts_ends_the_run(
     with _hold(quick, faults, stop):
         assert stop.wait(10)
     assert [each.rpartition(" ")[2] for each in faults] == ["silent"]
-
-
-def _case(case_id: str = "case-7", step: dict[str, str] = STEP) -> Case:
-    return replace(case(State.APPLIED), case_id=case_id, queue_arn=DEAD, steps=(step,))
-
-
-def _progress(dlq_arn: str = DEAD, **over: Any) -> RedriveProgress:
-    made = RedriveProgress.begun("case-7", RedriveQueues(dlq_arn, SOURCE), size=5, now=NOW)
-    return structs.replace(made, **over)
-
-
-def _at(**over: Any) -> StageProgress:
-    return StageProgress(**{"began_at": NOW, "size": 5, **over})
-
-
-def test_a_case_has_its_own_and_one_that_redrives_nothing_none(queues: Dlq) -> None:
-    account = queues.operator.account
-    assert progress_of(account, _case()) is None
-    queues.redrive_in(Stage.RAMP)
-    found = progress_of(account, _case())
-    assert found is not None
-    assert found.stage is Stage.RAMP
-    visibility = {"attribute": "VisibilityTimeout", "before": "30", "after": "60"}
-    assert progress_of(account, _case(step=visibility)) is None
-    assert progress_of(account, _case("case-8")) is None, "it is another's"
-
-
-@pytest.mark.parametrize("stage", [Stage.SOAK, Stage.RAMP, Stage.HALTED])
-def test_every_stage_can_be_said(stage: Stage) -> None:
-    current = _at(soak_ends_at=NOW + timedelta(minutes=3), number=2, moved=80, size=80)
-    progress = _progress(stage=stage, current=current, moved=105, returned=3, quarantined=2)
-    progress = structs.replace(progress, because="why", rate_per_second=2.5)
-    said = {label: words for label, _, words in progress_lines(progress)}
-    assert said["stage"].startswith(f"{stage} since 2026-11-21 12:00 UTC")
-    expected = {
-        "way": "orders-dlq -> orders",
-        "sent": "105 messages sent back in 3 stages, 80 of at most 80 in this",
-        "came back": "3, 2 are in quarantine",
-        "rate": "2.50 a second",
-        "halted" if stage is Stage.HALTED else "stands so": "because why",
-    }
-    assert expected.items() <= said.items()
-    assert ("soak" in said) is (stage is Stage.SOAK)
 
 
 def test_it_is_shown_with_its_case(operator: Operator) -> None:
@@ -162,14 +118,24 @@ def test_it_is_shown_with_its_case(operator: Operator) -> None:
     assert operator.json("show", case_id)["redrive"] is None
     redrives = RedriveStore(client, "case_store")
     assert redrives.claim(messages, "me", datetime.now(UTC))
-    over = {"case_id": case_id, "moved": 5, "current": _at(moved=5), "because": "it soaks"}
-    redrives.save(_progress(messages, **over), "me")
-    assert operator.json("show", case_id)["redrive"]["moved"] == 5
+    queues = RedriveQueues(messages, SOURCE)
+    before = redrives.save(RedriveProgress.begun("case-7", queues, size=5, now=NOW), "me")
+    assert operator.json("show", case_id)["redrive"] is None, "it is another's"
+    current = StageProgress(NOW, 80, 2, 80, soak_ends_at=NOW + timedelta(minutes=3))
+    over = {"stage": Stage.SOAK, "current": current, "moved": 105, "returned": 3}
+    over |= {"case_id": case_id, "quarantined": 2, "rate_per_second": 2.5, "because": "it soaks"}
+    redrives.save(structs.replace(before, **over), "me")
+    assert operator.json("show", case_id)["redrive"]["moved"] == 105
     shown = operator.mendq("show", case_id).output
     for says in (
         "Redrive\n",
-        "5 messages sent back in 1 stage",
-        "stands so  because it soaks",
+        "orders-dlq.fifo -> orders\n",
+        "soak since 2026-11-21 12:00 UTC",
+        "until 2026-11-21 12:03 UTC",
+        "105 messages sent back in 3 stages, 80 of at most 80 in this",
+        "3, 2 are in quarantine",
+        "2.50 a second",
+        "because    it soaks",
         "planned because",
         "Different now",  # somebody changed the queue itself
     ):

@@ -68,7 +68,7 @@ REDRIVE = (
         Mutant("a redrive that finds nothing to send goes on for ever", _MACHINE, "moved",
             "fruitless=progress.waits.fruitless« + 1»»"),
         Mutant("what cannot be quarantined is counted twice", _MACHINE, "settled",
-            "returned=progress.returned« - found.still_back»»"),
+            "returned = progress.returned« - found.still_back»»"),
         Mutant("what is in flight is not written down before it goes", _MACHINE, "move",
             "in_flight=«messages»0»"),
         Mutant("a redrive is verified for a stage that SQS took nothing of", _MACHINE,
@@ -105,12 +105,16 @@ REDRIVE = (
         Mutant("the order of a FIFO group is lost", _PROGRESS, "sample_of",
             "«blocked |= {each.group_id} if source.is_fifo else set()»pass»"),
         Mutant("a message goes round without being counted", _ATTRIBUTES,
-            "RedriveMarker.marked", "message.times_sent_back« + 1»»"),
+            "RedriveMarker.marked", "message.redrive_count« + 1»»"),
         Mutant("out of the quarantine a message's redrives are forgotten", _ATTRIBUTES,
-            "Message.times_sent_back", "«max(self.redrive_count, retained.redrive_count if "
-            "retained else 0)»self.redrive_count»"),
+            "Message.redrive_count", "«max(sent_back, retained.redrive_count if retained "
+            "else 0)»sent_back»"),
         Mutant("a forged mark is read as ours", _ATTRIBUTES, "QuarantineMark",
             "Annotated[int, Meta(«ge=0»»)]"),
+    )),
+    Selection(("tests.prove.test_redrives::test_no_fault_loses_a_message",), (
+        Mutant("a message is deleted before it is sent", "mendq.redrive.mover",
+            "MessageMover._put", "sent = «»self.delete(goes) and »send(self._sqs, goes, to)"),
     )),
     Selection(("tests.redrive.test_whose",), (
         Mutant("a freeze lets the tick that is under way go on", _TICK, "RedriveEffects._may_go",
