@@ -71,8 +71,8 @@ def symptoms() -> str:
         calls = "failed calls, *unconfirmed on AWS*" if each.is_unconfirmed else "failed calls"
         found_by = [calls] * bool(each.seen_as) + ["the scan"] * bool(each.detection)
         linked = f"[`{each.name}`]({each.runbook})"
-        told = (each.sentence, " · ".join(found_by), each.plan_in_words, each.ships_as)
-        rows.append((linked, *told))
+        cells = (each.sentence, " · ".join(found_by), each.plan_in_words, each.ships_as)
+        rows.append((linked, *cells))
     return table("symptom|what goes wrong|found by|what Mendq does|ships as", rows)
 
 

@@ -33,9 +33,9 @@ EVENTS_PER_PAGE = 50
 SQS = "sqs.amazonaws.com"
 CLOUDFORMATION = "cloudformation.amazonaws.com"
 
-CHANGES = frozenset(
-    {"SetQueueAttributes", "AddPermission", "RemovePermission", "CreateQueue", "DeleteQueue"}
-)
+# That it was made or deleted: nobody changes a queue before.
+_ITS_LIFE = frozenset({"CreateQueue", "DeleteQueue"})
+CHANGES = _ITS_LIFE | {"SetQueueAttributes", "AddPermission", "RemovePermission"}
 Event = Mapping[str, Any]
 # The change, where one went through, and the queues that it names.
 _Changed = tuple[QueueChange | None, set[str]]
@@ -62,17 +62,19 @@ class RecentChanges(Struct, frozen=True, dict=True):
         """
         if isinstance(self._read, str):
             return self._read
-        changes, all_since = self._read
+        changes, cut_at = self._read
         ours = (change for change, named in changes if change and queue_arn in named)
         newest = max(ours, key=lambda change: change.at, default=None)
-        if all_since and (newest is None or newest.at < all_since):
+        # Others' queues that are made by the hundred hide no change of this one.
+        may_hide = [at for name, at in cut_at.items() if newest is None or name not in _ITS_LIFE]
+        if may_hide and (newest is None or newest.at < max(may_hide)):
             return f"not among the newest {len(changes)} changes of this account's queues"
         return newest
 
     @cached_property
-    def _read(self) -> tuple[list[_Changed], datetime | None] | str:
-        """What was read, and since when that is all of it, where more came before."""
-        changes, since, clients = list[_Changed](), list[datetime](), self.clients
+    def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:
+        """What was read, and since when that is all of a kind, where more came before."""
+        changes, cut_at, clients = list[_Changed](), dict[str, datetime](), self.clients
         try:
             for name in sorted(CHANGES):
                 at = datetime.max.replace(tzinfo=UTC)
@@ -82,12 +84,12 @@ class RecentChanges(Struct, frozen=True, dict=True):
                             changes.append(_changed(event))
                             at = event["EventTime"]
                 except _MoreFollow:
-                    since.append(at)
+                    cut_at[name] = at
         except _NotRecorded:
             return "CloudTrail did not say (no events in its answer)"
         except (ClientError, BotoCoreError) as error:
             return f"CloudTrail did not say ({type(error).__name__})"
-        return changes, max(since, default=None)
+        return changes, cut_at
 
 
 def changes_since(

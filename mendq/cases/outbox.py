@@ -15,7 +15,7 @@ from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
-from mendq.model.case import KEPT_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR, Case, Severity
+from mendq.model.case import NOTIFICATIONS_PER_HOUR, RESERVED_FOR_NEW_CALLERS, Case, Severity
 from mendq.notifications.sent import NotificationRecord, NotificationText
 
 # A page about the account whose news has changed is told again no sooner than this.
@@ -133,7 +133,7 @@ class Notifier(Table, frozen=True):
             "ADD pages :one, callers :callers SET expires_at = :expires",
             f"attribute_not_exists(pages) OR pages < :few OR (pages < :most AND NOT ({had_one}))",
             **{"one": 1, "callers": callers, **named},
-            few=NOTIFICATIONS_PER_HOUR - page.urgent * KEPT_FOR_NEW_CALLERS,
+            few=NOTIFICATIONS_PER_HOUR - page.urgent * RESERVED_FOR_NEW_CALLERS,
             most=0 if page.announced else NOTIFICATIONS_PER_HOUR,
             expires=self.now + timedelta(hours=2),
         )

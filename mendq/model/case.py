@@ -248,7 +248,7 @@ def _in_documents() -> list[str]:
 # More than this in an hour is read by nobody; the rest are held back, which is said in sum. Of the
 # urgent ones some are kept for queues that people have not heard of, one for each caller.
 NOTIFICATIONS_PER_HOUR = 20
-KEPT_FOR_NEW_CALLERS = 10
+RESERVED_FOR_NEW_CALLERS = 10
 # So many callers, and the queues of as many, are named in sum.
 MOST_CALLERS = 50
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)

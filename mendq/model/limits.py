@@ -178,7 +178,6 @@ class Bounds:
     """The shipped values; only the local account sets others, and says so.
 
     `halt_returned` and `halt_share` of what was moved: at either, whichever is reached first.
-    `halt_fruitless`: ticks in a row that moved nothing and did not know what they waited for.
     `least_per_tick`: a queue that little is sent to shows little of what its consumers can do.
     `mover_per_tick`: what is received, sent and deleted within one invocation, ten at a time.
     `patience_seconds`: how long it waits for somebody to handle messages.
@@ -188,7 +187,6 @@ class Bounds:
     growth: int = 4
     halt_returned: int = 10
     halt_share: float = 0.05
-    halt_fruitless: int = 3
     rate_share: float = 0.1
     least_per_tick: int = 1
     mover_per_tick: int = 1_500

@@ -32,6 +32,8 @@ from mendq.redrive.progress import (
     Waits,
 )
 
+# Ticks in a row that moved nothing and did not know what they waited for.
+HALT_FRUITLESS = 3
 # From one look no more rows than this ever fit one after the other.
 MOST_STEPS = 12
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
@@ -203,7 +205,7 @@ def foreign_task(seen: RedriveSituation) -> bool:
 
 def fruitless(seen: RedriveSituation) -> bool:
     """ticks in a row have moved nothing, and no row says what they waited for"""
-    return seen.progress.waits.fruitless >= seen.bounds.halt_fruitless
+    return seen.progress.waits.fruitless >= HALT_FRUITLESS
 
 
 def not_sampled(seen: RedriveSituation) -> bool:

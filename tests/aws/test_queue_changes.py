@@ -169,6 +169,14 @@ def test_a_change_that_older_ones_may_follow_is_not_called_the_last(account: Acc
     assert _last(account).event_name == "AddPermission"
 
 
+def test_queues_that_others_make_hide_no_change_of_this_one(account: Account) -> None:
+    changed = event(account, QUEUE, "SetQueueAttributes")
+    account.later(minutes=1)
+    made = [event(account, f"{QUEUE}2", "CreateQueue") for _ in range(101)]
+    account.history = [*made, changed]
+    assert _last(account).event_name == "SetQueueAttributes"
+
+
 def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
     account: Account,
 ) -> None:

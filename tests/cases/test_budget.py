@@ -14,9 +14,9 @@ from msgspec import structs
 from mendq.cases.outbox import HELD_BACK
 from mendq.cases.record import hold_back
 from mendq.model.case import (
-    KEPT_FOR_NEW_CALLERS,
     MOST_CALLERS,
     NOTIFICATIONS_PER_HOUR,
+    RESERVED_FOR_NEW_CALLERS,
     Case,
     State,
 )
@@ -26,7 +26,7 @@ from tests.heal.operators import context_of
 from tests.heal.test_notification_faults import at_the_start_of_an_hour
 from tests.notifications.pages import CASE
 
-OPEN = NOTIFICATIONS_PER_HOUR - KEPT_FOR_NEW_CALLERS
+OPEN = NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS
 
 
 def role(name: str) -> str:

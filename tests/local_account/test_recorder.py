@@ -120,7 +120,7 @@ def test_records_are_saved_placed_matched_and_explained(
             "event": symptom,
         }, call
         assert all(-2 < each["seconds"] < 15 for each in ways.values())
-        assert rows[call]["told"].startswith(ways["event"]["error code"][:11]) or shape == "older"
+        assert rows[call]["answer"].startswith(ways["event"]["error code"][:11]) or shape == "older"
     for call in NOT_FAILED:
         assert {each["matched as"] for each in rows[call]["records"].values()} <= {
             "not read: not_failed"
@@ -149,6 +149,6 @@ def _assert_places(rows: dict[str, Any], shape: str) -> None:
 def _assert_explained(folder: Path, rows: dict[str, Any]) -> None:
     """By the command, what the table says; untouched, with nothing but the record in the file."""
     for each in [one for row in rows.values() for one in row["records"].values()]:
-        told = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
-        said = json.loads(told.stdout)
+        explained = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
+        said = json.loads(explained.stdout)
         assert (said["symptom"] or f"not read: {said['unreadable']}") == each["matched as"]

@@ -63,7 +63,7 @@ class _Noise:
     """An account whose managed queues are shown to fail, by callers of whatever names."""
 
     account: Account
-    told: dict[str, float] = field(default_factory=dict)
+    heard: dict[str, float] = field(default_factory=dict)
 
     def fails(self, queue: str, caller: str, symptom: str) -> None:
         over = {"eventName": "SendMessage", "errorCode": CODES[symptom], "errorMessage": ""}
@@ -91,8 +91,8 @@ class _Noise:
             for queue in REAL:
                 if f"role/{queue}-worker" in sent:
                     minutes = (self.account.now - failed_at).total_seconds() / 60
-                    self.told.setdefault(queue, minutes)
-            if len(self.told) == len(REAL):
+                    self.heard.setdefault(queue, minutes)
+            if len(self.heard) == len(REAL):
                 return
             self.account.later(minutes=FOLLOWED_EVERY_MINUTES)
             follow_up(context_of(self.account), OWNERS, lambda: 60)
@@ -112,14 +112,14 @@ def _starved(proving: Proving, hours: int, callers: Sequence[str], within_minute
         account.later(minutes=1)
         noise.real_ones_fail()
     most = max(after - before for before, after in zip([0, *urgent], urgent, strict=False))
-    latest = max(noise.told.values(), default=-1.0)
+    latest = max(noise.heard.values(), default=-1.0)
     proving.note({"urgent_sent_an_hour_at_most": most, "told_after_minutes_at_most": latest})
-    told = len(noise.told) == len(REAL) and latest <= within_minutes
+    in_time = len(noise.heard) == len(REAL) and latest <= within_minutes
     # One more says that some wait.
     few = most <= NOTIFICATIONS_PER_HOUR + 1
     proving.holding(
         {
-            f"each real queue is told of within {within_minutes:g} minutes": told,
+            f"each real queue is told of within {within_minutes:g} minutes": in_time,
             "no hour has more urgent notifications than people read, and one sum": few,
         }
     )

@@ -266,7 +266,7 @@ class Run:
         operation = self._operation(call.does, self._as_role() if call.name in _BY_ROLE else None)
         asked, at = self._filled(call.asked), time.time()
 
-        def answer(_: int) -> Any:
+        def answer_of(_: int) -> Any:
             try:
                 return operation(**asked)
             except ClientError as error:
@@ -274,14 +274,14 @@ class Run:
 
         times = BURST if call.name == "throttled" else 1
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(answer, range(times)))
+            answers = list(pool.map(answer_of, range(times)))
         self._calls += times
         found = next((each for each in answers if "Error" in each), answers[0])
         within = [each["Code"] for each in found.get("Failed", ())]
         error = found.get("Error", {"Code": "answered with 200", "Message": ", ".join(within)})
-        told = f"{error['Code']}: {error['Message']}"
+        answer = f"{error['Code']}: {error['Message']}"
         request = found["ResponseMetadata"]["RequestId"]
-        return {"call": call.name, "told": told, "at": at, "request": request, "records": {}}
+        return {"call": call.name, "answer": answer, "at": at, "request": request, "records": {}}
 
     def _as_role(self) -> boto3.Session:
         given = self._ask("sts.assume_role", {"RoleArn": "<role>", "RoleSessionName": "drill"})
@@ -349,12 +349,12 @@ class Run:
 
 def table(document: dict[str, Any]) -> Iterator[str]:
     """In Markdown."""
-    rows = [["call", "told", "trail", "event", *COLUMNS], ["---"] * (4 + len(COLUMNS))]
+    rows = [["call", "answer", "trail", "event", *COLUMNS], ["---"] * (4 + len(COLUMNS))]
     for row in document["calls"]:
         came = [row["records"].get(way, {}) for way in ("trail", "event")]
         delays = [f"{each['seconds']} s" if each else "no" for each in came]
         known = [str((came[0] or came[1]).get(each) or "-") for each in COLUMNS]
-        rows.append([row["call"], row["told"], *delays, *known])
+        rows.append([row["call"], row["answer"], *delays, *known])
     for cells in rows:
         yield f"| {' | '.join(' '.join(each.replace('|', '/').split()) for each in cells)} |"
     yield f"\nabout ${document['dollars']:.4f}, at prices of us-east-1"

@@ -62,8 +62,8 @@ class Account:
     def drill(self) -> dict[str, Any]:
         return recorder.drill(self.session, self.folder, 0.002, str, str)
 
-    def told(self, found: dict[str, Any]) -> dict[str, str]:
-        return {each["call"]: each["told"] for each in found["calls"]}
+    def answers(self, found: dict[str, Any]) -> dict[str, str]:
+        return {each["call"]: each["answer"] for each in found["calls"]}
 
     def at(self, operation: str, happens: Callable[[], object], when: str = "before") -> None:
         """Before a call is sent, such as `kms.CreateKey`, or after it was answered."""
@@ -108,7 +108,7 @@ def test_what_aws_refuses_is_said_and_the_rest_goes_on_and_is_deleted(
     found = account.drill()
     assert "AccessDenied" in found["refused"][name]
     assert (account.all(), found["left"]) == (account.before, {})
-    assert account.told(found)["missing_queue"].startswith("AWS.SimpleQueueService.NonExistent")
+    assert account.answers(found)["missing_queue"].startswith("AWS.SimpleQueueService.NonExistent")
 
 
 def test_without_a_trail_and_a_rule_no_call_is_made(account: Account) -> None:
@@ -196,13 +196,13 @@ def test_the_command_asks_first_and_then_leaves_nothing_asking_what_its_policy_a
     assert asked == allowed - NO_CALLS - OF_A_FILE
     found = json.loads(done.stdout)
     assert (found["left"], found["refused"], account.unfinished) == ({}, {}, False)
-    told = account.told(found)
-    assert [*told] == [each.name for each in recorder.CALLS]
-    assert told["throttled"] == "answered with 200: "
+    answers = account.answers(found)
+    assert [*answers] == [each.name for each in recorder.CALLS]
+    assert answers["throttled"] == "answered with 200: "
     (index,) = account.folder.glob("*/index.json")
     assert json.loads(index.read_text()) == found
     lines = [*recorder.table(found)]
-    assert len({line.count("|") for line in lines[: len(told) + 2]}) == 1
+    assert len({line.count("|") for line in lines[: len(answers) + 2]}) == 1
 
 
 def test_every_right_but_making_a_key_is_on_things_of_its_own() -> None:
