@@ -215,8 +215,10 @@ def not_sampled(seen: RedriveSituation) -> bool:
 
 def too_many_back(seen: RedriveSituation) -> bool:
     """as many are back as halt it"""
-    is_many = seen.came_back + seen.unseen >= seen.bounds.halts_at(seen.progress.moved)
-    return is_many or seen.seen.newly_dead >= seen.bounds.halt_returned
+    moved, bounds = seen.progress.moved, seen.bounds
+    is_many = seen.came_back + seen.unseen >= bounds.halts_at(moved)
+    # Whoever drops the mark may have failed all that were sent back.
+    return is_many or seen.seen.newly_dead >= min(bounds.halt_returned, max(1, moved))
 
 
 def blocked_for_now(seen: RedriveSituation) -> bool:

@@ -64,7 +64,7 @@ def freeze(
 
 @command(3, Kind.STEERING, CASE_STORE | {"dynamodb:DeleteItem"})
 def thaw(call: Invocation, yes: Yes = False) -> None:
-    """End every freeze that is shown; change calendars hold whatever this says."""
+    """End every freeze; change calendars still hold."""
     item = frozen_item(call.account)
     if not item:
         call.out.document({"frozen": False, "was": []})

@@ -90,9 +90,9 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
     assert by_follow_up | by_probe | by_others == {*OwnMetric} - WHEN_SOMETHING_HAPPENS
     always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
-    runs = 8 * (30 + 30 / 7)
+    runs = 6 * (30 + 30 / 7)
     on, off = template_of("default"), template_with(WITHOUT_NIGHTLY)
-    for template, sometimes, hours in ((on, 10, runs + of_weeks), (off, 2, of_weeks)):
+    for template, sometimes, hours in ((on, 8, runs + of_weeks), (off, 2, of_weeks)):
         lines = {each.what: each for each in bill.lines(Deployed(template.raw))}
         metrics = lines["custom metrics"]
         assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"

@@ -33,7 +33,7 @@ REDRIVE = (
         Mutant("a share that is reached and not passed does not halt it", _MACHINE, "too_many_back",
             "seen.came_back + seen.unseen >«=»» seen.bounds.halts_at(seen.progress.moved)"),
         Mutant("new messages die by the dozen and the redrive goes on", _MACHINE, "too_many_back",
-            "is_many« or seen.seen.newly_dead >= seen.bounds.halt_returned»»"),
+            "is_many« or seen.seen.newly_dead >= min(bounds.halt_returned, max(1, moved))»»"),
         Mutant("messages that are back in a FIFO group's tail are not seen", _MACHINE,
             "RedriveSituation.unseen",
             "«(sample.is_whole and not self.source.is_fifo)»sample.is_whole»"),
