@@ -43,7 +43,7 @@ POLICIES = (
         Mutant("our own reads hide who changed a queue last", _CHANGES, "_events",
             '"AttributeKey": "EventName", "AttributeValue": «name»SQS»'),
         Mutant("a change is called the last though later ones were not read", _CHANGES,
-            "RecentChanges.last_of", "(newest is None« or newest.at < all_since»»)"),
+            "RecentChanges.last_of", "(newest is None« or newest.at < max(may_hide)»»)"),
     )),
     Selection(("tests.cases.test_pins",), (
         Mutant("of two who pin at once the first is lost without a word", _PINS, "Pins.put",

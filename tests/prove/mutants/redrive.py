@@ -31,7 +31,7 @@ REDRIVE = (
         Mutant("eleven messages have to come back before a redrive halts", _BOUNDS, "Bounds",
             "halt_returned: int = «10»11»"),
         Mutant("a share that is reached and not passed does not halt it", _MACHINE, "too_many_back",
-            "seen.came_back + seen.unseen >«=»» seen.bounds.halts_at(seen.progress.moved)"),
+            "seen.came_back + seen.unseen >«=»» bounds.halts_at(moved)"),
         Mutant("new messages die by the dozen and the redrive goes on", _MACHINE, "too_many_back",
             "is_many« or seen.seen.newly_dead >= min(bounds.halt_returned, max(1, moved))»»"),
         Mutant("messages that are back in a FIFO group's tail are not seen", _MACHINE,
