@@ -86,8 +86,8 @@ def send_report(
     if refused:
         notice = not_mailed(marked.week, refused, again)
         announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
-        told, not_told = _sent(marked, [announced])
-        reached, failed = reached + told, failed | not_told
+        heard, unheard = _sent(marked, [announced])
+        reached, failed = reached + heard, failed | unheard
     if failed:
         said = (f"{to}: {_in_a_line(why)}" for to, why in failed.items())
         raise ReportNotDelivered("; ".join(said))

@@ -93,8 +93,8 @@ def test_what_heal_does_not_take_up_is_no_evidence_and_told_where_it_takes_up_no
         for n, why in enumerate(some)
     ]
     rows = {each["queue_arn"]: each for each in found(spark, *calls)}
-    told = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
-    assert told == {
+    seen = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
+    assert seen == {
         "none": ("no_evidence", False), "few": (None, False), "both": ("elsewhere", False),
         "enough": (None, True),
     }  # fmt: skip
@@ -176,11 +176,11 @@ def test_each_incident_has_its_case_or_its_why(home: Home | None) -> None:
         for each in SCENE["scans"]
     ]
     known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1], home)
-    told = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
-    assert {name: (row["case_id"], row["why"]) for name, row in told.items()} == {
+    became = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
+    assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
         each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
     }
-    both, touched, beside = (told[each] for each in ("both", "only touched", "beside"))
+    both, touched, beside = (became[each] for each in ("both", "only touched", "beside"))
     assert (both["outcome"], beside["outcome"]) == ("healed", "not_seen")
     assert (both["notified"], touched["notified"]) == (True, False)
     assert touched["seconds_to_heal"] == 600

@@ -53,8 +53,7 @@ def report(
         summary = report_view.summary_of(reports.read(SUMMARY, chosen))
     path = Path(f"mendq-report-{chosen}.html")
     if summary is not None and not call.as_json:
-        here = report_view.Here(call.account.region, call.account.account_id)
-        report_view.show(call.out, summary, here)
+        report_view.show(call, summary)
     written = _written(path, page.decode("utf-8", "replace"), yes=yes)
     call.out.document(
         {

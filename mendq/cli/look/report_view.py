@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mendq.cli.output import Output
+from mendq.cli.invocation import Invocation
 from mendq.report.read_summary import SummaryUnreadable, read
 from mendq.report.summary import Summary
 from mendq.report.to_do import Here, left_out, to_do
 from mendq.report.verdict import verdict_text
 from mendq.report.words import plain
 
-__all__ = ["Here", "show", "summary_of", "verdict_text"]
+__all__ = ["show", "summary_of", "verdict_text"]
 
 
 def summary_of(document: bytes | None) -> Summary | None:
@@ -20,8 +20,9 @@ def summary_of(document: bytes | None) -> Summary | None:
         return None
 
 
-def show(out: Output, summary: Summary, here: Here) -> None:
+def show(call: Invocation, summary: Summary) -> None:
     """Everybody else's words in it were made visible where they were read."""
+    out, here = call.out, Here(call.account.region, call.account.account_id)
     for line in verdict_text(summary).splitlines():
         out.say(line)
     recommendations = to_do(summary, here)
