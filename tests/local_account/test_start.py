@@ -111,15 +111,17 @@ def test_what_was_killed_is_cleared_by_the_next_start_on_any_port(tmp_path: Path
         first.wait()
         # Somebody else's, who means nearly the same folder.
         others = {**os.environ, "TMPDIR": f"{left}-not"}
-        with subprocess.Popen(["sleep", "60"], env=others) as bystander:
-            with _running(tmp_path, *HERE) as second:
-                _until(second, "ready ")
-                eventually(lambda: _processes_that_know(f"{left}") == [bystander.pid])
-                bystander.kill()
-                assert not left.exists()
-                assert not (PORTS / f"{port}").exists()
-                second.send_signal(signal.SIGTERM)
-                assert second.wait(30) == 0
+        with (
+            subprocess.Popen(["sleep", "60"], env=others) as bystander,
+            _running(tmp_path, *HERE) as second,
+        ):
+            _until(second, "ready ")
+            eventually(lambda: _processes_that_know(f"{left}") == [bystander.pid])
+            bystander.kill()
+            assert not left.exists()
+            assert not (PORTS / f"{port}").exists()
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(30) == 0
 
 
 def _free_port() -> int:

@@ -70,7 +70,7 @@ PEOPLE = (
         Mutant("news of a day ago wakes somebody", _RECORD, "NotificationRecord.was_left_unsent",
             "not self.is_sent and« is_news and»»"),
         Mutant("people get more notifications in an hour than they can read", _PAGES,
-            "Notifier._spend", "NOTIFICATIONS_PER_HOUR «- page.urgent»+ 1 - page.urgent» * RESERVED"),
+            "Notifier._spend", "NOTIFICATIONS_PER_HOUR «- page.urgent»+ 1 - page.urgent»"),
         Mutant("proposals use up what an hour has for urgent notifications", _PAGES,
             "Notifier.send", "items.notifications_key(«severity»Severity.URGENT», self.now)"),
         Mutant("where Mendq only watches, refusals wake people", _PAGING, "severity_of",
