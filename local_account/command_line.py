@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from infra.settings.deployment import FileRefused, object_in
+from infra.settings.reading import parse
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
@@ -53,9 +53,11 @@ def raw_settings(said: str) -> dict[str, Any]:
     Raises CannotStart when it cannot be used.
     """
     try:
-        given = json.loads(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
+        given = parse(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
     except FileRefused as refused:
         raise CannotStart(str(refused)) from refused
+    except ValueError as error:
+        raise CannotStart(f"SETTINGS is not JSON: {error}") from error
     defaults, trail = dict(DEFAULTS), given.get("trail")
     if isinstance(trail, Mapping) and trail.get("create") is False:
         del defaults["trail"]  # of somebody else's nothing is selected

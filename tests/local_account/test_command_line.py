@@ -50,6 +50,9 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
     [
         (("--settings", "missing.json"), "cannot be read (No such file or directory)"),
         (("--settings", "wrong.json"), "quues"),
+        (("--settings", '{"mode": '), "SETTINGS is not JSON: Expecting value"),
+        (("--settings", '{"a":' * 100_000), "SETTINGS is not JSON: nested too deep"),
+        (("--settings", '{"mode": "heal", "mode": "heal"}'), "mode"),
         (("--port", "many"), "PORT many is not a port: give a number"),
         (("--port", "TAKEN"), "is taken: give another one with PORT"),
         (("--assembly", "nowhere"), "holds no cloud assembly with one stack"),
