@@ -181,10 +181,10 @@ def _once(
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved, asked.view, notification, context)
-        if word == "approve" and isinstance(source := case.evidence.get("source"), str):
-            pins = Pins(context.clients.dynamodb, context.settings.case_table)
-            pins.approve_source(case.queue_arn, source)
     approved = word == "approve"
+    if approved and isinstance(source := case.evidence.get("source"), str):
+        pins = Pins(context.clients.dynamodb, context.settings.case_table)
+        pins.approve_source(case.queue_arn, source)
     answer = _carried_out(case, context, functions) if approved else Outcome(case).document()
     return {**answer, "by": case.actor}
 

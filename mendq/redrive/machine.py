@@ -41,7 +41,8 @@ UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
 FRUITLESS = (
     "tick after tick moved no message: each could receive none of those that wait, because others "
-    "hold them, or its run ended on the way, as the log of the Lambda says"
+    "hold them or messages of other queues fill what it looks at, or its run ended on the way, as "
+    "the log of the Lambda says"
 )
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
 
