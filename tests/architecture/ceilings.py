@@ -30,9 +30,9 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 22_519, 22_500),
-    Ceiling("code lines beside it", "beside", "code_lines", 5_016, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 28_596, 28_100),
+    Ceiling("code lines of the product", "product", "code_lines", 22_520, 22_500),
+    Ceiling("code lines beside it", "beside", "code_lines", 5_018, 5_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 28_600, 28_100),
     # A state machine may be longer: table, rows and actions stand together. So may, until it is
     # shorter, what runs alone as one file.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 2, 1),
