@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
-from mendq.cases.table import CaseStore, OpenCases
+from mendq.cases.transactions import Table
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.limits import Consent
 from mendq.model.settings import HealSettings, SettingsUnreadable
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
+
+
+Kept = TypeVar("Kept", bound=Table)
 
 
 class OperatorSession(boto3.Session):
@@ -110,13 +113,18 @@ class Account(Struct, frozen=True, dict=True):
         """Whether the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
-    @property
-    def case_store(self) -> CaseStore:
-        return CaseStore(self.clients.dynamodb, self.output("CaseTable"))
+    def stored(self, kind: type[Kept]) -> Kept:
+        """The case store, as what of it is asked for reads and writes it."""
+        return kind(self.clients.dynamodb, self.output("CaseTable"))
 
-    @property
-    def open_cases(self) -> OpenCases:
-        return OpenCases(self.clients.dynamodb, self.output("CaseTable"))
+    def stored_if_deployed(self, kind: type[Kept]) -> Kept | None:
+        """As `stored`; None where there is no stack: then nothing of Mendq's runs."""
+        try:
+            return self.stored(kind)
+        except Stopped as without:
+            if without.code is not Exit.NOT_FOUND:
+                raise
+        return None
 
     @cached_property
     def settings(self) -> HealSettings:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec.structs import asdict
 
 from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
-from mendq.cases.transactions import Table, asked
+from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
 from mendq.model.evidence import to_text
@@ -21,22 +21,13 @@ from mendq.notifications.text import plain
 
 def frozen_item(account: Account) -> Item:
     """What freezes changes; empty where nothing does. Stopped where there is no stack."""
-    return _table(account).get(freeze_key())
-
-
-def _table(account: Account) -> Table:
-    return Table(account.clients.dynamodb, account.output("CaseTable"))
+    return account.stored(Table).get(freeze_key())
 
 
 def warn_of_freeze(call: Invocation) -> None:
     """A freeze holds Mendq, and not people: they are told, and decide."""
-    try:
-        item = frozen_item(call.account)
-    except Stopped as without:
-        if without.code is Exit.NOT_FOUND:
-            return
-        raise
-    for each in freezes_in(item):
+    table = call.account.stored_if_deployed(Table)
+    for each in freezes_in(table.get(freeze_key())) if table else ():
         call.out.say(f"changes are {each}. That holds Mendq; this is by your hand", "yellow")
 
 
@@ -50,7 +41,7 @@ def freeze(
     yes: Yes = False,
 ) -> None:
     """Stop every change; rolling back stays possible."""
-    table = _table(call.account)
+    table = call.account.stored(Table)
     reason = plain(reason, MOST_REASON) or NO_REASON
     by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
@@ -66,21 +57,13 @@ def freeze(
 def thaw(call: Invocation, yes: Yes = False) -> None:
     """End every freeze; change calendars still hold."""
     item = frozen_item(call.account)
-    if not item:
-        call.out.document({"frozen": False, "was": []})
-        call.out.say("it was not frozen")
-        return
     for each in freezes_in(item):
         call.out.say(str(each))
-    confirm("Thaw: let Mendq change queues again?", yes=yes)
-    shown = {"shown": item[FREEZES]} if FREEZES in item else {}
-    as_shown = f"{FREEZES} = :shown" if shown else f"attribute_not_exists({FREEZES})"
-    request: Any = asked(shown, ConditionExpression=as_shown)
-    client, table = call.account.clients.dynamodb, call.account.output("CaseTable")
-    try:
-        client.delete_item(TableName=table, Key=freeze_key(), **request)
-    except client.exceptions.ConditionalCheckFailedException as changed:
-        line = "somebody else has just frozen or thawed it: nothing was done; look again"
-        raise Stopped(line) from changed
+    if item:
+        confirm("Thaw: let Mendq change queues again?", yes=yes)
+        shown = {"shown": item[FREEZES]} if FREEZES in item else {}
+        as_shown = f"{FREEZES} = :shown" if shown else f"attribute_not_exists({FREEZES})"
+        if not call.account.stored(Table).delete(freeze_key(), as_shown, **shown):
+            raise Stopped("somebody has just frozen or thawed it: nothing was done; look again")
     call.out.document({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
-    call.out.say("thawed", "green")
+    call.out.say("thawed" if item else "it was not frozen", "green" if item else "")

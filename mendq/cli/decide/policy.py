@@ -35,7 +35,7 @@ Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or AR
 
 _SOURCE = typer.Option(help="A source of this DLQ: ask again before the DLQ is changed for it.")
 
-policy = group("policy", "Pin a queue's policy as known good; see what else was approved.")
+policy = group("policy", "Pin a queue's policy as known good; see what was approved.")
 _ROLE = typer.Option(
     metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
 )
@@ -52,7 +52,7 @@ def pin(
     roles = tuple(dict.fromkeys(automation or ()))
     if strange := [each for each in roles if not is_role(each)]:
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
-    queue_arn, pins = queue_arn_of(call.account, queue), _pins(call)
+    queue_arn, pins = queue_arn_of(call.account, queue), call.account.stored(Pins)
     before = _readable(pins.look(queue_arn))
     facts = queue_that_is_there(call.account, queue_arn)
     made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
@@ -74,7 +74,7 @@ def unpin(
     call: Invocation, queue: Named, source: Annotated[str, _SOURCE] = "", yes: Yes = False
 ) -> None:
     """Take the pin away, or what was approved for a source."""
-    pins, queue_arn = _pins(call), queue_arn_of(call.account, queue)
+    pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
     if source:
         source_arn = queue_arn_of(call.account, source)
         confirm(f"Ask again before {queue_arn} is changed for {source_arn}?", yes=yes)
@@ -100,8 +100,8 @@ def unpin(
 
 @command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
 def show(call: Invocation, queue: Named) -> None:
-    """What is pinned, whether it still holds, what differs now; and which sources are approved."""
-    pins, queue_arn = _pins(call), queue_arn_of(call.account, queue)
+    """What is pinned, what differs now, and which sources are approved."""
+    pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
     approved = sorted(pins.approved_sources(queue_arn))
     for each in approved:
         call.out.say(f"its retention may be raised for {each}: a person approved that once")
@@ -126,10 +126,6 @@ def show(call: Invocation, queue: Named) -> None:
     else:
         call.out.say(f"no: {pinned.doubt}", "yellow")
         call.out.say(_advice(pinned, facts, stands=stands), "dim")
-
-
-def _pins(call: Invocation) -> Pins:
-    return Pins(call.account.clients.dynamodb, call.account.output("CaseTable"))
 
 
 def _found(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:

@@ -14,6 +14,7 @@ import typer
 from msgspec import Struct, field
 from rich.text import Text
 
+from mendq.cases.table import CaseStore, OpenCases
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
 from mendq.cli.deploy import record_failed_calls
@@ -201,7 +202,7 @@ class Drill(Struct):
                 self._stage(f"read back: {wanted} s")
 
     def case_by_now(self) -> Case | None:
-        return self.call.account.case_store.look(self.arn, TOO_SHORT.name, ()).case
+        return self.call.account.stored(CaseStore).look(self.arn, TOO_SHORT.name, ()).case
 
     def end(self) -> None:
         """Take the fix back, where one was made, then end the case, where that has not."""
@@ -228,7 +229,7 @@ class Drill(Struct):
         event = {"case_id": self.case.case_id, "actor": account.identity, **said}
         answer = account.invoke(output, event)
         self.fault = str(answer.get("reason") or answer["error"]) if "error" in answer else ""
-        return account.open_cases.transitions(self.case.case_id)[-1]
+        return account.stored(OpenCases).transitions(self.case.case_id)[-1]
 
     def _stage(self, name: str, at: datetime | None = None) -> None:
         at = at or datetime.now(UTC)

@@ -18,7 +18,7 @@ from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import Alarms
 from mendq.cli.doctor.check import Check, Command, Log, Status, judged
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.life import calendars, freeze, heartbeat, last_scan, probe
+from mendq.cli.doctor.life import calendars, freeze, heartbeat, last_round, probe, round_check
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
     NEVER_SEEN,
@@ -26,6 +26,7 @@ from mendq.cli.doctor.visibility import (
     Trail,
     not_logged,
     outside,
+    read_by_the_job,
     sights,
     trails_of,
     unread,
@@ -96,26 +97,31 @@ def topics(doctor: Doctor) -> Iterator[Check]:
 
 
 def trail_bucket(doctor: Doctor) -> Iterator[Check]:
-    """Whether the nightly job reaches the trail's files: it has no VPC, so in its region alone."""
+    """Whether the nightly job reaches the trail's files, and whether all of them lie there.
+
+    It has no VPC, so it reaches its region alone.
+    """
     account = doctor.account
     if account.counts_nothing:
         yield Check("nightly job", OK, NOTHING_COUNTED)
         return
     bucket, here = account.output("TrailBucket"), account.region
-    region, is_gone = None, False
+    root = account.outputs.get("TrailRoot", "").removeprefix("s3://")
+    if root and doctor.trails:
+        yield read_by_the_job(root, doctor.trails, doctor.queues or [ANY_QUEUE])
     try:
         region = region_of_bucket(account.clients.s3, bucket)
     except ClientError as error:
-        is_gone = code_of(error) in ("404", "NoSuchBucket")
-        if not is_gone:
+        if code_of(error) not in ("404", "NoSuchBucket"):
             raise
+        region = ""
     unheard = f"S3 does not say in which region {bucket} lies"
     ask = Command.aws(here, "s3api", "get-bucket-location", "--bucket", bucket)
     far = f"{bucket} lies in {region}, which the nightly job does not reach: every night fails"
     move = f"deploy to {region}, or let Mendq make its own with trail.create: true"
     yield judged(
         TRAIL_BUCKET,
-        (is_gone, FAIL, f"there is no bucket {bucket}: every night fails", _NAME_ANOTHER),
+        (region == "", FAIL, f"there is no bucket {bucket}: every night fails", _NAME_ANOTHER),
         (region is None, UNKNOWN, unheard, ask),
         (region != here, FAIL, far, move),
         (True, OK, f"{bucket} lies in {region}", ""),
@@ -168,8 +174,8 @@ READS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "probe": lambda doctor: probe(doctor.account, doctor.now),
     "freeze": lambda doctor: freeze(doctor.account),
     "calendars": lambda doctor: calendars(doctor.account),
-    "scan": lambda doctor: last_scan(doctor.account, doctor.now),
+    "scan": lambda doctor: [round_check(last_round(doctor.account), doctor.account, doctor.now)],
     "trails": lambda doctor: trails_of(doctor.account, doctor.trails),
-    TRAIL_BUCKET: trail_bucket,
     "queues": _queues,
+    TRAIL_BUCKET: trail_bucket,
 }

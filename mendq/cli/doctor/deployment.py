@@ -60,9 +60,10 @@ class Deployment(Struct, frozen=True, dict=True):
             "AWS::Lambda::EventSourceMapping": self._mapping,
         }
         for kind, look in reader.items():
+            label = kind.rpartition("::")[2].lower().removeprefix("eventsource")
             for its_kind, logical, physical in self.parts:
                 if its_kind == kind:
-                    name = f"{kind.rpartition('::')[2].lower()} {logical}"
+                    name = f"{label} {logical}"
                     yield from guarded(name, lambda: [look(name, physical)])  # noqa: B023 - at once
 
     def _function(self, name: str, physical: str) -> Check:

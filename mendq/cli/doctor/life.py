@@ -20,7 +20,7 @@ from mendq.aws.errors import PASSING, code_of
 from mendq.cases import items
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned
-from mendq.cases.transactions import case_store_errors
+from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.decide.freeze import frozen_item
 from mendq.cli.doctor.check import Check, Status, guarded, judged
@@ -89,7 +89,7 @@ def _minutes(
 
 def probe(account: Account, now: datetime) -> Iterator[Check]:
     """One check of the newest probe."""
-    found = ProbeRecord(account.clients.dynamodb, account.output("CaseTable")).read()
+    found = account.stored(ProbeRecord).read()
     if found is None:
         says = "none was sent yet: the first comes within the hour after a deployment"
         yield Check("probe", WARN, says, "ask again in an hour")
@@ -173,11 +173,8 @@ class LastRound(Struct, frozen=True):
 
 
 def last_round(account: Account) -> LastRound | None:
-    """None where none was made, or none can be read; raises ClientError or CaseStoreUnavailable."""
-    client, table = account.clients.dynamodb, account.output("CaseTable")
-    key = items.key(items.ACCOUNT, "scan")
-    with case_store_errors():
-        item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
+    """None where none was made, or none can be read; raises CaseStoreUnavailable."""
+    item = account.stored(Table).get(items.key(items.ACCOUNT, "scan"))
     if "round" not in item:
         return None
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
@@ -189,16 +186,11 @@ def last_round(account: Account) -> LastRound | None:
     return None
 
 
-def last_scan(account: Account, now: datetime) -> Iterator[Check]:
-    """Whether what only the scan finds is found at all."""
-    yield round_check(last_round(account), account, now)
-
-
 def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:
-    """How the round went that was the last."""
+    """How the last round went: whether what only the scan finds is found at all."""
     log = f"see the log of {account.output('ScanFunction')}"
     if found is None:
-        says = "no round was made yet: the first comes within the hour after a deployment"
+        says = "none was made yet: the first comes within the hour after a deployment"
         is_young = now - account.created_at < ROUNDS_WITHIN
         young = (is_young, WARN, says, "ask again in an hour")
         return judged("scan", young, (True, FAIL, says, log))

@@ -27,6 +27,7 @@ _TESTS: dict[str, Callable[[str, str], bool]] = {
     "EndsWith": str.endswith,
 }
 Selector = Mapping[str, Any]
+CallsByQueue = Mapping[str, frozenset[str]]
 UNKNOWN = Status.UNKNOWN
 # In place of an ARN: one that the selectors cover.
 ANY_QUEUE = "any queue"
@@ -53,11 +54,13 @@ UNCONFIRMED = "no record of such a call by AWS is known here: `mendq drill --rec
 class Trail(Struct, frozen=True):
     """A trail, and what it selects while it is logging; None: AWS does not say.
 
-    It does not say so of an organization's trail to its members.
+    It does not say so of an organization's trail to its members. `root` is what `AWSLogs` lies in:
+    a bucket, and the prefix that the trail has there.
     """
 
     name: str
     selectors: tuple[Selector, ...] | None
+    root: str = ""
 
     def logs(self, queue_arn: str, event_name: str, known: Mapping[str, str] | None = None) -> bool:
         """Whether the data event of somebody else on that queue is logged.
@@ -74,7 +77,8 @@ def trails_of(account: Account, found: list[Trail]) -> Iterator[Check]:
     """
     answer = account.clients.cloudtrail.describe_trails(includeShadowTrails=True)
     for each in answer["trailList"]:
-        found.append(Trail(each["Name"], None))
+        root = f"{each.get('S3BucketName')}/{each.get('S3KeyPrefix', '')}".rstrip("/")
+        found.append(Trail(each["Name"], None, root))
         owner, look = each["TrailARN"].split(":")[4], partial(_trail, account, each, found)
         for check in guarded(f"trail {each['Name']}", look):
             is_theirs = check.status is UNKNOWN and owner != account.settings.account
@@ -85,23 +89,17 @@ def trails_of(account: Account, found: list[Trail]) -> Iterator[Check]:
 
 def _trail(account: Account, described: Any, found: list[Trail]) -> Iterator[Check]:
     client, arn = account.clients.cloudtrail, described["TrailARN"]
-    label, bucket = f"trail {described['Name']}", described.get("S3BucketName")
-    root = f"s3://{bucket}/{described.get('S3KeyPrefix', '')}".rstrip("/")
-    job_reads, beside = (account.outputs.get(each) for each in ("TrailRoot", "TrailBucket"))
-    if bucket == beside and job_reads not in (None, root):
-        says = f"writes to {root}, and the nightly job reads {job_reads}"
-        yield Check(label, Status.FAIL, says, "set trail.prefix to what stands there, and deploy")
     selectors = list[Any]()
     if is_logging := client.get_trail_status(Name=arn).get("IsLogging"):
         answer = client.get_event_selectors(TrailName=arn)
         selectors += answer.get("AdvancedEventSelectors", ())
-    found[-1] = Trail(described["Name"], tuple(selectors))
+    found[-1] = structs.replace(found[-1], selectors=tuple(selectors))
     asks = sum("AWS::SQS::Queue" in str(each) for each in selectors)
     # A trail is switched on where it was made.
     home = described.get("HomeRegion", account.region)
     start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
     yield judged(
-        label,
+        f"trail {described['Name']}",
         (not is_logging, Status.WARN, "it is switched off", start),
         (True, Status.OK, f"is logging, {asks} selector(s) of SQS data events", ""),
     )
@@ -117,10 +115,36 @@ def _logs_the_probe(account: Account, trails: Sequence[Trail]) -> Check:
     logging = [each.name for each in trails if each.logs(arn, EVENT_NAME, call)]
     missing = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
     return judged(
-        "trail of the probe",
+        "probe's trail",
         (logging, Status.OK, f"{some(logging)} logs the probe's queue", ""),
         (names, UNKNOWN, f"{some(names)} cannot be read", "the check `probe` says what comes"),
         (True, Status.FAIL, missing, f"have a trail log SQS data events of {arn}, or deploy"),
+    )
+
+
+def read_by_the_job(root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
+    """Whether all that is logged of these queues lies where the nightly job reads.
+
+    A trail elsewhere is nobody's concern while it logs nothing of theirs that is not there too.
+    What no trail writes there, AWS or somebody may still copy, out of another bucket.
+    """
+    there = [each for each in trails if each.root == root]
+    missed = _lacking(there, {e: logged(trails, e, DATA_EVENT_NAMES) for e in queue_arns})
+    apart = {
+        e.root for e in trails if not there or any(logged([e], *row) for row in missed.items())
+    }
+    beside = any(e.root.partition("/")[0] == root.partition("/")[0] for e in trails)
+    whose = some([arn.rpartition(":")[2] for arn in missed])
+    what = f"calls of {whose} are logged to" if missed else "the trails write to"
+    misses = f"the nightly job reads {root}, and {what} {some(sorted(apart))} alone"
+    remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
+    reads = f"the nightly job reads {root}, where the files of {some([e.name for e in there])} lie"
+    return judged(
+        "files of the trail",
+        (missed and unread(there), UNKNOWN, f"{misses}, as far as trails can be read", ""),
+        ((missed or not there) and beside, Status.FAIL, misses, remedy),
+        (not there, Status.WARN, f"{misses}: it counts what is copied, if anything", remedy),
+        (True, Status.OK, reads, ""),
     )
 
 
@@ -225,11 +249,15 @@ def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, 
 
     None while a trail cannot be read: it may log them.
     """
-    found = {}
-    for arn in () if unread(trails) else queue_arns:
-        wanted = frozenset().union(*(calls_of(each, arn) for each in CATALOGUE))
-        found[arn] = wanted - logged(trails, arn, wanted)
-    return {arn: missing for arn, missing in found.items() if missing}
+    asked = () if unread(trails) else queue_arns
+    by_symptom = {arn: (calls_of(each, arn) for each in CATALOGUE) for arn in asked}
+    return _lacking(trails, {arn: frozenset().union(*by_symptom[arn]) for arn in asked})
+
+
+def _lacking(trails: Sequence[Trail], wanted: CallsByQueue) -> dict[str, frozenset[str]]:
+    """Those of the wanted calls that none of the trails logs; without queues that lack none."""
+    missing = {arn: calls - logged(trails, arn, calls) for arn, calls in wanted.items()}
+    return {arn: calls for arn, calls in missing.items() if calls}
 
 
 def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:

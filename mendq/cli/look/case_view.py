@@ -9,6 +9,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue import CATALOGUE
 from mendq.cli.account import Account
@@ -38,7 +39,7 @@ NOT_MADE = WAITING | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIR
 
 def find(account: Account, case_id: str) -> tuple[Case, ...]:
     """The transitions of a case, first to last; Stopped where the case store has none."""
-    found = account.open_cases.transitions(case_id)
+    found = account.stored(OpenCases).transitions(case_id)
     if not found:
         line = f"no case {case_id} in the case store: `mendq cases` lists them"
         raise Stopped(line, Exit.NOT_FOUND)
@@ -63,7 +64,7 @@ def held_up(account: Account, case: Case) -> HoldUp | None:
     """What keeps the owner of its write from taking it up; None of a case that waits for none."""
     if case.state not in CALLING:
         return None
-    return hold_up_in(account.case_store.look(case.queue_arn, case.symptom, ()), case)
+    return hold_up_in(account.stored(CaseStore).look(case.queue_arn, case.symptom, ()), case)
 
 
 def hold_up_in(view: CaseStoreView, case: Case) -> HoldUp | None:

@@ -38,7 +38,7 @@ def cases(
     only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,
 ) -> None:
     """The cases, newest first."""
-    source = call.account.open_cases
+    source = call.account.stored(OpenCases)
     with call.out.waiting("reading the case store"):
         found = _open(source) if only_open else _newest(source)
     ordered = sorted(found, key=lambda each: (opened_at(each), each.case_id), reverse=True)

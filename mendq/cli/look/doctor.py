@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from mendq.cli.commands import CASES, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
+from mendq.cli.commands import CASE_STORE, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import READS, Doctor
 from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, Situation
@@ -37,7 +37,7 @@ _ACCOUNT = {
 }
 
 
-@command(1, Kind.LOOKING, CASES | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT)
+@command(1, Kind.LOOKING, CASE_STORE | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT)
 def doctor(call: Invocation) -> Exit:
     """Is it alive, and what can this account's trails show?"""
     doctor = Doctor(call.account, datetime.now(UTC))

@@ -10,6 +10,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from mendq.aws.errors import QueueGone
+from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation
@@ -107,8 +108,8 @@ def look(call: Invocation, case_id: str) -> Whole:
     transitions = find(account, case_id)
     case, written = transitions[-1], written_by(transitions)
     arn, names = case.queue_arn, [each.attribute for each in written]
-    view = account.case_store.look(arn, case.symptom, names)
-    taken = ((each.n, account.open_cases.snapshot_of(each)) for each in transitions)
+    view = account.stored(CaseStore).look(arn, case.symptom, names)
+    taken = ((each.n, account.stored(OpenCases).snapshot_of(each)) for each in transitions)
     snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
     facts = next(iter(snapshots.values()), view.known.attributes if view.known else None)
     timing = timing_of(account, [case])

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import Stopped
 from mendq.cli.output import Line, minute
 from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
@@ -37,7 +37,7 @@ def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iter
     Once they are held no more, says why in `faults` and sets `stop`. Raises Stopped where another
     redrive is under way, and what the case store raises.
     """
-    redrives = redrive_store(account) if dlq_arn else None
+    redrives = account.stored_if_deployed(RedriveStore) if dlq_arn else None
     if redrives is None:
         yield
         return
@@ -102,16 +102,6 @@ def require_over(progress: RedriveProgress | None) -> None:
         )
 
 
-def redrive_store(account: Account) -> RedriveStore | None:
-    """None where there is no stack: then nothing of Mendq's runs."""
-    try:
-        return RedriveStore(account.clients.dynamodb, account.output("CaseTable"))
-    except Stopped as without:
-        if without.code is Exit.NOT_FOUND:
-            return None
-        raise
-
-
 def progress_of(account: Account, case: Case) -> RedriveProgress | None:
     """The case's own; None where it redrives nothing, or another case's came after it.
 
@@ -119,7 +109,7 @@ def progress_of(account: Account, case: Case) -> RedriveProgress | None:
     """
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None
-    redrives = RedriveStore(account.clients.dynamodb, account.output("CaseTable"))
+    redrives = account.stored(RedriveStore)
     newest = redrives.newest(case.queue_arn)
     return newest if newest is not None and newest.case_id == case.case_id else None
 

@@ -17,7 +17,7 @@ from mendq.catalogue._redrive_causes import READ, REDRIVE_TAG, keys_needed, redr
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
-from mendq.cli.redrive.hold import redrive_store, require_over
+from mendq.cli.redrive.hold import require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
@@ -32,6 +32,7 @@ from mendq.model.queue import (
 from mendq.redrive.messages import Message, quarantine_reason
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import move_task_runs
+from mendq.redrive.store import RedriveStore
 
 _ways_of = attrgetter("messages.queue_arn", "source.queue_arn", "others", "dlq_arn")
 
@@ -173,7 +174,7 @@ def require_last(messages: Facts) -> None:
 
 def require_idle(account: Account, dlq_arn: str) -> None:
     """Stopped where somebody else moves the same messages: Mendq's own redrive, or a move task."""
-    if redrives := redrive_store(account):
+    if redrives := account.stored_if_deployed(RedriveStore):
         require_over(redrives.newest(dlq_arn))
     if move_task_runs(account.clients, dlq_arn):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"

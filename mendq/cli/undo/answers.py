@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.output import Line, Output, minute
 from mendq.heal.undo import Outcome, Written, written_by
@@ -107,7 +108,7 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
     retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
     if not retained:
         return
-    histories = histories_of(account.open_cases.all_transitions())
+    histories = histories_of(account.stored(OpenCases).all_transitions())
     for case_id, each in retained:
         each["later_case"] = _later_case(histories, each, case_id)
 

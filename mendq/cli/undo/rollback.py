@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from mendq.cases.table import OpenCases
 from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped, error_document
 from mendq.cli.invocation import Invocation
@@ -118,7 +119,7 @@ def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Hi
         return {case_id: find(call.account, case_id)}
     if since is None:
         return {}
-    every = histories_of(call.account.open_cases.all_transitions())
+    every = histories_of(call.account.stored(OpenCases).all_transitions())
     changed = {
         case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
         for case_id, history in every.items()

@@ -5,13 +5,14 @@ from typing import Any, cast
 import pytest
 
 from mendq.cases.items import freeze_key
+from mendq.cases.table import CaseStore
 from tests.account.faults import come_between
 from tests.cli.conftest import Operator
 
 
 def _frozen(operator: Operator) -> str | None:
     arn = "arn:aws:sqs:us-east-1:123456789012:any.fifo"
-    return operator.account.case_store.look(arn, "visibility_timeout_too_short", ()).frozen
+    return operator.account.stored(CaseStore).look(arn, "visibility_timeout_too_short", ()).frozen
 
 
 def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confirmed(

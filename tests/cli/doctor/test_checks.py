@@ -19,7 +19,14 @@ from mendq.cli.doctor import checks
 from mendq.cli.doctor.check import Check, Command, Status, guarded
 from mendq.cli.doctor.checks import Doctor, drills
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.visibility import Trail, not_logged, outside, sights, trails_of
+from mendq.cli.doctor.visibility import (
+    Trail,
+    not_logged,
+    outside,
+    read_by_the_job,
+    sights,
+    trails_of,
+)
 from mendq.cli.exit_codes import Stopped
 from mendq.model.limits import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
@@ -211,7 +218,7 @@ OURS = _described("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
 def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> None:
     checks, found = _looked_at(operator, ORGANIZATION, OURS)
     assert [(each.name, each.status) for each in checks] == [
-        ("trail organization", UNKNOWN), ("trail ours", OK), ("trail of the probe", UNKNOWN),
+        ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
     ]  # fmt: skip
     assert "ask account 999999999999, whose trail it is" in checks[0].remedy
     assert "organization cannot be read" in checks[2].says
@@ -247,20 +254,34 @@ def test_whether_an_existing_trail_logs_the_probe_is_told_as_cloudtrail_evaluate
     assert is_logged or PROBE_ARN in check.remedy
 
 
-@pytest.mark.parametrize(
-    ("prefix", "said"),
-    [("o-abc", ""), ("", "writes to s3://our-logs,"), ("x", "writes to s3://our-logs/x,")],
-)
-def test_a_trail_that_writes_where_the_job_does_not_read_is_told(
-    operator: Operator, prefix: str, said: str
+@pytest.mark.parametrize(("trails", "status", "says"), KNOWN["files"])
+def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
+    operator: Operator, trails: list[list[str]], status: str, says: str
 ) -> None:
-    there = {"S3BucketName": "our-logs", **({"S3KeyPrefix": prefix} if prefix else {})}
-    answers: tuple[list[dict[str, Any]] | str, ...] = ([], "AccessDeniedException")
-    for selects in answers:
-        checks, _ = _looked_at(operator, (_described("theirs", "999999999999", **there), selects))
-        fails = [each for each in checks if "trail.prefix" in each.remedy]
-        assert [each.says[: len(said)] for each in fails] == [said] * bool(said)
-        assert len(checks) == 2 + bool(said)
+    """Each trail's place, and the type of resources that it logs or the code of a refusal."""
+    looked_at = list[tuple[dict[str, Any], list[dict[str, Any]] | str]]()
+    for number, (root, logs) in enumerate(trails):
+        bucket, _, prefix = root.partition("/")
+        where = {"S3BucketName": bucket, **({"S3KeyPrefix": prefix} if prefix else {})}
+        only = [{"Field": "resources.type", "Equals": [logs]}]
+        selects = logs if logs.endswith("Exception") else only
+        looked_at.append((_described(f"t{number}", **where), selects))
+    _, found = _looked_at(operator, *looked_at)
+    check = read_by_the_job("our-logs/o-abc", found, [ARN])
+    assert (check.status, says in check.says) == (status, True), check.says
+    assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
+
+
+def test_before_a_queue_is_managed_any_that_a_trail_logs_is_looked_for(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.cli.doctor.checks.region_of_bucket", lambda *_: HERE)
+    doctor = Doctor(operator.account, NOW)
+    with patch.dict(OUTPUTS, ROOTS):
+        assert [each.name for each in checks.trail_bucket(doctor)] == ["bucket of the trail"]
+        doctor.trails.append(Trail("t", ({"FieldSelectors": OF_SQS},), "our-logs"))
+        files, _ = checks.trail_bucket(doctor)
+    assert (files.status, "any queue" in files.says) == (FAIL, True)
 
 
 def test_a_queue_that_is_logged_in_part_is_warned_of(

@@ -120,7 +120,7 @@ def test_before_a_queue_is_managed_a_symptom_has_its_calls() -> None:
 
 # As people read it.
 
-SOURCE = "eventsourcemapping HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
+SOURCE = "mapping HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 QUEUES = [
     f"arn:aws:sqs:us-east-1:123456789012:{name}"
     for name in (f"{'orders-of-the-whole-company-' * 2}eu.fifo", "messages")
