@@ -1,14 +1,14 @@
 """Writes what the documents derive from the code; with --check, fails where they are stale.
 
-`python -m docs.derive`. What stands between `<!-- derived: NAME (make docs) -->` and the next
-`<!-- end ... -->` of a page comes from the function of that name below, whichever page it is.
+`python -m docs.derive`. A mark names a function of this room, and words to ask it with:
+`<!-- derived: tables.policy look (make docs) -->`. What it says stands there up to the next
+`<!-- end -->`, whichever page it is.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from docs import costs, stack, tables
@@ -16,46 +16,24 @@ from docs.tables import ROOT
 from infra.settings.page import page
 
 MARKED = re.compile(
-    r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?)"
-    r".*?(?P<end><!-- end(?:: [^>]+)? -->)",
+    r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-DERIVED: Mapping[str, Callable[[], str]] = {
-    "symptoms": tables.symptoms,
-    "what lint looks for": tables.linted,
-    "commands": tables.commands,
-    "runbooks": tables.runbooks,
-    "what leaving receives out hides": tables.hidden_without_receives,
-    "the trail's choices": tables.hidden,
-    "the states": tables.states,
-    "what moves a case": tables.moves,
-    "how long a case may stay": tables.stays,
-    "the stages": tables.stages,
-    "the rows of the stages": tables.stage_rows,
-    "the bounds": tables.bounds,
-    "the alarms that reach people": tables.alarms_that_reach_people,
-    "the alarms beneath": tables.alarms_beneath,
-    "what wakes you": tables.when_woken,
-    "the Lambdas": tables.lambdas,
-    "the policy look": lambda: tables.policy("look"),
-    "the policy steer": lambda: tables.policy("steer"),
-    "the policy record": lambda: tables.policy("record"),
-    "the commands by policy": tables.commands_by_policy,
-    "the rights of each command": tables.rights,
-    "roles": stack.roles,
-    "what starts what": stack.picture,
-    "the parts": stack.parts,
-    "the idle stack": costs.idle_stack,
-    "the stack and the prices": costs.stack_and_prices,
-}
+PLACES = {"costs": costs, "stack": stack, "tables": tables}
+
+
+def _said(name: str) -> str:
+    """What the function says; AttributeError or KeyError where there is none of that name."""
+    place, function, *words = re.split(r"[. ]", name)
+    return str(getattr(PLACES[place], function)(*words))
 
 
 def derived(text: str) -> str:
-    """`text` with what stands between marks written anew; raise KeyError for an unknown name."""
+    """`text` with what stands between marks written anew."""
 
     def anew(found: re.Match[str]) -> str:
         ending = "\n" if found["begin"].endswith("\n") else ""
-        return f"{found['begin']}{DERIVED[found['name']]()}{ending}{found['end']}"
+        return f"{found['begin']}{_said(found['name'])}{ending}{found['end']}"
 
     return MARKED.sub(anew, text)
 
