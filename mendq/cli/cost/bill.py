@@ -286,6 +286,6 @@ FREE: Mapping[str, str] = {
     "AWS::CloudWatch::AnomalyDetector": "billed with the alarm that watches its band",
     "AWS::Events::Rule": "rules cost nothing, nor does what AWS's services send by themselves",
     "AWS::SNS::Subscription": "billed by the message: 100,000 mails are two dollars",
-    "AWS::SNS::Topic": "billed by the message: nothing is told while nothing fails",
+    "AWS::SNS::Topic": "billed by the message: nothing is sent while nothing fails",
     "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
 }

@@ -13,6 +13,7 @@ from rich.text import Text
 from mendq.catalogue._time_left import left_of
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.route import Route
+from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import Judgement, MessageFilter
 from mendq.redrive.messages import REDRIVEN, Message
@@ -113,6 +114,12 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
             out.whole(each, indent=2)
     notes = (*_of_what_stays(tally), *_of_what_goes(tally))
     out.lines(("-", "dim", each) for each in notes)
+    every = chosen and tally.chosen_by.tree is None and not route.leads_nowhere
+    if every and route.messages.queue_arn == route.dlq_arn:
+        out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
+        region = parts_of(route.dlq_arn).region
+        native = "aws sqs start-message-move-task"
+        out.command(f"{native} --region {region} --source-arn {route.dlq_arn}")
 
 
 def _groups(out: Output, tally: Tally) -> None:
@@ -168,11 +175,6 @@ def _of_what_goes(tally: Tally) -> Iterable[str]:
         yield (
             f"{tally.sent_back_before:,} of them were sent back before ({REDRIVEN}) and died "
             "again: see first whether their cause is fixed"
-        )
-    if tally.chosen_by.tree is None and route.messages.queue_arn == route.dlq_arn:
-        yield (
-            "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
-            f"aws sqs start-message-move-task --source-arn {route.dlq_arn}"
         )
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:

@@ -97,7 +97,7 @@ def test_more_messages_than_are_held_at_once_are_all_looked_at(
 
 def test_sqs_s_own_command_is_printed_for_all_and_not_for_some(queues: Dlq) -> None:
     queues.write({"n": 1})
-    native = f"aws sqs start-message-move-task --source-arn {queues.messages}"
+    native = f"aws sqs start-message-move-task --region us-east-1 --source-arn {queues.messages}"
     assert native in queues.said(*SHOW)
     some = ("redrive", "orders", "--where", "body.n == `1`", "--dry-run")
     assert native not in queues.said(*some)
