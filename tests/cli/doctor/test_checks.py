@@ -31,6 +31,7 @@ from mendq.cli.exit_codes import Stopped
 from mendq.model.limits import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
 from tests.cli.conftest import OUTPUTS, Operator
+from tests.cli.doctor.test_visibility import OF_SQS
 
 NOW = datetime(2026, 11, 22, 4, tzinfo=UTC)
 OK, WARN, FAIL, UNKNOWN = Status.OK, Status.WARN, Status.FAIL, Status.UNKNOWN
@@ -179,10 +180,6 @@ def test_a_trail_that_is_switched_off_is_switched_on_where_it_was_made(
 
 # Trails, as an account sees them that is a member of an organization.
 
-OF_SQS = [
-    {"Field": "eventCategory", "Equals": ["Data"]},
-    {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
-]
 PROBE_ARN = "arn:aws:sqs:us-east-1:123456789012:mendq-probe.fifo"
 ROOTS = {"TrailBucket": "our-logs", "TrailRoot": "s3://our-logs/o-abc", "ProbeFunction": "probe"}
 
@@ -232,14 +229,19 @@ def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> No
         assert {arn: why for arn, why in each.partly.items() if arn == other} in ({}, unknown)
 
 
+def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trail) -> Any:
+    """What the doctor says where these are the trails, and nothing is looked at of the stack."""
+    monkeypatch.setattr(checks, "trails_of", lambda _, found: found.extend(trails) or ())
+    monkeypatch.setattr(Deployment, "look", lambda _: ())
+    return operator.json("doctor", code=1)
+
+
 def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.aws.queue("orders.fifo")
-    trails = [Trail("organization", None), Trail("ours", ())]
-    monkeypatch.setattr(checks, "trails_of", lambda _, found: found.extend(trails) or ())
-    monkeypatch.setattr(Deployment, "look", lambda _: ())
-    found = operator.json("doctor", code=1)
+    trails = Trail("organization", None), Trail("ours", ())
+    found = _doctored(operator, monkeypatch, *trails)
     assert [each for each in found["checks"] if each["check"] == "selectors"] == []
     assert (found["outside_selectors"], found["not_logged"]) == ([], {})
     assert found["trails_not_read"] == ["organization"]
@@ -288,13 +290,9 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arn = operator.aws.queue("orders.fifo")
-    fields = {"eventCategory": "Data", "resources.type": "AWS::SQS::Queue"}
-    selected = [{"Field": name, "Equals": [value]} for name, value in fields.items()]
     but_one = {"Field": "eventName", "NotEquals": ["DeleteMessage"]}
-    trail = Trail("mendq", ({"FieldSelectors": [*selected, but_one]},))
-    monkeypatch.setattr(checks, "trails_of", lambda _, logging: logging.append(trail) or ())
-    monkeypatch.setattr(Deployment, "look", lambda _: ())
-    found = operator.json("doctor", code=1)
+    trail = Trail("mendq", ({"FieldSelectors": [*OF_SQS, but_one]},))
+    found = _doctored(operator, monkeypatch, trail)
     (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
     assert warned["status"] == "warn"
     assert warned["says"] == "1 of 1 are logged in part: not DeleteMessage"

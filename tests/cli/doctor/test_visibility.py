@@ -81,10 +81,7 @@ def test_what_only_fifo_queues_show_is_not_asked_of_others() -> None:
 
 
 def test_calls_that_are_not_logged_are_named_and_where_none_is_the_symptom_is_blind() -> None:
-    two = [
-        _calls("DeleteMessage"),
-        _calls("ChangeMessageVisibility"),
-    ]
+    two = [_calls("DeleteMessage"), _calls("ChangeMessageVisibility")]
     found = _sight("visibility_timeout_too_short", two, ORDERS)
     batches = "ChangeMessageVisibilityBatch, DeleteMessageBatch"
     assert found.partly == {ORDERS: f"not logged: {batches}"}
