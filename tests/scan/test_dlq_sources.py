@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from mendq.aws.dlqs import MOST_SOURCES
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
@@ -18,11 +19,13 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import Record, Write, decide
 from mendq.model.case import State
-from mendq.model.dlq import is_confirmed
+from mendq.model.dlq import confirmed_among
 from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Need
 from mendq.model.limits import Consent, Mode
 from mendq.model.plan import Refuse
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import Redrive, RedriveAllow, public_url
+from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
 from tests.heal.operators import say, states
 from tests.heal.test_guardrails import situation
@@ -161,6 +164,7 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
         ({"mendq": "off"}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
         ({}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, False),
         ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll", (STANDARD_ARN,)).text}, False),
         ({}, {}, {"RedriveAllowPolicy": "{"}, False),
         ({}, {"queues": ("ord*",)}, {}, True),
         ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
@@ -179,4 +183,40 @@ def test_who_is_believed(
     tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
 ) -> None:
     facts = but(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
-    assert is_confirmed(STANDARD_ARN, tags, facts, Consent(**given)) is is_believed
+    found = confirmed_among([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
+    assert bool(found) is is_believed
+
+
+def test_of_strangers_no_more_is_asked_than_their_names() -> None:
+    """A thousand queues that anybody makes cost no call each where tags say nothing."""
+    facts = queue(queue_arn=STANDARD_ARN.replace("orders", "dead"))
+    strangers = [f"{STRANGER}-{n}" for n in range(MOST_SOURCES)]
+    asked = list[str]()
+
+    def tags_of(arn: str) -> dict[str, str]:
+        asked.append(arn)
+        return {}
+
+    consent = Consent(mode=HEAL, queues=("dead", "orders"))
+    assert confirmed_among([*strangers, STANDARD_ARN], facts, consent, tags_of) == (STANDARD_ARN,)
+    assert asked == [STANDARD_ARN]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int) -> None:
+    """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
+    dead, real = named(scanned, "heal")
+    urls = [public_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_SOURCES - 1 + more)]
+    listed = {"queueUrls": [*urls, public_url(real)]}
+    answer_instead(scanned.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
+    consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
+    scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
+    if not more:
+        found = scanned.context().reader.facts(dead, {}, {Need.QUEUE, Need.DLQ_SOURCES})
+        assert found.source_arns == (real,)
+        assert len(found.unconfirmed_sources) == MOST_SOURCES - 1
+        return
+    scanned.account.later(hours=1)
+    done = scanned.done()
+    assert f"more than 1,000 queues name {dead}" in str(done.failed[dead])
+    assert scanned.named() == []
