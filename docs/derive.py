@@ -25,7 +25,6 @@ DERIVED: Mapping[str, Callable[[], str]] = {
     "what lint looks for": tables.linted,
     "commands": tables.commands,
     "runbooks": tables.runbooks,
-    "what leaving receives out hides": tables.hidden_without_receives,
     "the trail's choices": tables.hidden,
     "the states": tables.states,
     "what moves a case": tables.moves,
