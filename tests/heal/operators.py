@@ -17,7 +17,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.heal.apply import attach
 from mendq.heal.approve import Document, decide
 from mendq.heal.approve import answered as answered_to
-from mendq.heal.context import Run
+from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up
 from mendq.heal.rollback import rollback
@@ -69,7 +69,7 @@ def context_of(account: Account) -> ManagingContext:
     )
 
 
-def run_of(symptom: str, account: Account) -> Run:
+def run_of(symptom: str, account: Account) -> FixContext:
     """An invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
