@@ -13,7 +13,7 @@ from mendq.cases.context import ManagingContext, Write
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, file, record_transition
 from mendq.cases.view import LOOK_AFTER
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
 from mendq.heal.approve import Document, decide
 from mendq.heal.approve import answered as answered_to
@@ -78,7 +78,7 @@ def run_of(symptom: str, account: Account) -> FixContext:
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
         Owner.REDRIVE: RedriveStart(run.settings.consent).write,
     }
-    steps = next(each for each in CATALOGUE if each.name == symptom).steps
+    steps = BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL
     return replace(run, write=ways.get(owner, run.write), whose=owner)
 
@@ -130,7 +130,7 @@ def move(account: Account, case: Case, to: str) -> None:
     """As follow_up would, had it come to that."""
     context = context_of(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
-    symptom = next(each for each in CATALOGUE if each.name == case.symptom)
+    symptom = BY_NAME[case.symptom]
     moved = case.moved(State(to), "it came to that", account.now)
     record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 

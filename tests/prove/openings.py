@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from tests.catalogue.asking import caught_by
 from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
@@ -45,7 +45,7 @@ def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
 
 
 def call_of(symptom: str) -> Mapping[str, str]:
-    entry = next(each for each in CATALOGUE if each.name == symptom)
+    entry = BY_NAME[symptom]
     call = caught_by(entry)[0].call
     return {
         "eventName": call.event_name,
