@@ -119,9 +119,8 @@ class FactsReader(Struct, frozen=True):
 
     def window(self, facts: Facts) -> Window | None:
         """The time in which the queue was as it is: no measurement may speak of another."""
-        propagation = timedelta(seconds=self.timing.propagation_seconds)
         shortest = timedelta(minutes=self.timing.measuring_minutes)
-        settled_at = facts.settled_at(propagation, after_the_timeout=True)
+        settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         return Window.ending(self.now, settled_at, shortest)
 
     def dlq(self, facts: Facts) -> Facts:
