@@ -108,6 +108,15 @@ def fail(account: Account, queue: str, word: str = "", **over: Any) -> None:
     account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
 
 
+def failing(account: Account, tag: str = "heal") -> str:
+    """A queue whose calls failed a while ago: 30 -> 45 was done about it, or proposed."""
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
 def case_of(account: Account) -> Case:
     """The newest transition."""
     return Case.from_document(account.transitions()[-1])

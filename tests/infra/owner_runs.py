@@ -41,13 +41,7 @@ from tests.heal.restoring import (
     set_policy,
 )
 from tests.infra.aws_calls import Recorded, recording
-from tests.infra.case_runs import (
-    ANSWERS,
-    MANAGED,
-    dying,
-    page_everybody,
-    recorded,
-)
+from tests.infra.case_runs import ANSWERS, MANAGED, dying, page_everybody, recorded
 from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
 from tests.scan.scanning import Scanning
 

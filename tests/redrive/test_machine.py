@@ -23,14 +23,7 @@ from mendq.redrive.machine import (
     settled,
 )
 from mendq.redrive.messages import MoveResult, NotMoved
-from mendq.redrive.progress import (
-    GOING_ON,
-    DlqSample,
-    RedriveProgress,
-    Stage,
-    StageProgress,
-    Waits,
-)
+from mendq.redrive.progress import GOING_ON, DlqSample, RedriveProgress, Stage, StageProgress, Waits
 from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
 
 BOUNDS = Bounds()
