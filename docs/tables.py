@@ -17,7 +17,7 @@ from infra.lambdas.rows import ROWS
 from mendq.catalogue import CATALOGUE
 from mendq.cli import permissions
 from mendq.cli.__main__ import app
-from mendq.cli.cost.calls import CHOICES, NO_RECEIVES, hidden_by
+from mendq.cli.cost.calls import CHOICES, shown_by
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.model import lifecycle
 from mendq.model.case import FINAL, PROVING, State, longest_in
@@ -111,20 +111,15 @@ def _arguments(command: object) -> Iterator[str]:
             yield name if each.required else f"[{name}]"
 
 
-def hidden_without_receives() -> str:
-    """What a trail without receives does not show."""
-    return str(hidden_by(NO_RECEIVES, QUEUES).words(lambda name: f"`{name}`"))
-
-
 def hidden() -> str:
-    """What each choice of `mendq cost` keeps from being seen."""
-    heads = "a trail that logs|hides wholly|hides but where one of these calls meets it"
-    found = ((each.name, hidden_by(each, QUEUES)) for each in CHOICES)
+    """What each choice of `mendq cost` shows of no queue, and what in part alone."""
 
     def linked(names: Iterable[str]) -> str:
         return links((f"docs/runbooks/{each}.md" for each in names), "docs") or "-"
 
-    return table(heads, ((name, linked(of.wholly), linked(of.in_part)) for name, of in found))
+    shown = ((each.name, shown_by(each, QUEUES)) for each in CHOICES)
+    rows = ((name, linked(what.blind), linked(what.in_part)) for name, what in shown)
+    return table("a trail that logs|does not show|shows in part", rows)
 
 
 def diagram(arrows: Iterable[tuple[object, object, object]]) -> str:

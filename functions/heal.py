@@ -7,21 +7,21 @@ from collections import Counter
 from functions.entry import Call, Event, count_by_symptom, entry
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch, heal_findings
-from mendq.heal.context import Run
+from mendq.heal.context import FixContext
 from mendq.heal.resume import take_up
-from mendq.model.settings import HealSettings
+from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 MOST_CODES = 20
 
 
-@entry(HealSettings)
-def handler(event: Event, call: Call[HealSettings]) -> Event:
+@entry(OwnerSettings)
+def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """Answer which messages are to come again; what can never be read ends in the intake's DLQ.
 
     Called with a case in place of messages: what became of it; or with what a scan found.
     """
-    run = call.writing(Run, write=write, whose=Owner.HEAL)
+    run = call.writing(FixContext, write=write, whose=Owner.HEAL)
     if "found" not in event and "Records" not in event:
         return call.taken_up(event, take_up(event, run))
     messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
@@ -33,7 +33,7 @@ def handler(event: Event, call: Call[HealSettings]) -> Event:
     return healed.answer()
 
 
-def _log(call: Call[HealSettings], healed: Healed) -> None:
+def _log(call: Call[OwnerSettings], healed: Healed) -> None:
     """One line a case, refusal or error, and one for what could not be read."""
     for error in healed.faults:
         call.log.error("a queue could not be fixed; its events come again", exc_info=error)

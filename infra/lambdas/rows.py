@@ -35,7 +35,6 @@ from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, Re
 from mendq.model.settings import (
     DeliverReportSettings,
     FollowUpSettings,
-    HealSettings,
     LambdaSettings,
     OperatorSettings,
     OwnerSettings,
@@ -110,7 +109,7 @@ def _summary_written(work: Work, started: ParkingLambda) -> None:
 
 HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
 ROWS = (
-    Row(HEAL, HealSettings, (*_owns(Owner.HEAL, HEAL_READS), reads_cases)),
+    Row(HEAL, OwnerSettings, (*_owns(Owner.HEAL, HEAL_READS), reads_cases)),
     Row(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
         OwnerSettings,

@@ -44,19 +44,13 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
-    series = _whole_series(answers)
-    return {
-        arn: _measured(
-            {key: series.get(f"{key}{n}") for key in metrics_of(fifo=on_fifo(arn))}, window
-        )
-        for n, (arn, window) in enumerate(windows.items())
-    }
-
-
-def _measured(series: Mapping[str, Points | None], window: Window) -> Measured | None:
-    """Half of what was asked for says nothing: what was not sent would look like a race."""
-    known = {key: points for key, points in series.items() if points is not None}
-    return measured(known, window) if len(known) == len(series) else None
+    series, found = _whole_series(answers), dict[str, Measured | None]()
+    for n, (arn, window) in enumerate(windows.items()):
+        asked_keys = metrics_of(fifo=on_fifo(arn))
+        known = {key: series[f"{key}{n}"] for key in asked_keys if f"{key}{n}" in series}
+        # Half of what was asked for says nothing: what was not sent would look like a race.
+        found[arn] = measured(known, window) if len(known) == len(asked_keys) else None
+    return found
 
 
 def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:

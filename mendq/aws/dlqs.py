@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import code_of, looking, looking_at_queue
+from mendq.aws.errors import FactsUnavailable, code_of, looking, looking_at_queue
 from mendq.aws.queue import attributes_if_there, queue_url, tags_shown
-from mendq.model.dlq import is_confirmed
+from mendq.model.dlq import confirmed_among
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical
 from mendq.model.limits import Consent
@@ -24,14 +25,15 @@ from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, Create
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef as MoveTask
 
-# Whoever has more sources than this shares one DLQ among everything.
-MOST_SOURCES = 100
+# As many as SQS lists in one answer, and more than anything but a flood of queues has.
+MOST_SOURCES = 1_000
 # SQS ends a task that has run for so long.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE = timedelta(hours=36)
 # Where a task names no destination.
 SOURCES = "sources"
-_UNDER_WAY = frozenset({"RUNNING", "CANCELLING"})
+# A status that SQS did not have when this was written is one that runs: nobody acts on it.
+OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 # What SQS answers about a queue that was never anybody's DLQ, or is gone.
 _NO_TASKS = frozenset(
@@ -47,23 +49,26 @@ def dlq_arn_here(facts: Facts) -> str | None:
 
 
 def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
-    """The queues whose RedrivePolicy names this one, in order, at most MOST_SOURCES.
+    """The queues whose RedrivePolicy names this one, in order: all of them.
 
-    Raises QueueGone or FactsUnavailable.
+    Raises QueueGone or FactsUnavailable; that too where there are more than MOST_SOURCES, for one
+    of those that are not looked at may be the only real one.
     """
     with looking_at_queue("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
             QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
         )
         urls = (url for page in pages for url in page.get("queueUrls", []))
-        found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES)]
+        found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES + 1)]
+    if len(found) > MOST_SOURCES:
+        raise FactsUnavailable(f"more than {MOST_SOURCES:,} queues name {queue_arn} as their DLQ")
     return tuple(sorted({each for each in found if each is not None}))
 
 
 def confirmed_sources_of(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
     """Those of them that are believed. Raises QueueGone or FactsUnavailable."""
-    named_by = source_arns_of(clients, dlq.queue_arn)
-    return tuple(e for e in named_by if is_confirmed(e, tags_shown(clients, e), dlq, consent))
+    named_by, tags_of = source_arns_of(clients, dlq.queue_arn), partial(tags_shown, clients)
+    return confirmed_among(named_by, dlq, consent, tags_of)
 
 
 def move_tasks_of(
@@ -94,7 +99,7 @@ def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[
     return frozenset(
         each.get("DestinationArn") or SOURCES
         for each in move_tasks_of(clients, dlq_arn)
-        if each.get("Status") in _UNDER_WAY or each.get("StartedTimestamp", long_ago) >= long_ago
+        if each.get("Status") not in OVER or each.get("StartedTimestamp", long_ago) >= long_ago
     )
 
 

@@ -28,7 +28,7 @@ from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_shown
 from mendq.model.case import Case
-from mendq.model.dlq import is_confirmed
+from mendq.model.dlq import confirmed_among
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Consent, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
@@ -119,9 +119,8 @@ class FactsReader(Struct, frozen=True):
 
     def window(self, facts: Facts) -> Window | None:
         """The time in which the queue was as it is: no measurement may speak of another."""
-        propagation = timedelta(seconds=self.timing.propagation_seconds)
         shortest = timedelta(minutes=self.timing.measuring_minutes)
-        settled_at = facts.settled_at(propagation, after_the_timeout=True)
+        settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         return Window.ending(self.now, settled_at, shortest)
 
     def dlq(self, facts: Facts) -> Facts:
@@ -142,21 +141,15 @@ class FactsReader(Struct, frozen=True):
         """None of a queue that is gone or keeps us out."""
         return tags_shown(self.clients, queue_arn)
 
-    def confirmed(self, facts: Facts) -> tuple[str, ...]:
-        """The queues that name it as their DLQ and are believed."""
-        named_by = self.sources(facts.queue_arn)
-        return tuple(e for e in named_by if is_confirmed(e, self.tags(e), facts, self.consent))
-
     def dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""
-        sources, others = [], []
-        for arn in self.sources(facts.queue_arn):
-            if not is_confirmed(arn, self.tags(arn), facts, self.consent):
-                others.append(arn)
-                continue
+        named_by, sources = self.sources(facts.queue_arn), list[QueueFacts]()
+        confirmed = confirmed_among(named_by, facts, self.consent, self.tags)
+        for arn in confirmed:
             with suppress(QueueGone, QueueRefusesUs):
                 sources.append(QueueFacts(arn, self.attributes(arn)))
-        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=tuple(others))
+        others = tuple(each for each in named_by if each not in confirmed)
+        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=others)
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
@@ -173,7 +166,8 @@ class FactsReader(Struct, frozen=True):
 
     def sole_source(self, facts: Facts) -> Facts:
         """Count all that are believed: one that keeps us out has a share in its messages too."""
-        sources = self.confirmed(facts)
+        named_by = self.sources(facts.queue_arn)
+        sources = confirmed_among(named_by, facts, self.consent, self.tags)
         if len(sources) != 1:
             return facts
         (arn,) = sources

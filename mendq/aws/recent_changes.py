@@ -33,9 +33,8 @@ EVENTS_PER_PAGE = 50
 SQS = "sqs.amazonaws.com"
 CLOUDFORMATION = "cloudformation.amazonaws.com"
 
-# That it was made or deleted: nobody changes a queue before.
-_ITS_LIFE = frozenset({"CreateQueue", "DeleteQueue"})
-CHANGES = _ITS_LIFE | {"SetQueueAttributes", "AddPermission", "RemovePermission"}
+_CHANGES_OF_A_QUEUE_THAT_IS_THERE = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
+CHANGES = frozenset({"CreateQueue", "DeleteQueue"}) | _CHANGES_OF_A_QUEUE_THAT_IS_THERE
 Event = Mapping[str, Any]
 # The change, where one went through, and the queues that it names.
 _Changed = tuple[QueueChange | None, set[str]]
@@ -65,8 +64,10 @@ class RecentChanges(Struct, frozen=True, dict=True):
         changes, cut_at = self._read
         ours = (change for change, named in changes if change and queue_arn in named)
         newest = max(ours, key=lambda change: change.at, default=None)
-        # Others' queues that are made by the hundred hide no change of this one.
-        may_hide = [at for name, at in cut_at.items() if newest is None or name not in _ITS_LIFE]
+        # A queue that was changed was made before: queues that are made and deleted, which
+        # anybody can do by the hundred, are taken for others', and hide no change of this one.
+        hiding = _CHANGES_OF_A_QUEUE_THAT_IS_THERE if newest else CHANGES
+        may_hide = [at for name, at in cut_at.items() if name in hiding]
         if may_hide and (newest is None or newest.at < max(may_hide)):
             return f"not among the newest {len(changes)} changes of this account's queues"
         return newest

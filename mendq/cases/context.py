@@ -63,6 +63,10 @@ class StoreContext(Struct, frozen=True, kw_only=True):
         return OpenCases(self.clients.dynamodb, self.settings.case_table)
 
     @property
+    def case_bucket(self) -> CaseBucket:
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
     def moves_by_name(self) -> MovesByName:
         return MovesByName(self.clients.dynamodb, self.settings.case_table)
 
@@ -86,10 +90,6 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     @cached_property
     def recent_changes(self) -> RecentChanges:
         return RecentChanges(self.clients)
-
-    @property
-    def case_bucket(self) -> CaseBucket:
-        return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def notifier(self) -> Notifier:

@@ -113,11 +113,15 @@ def notify_held_up(
 
 
 def hold_back(case: Case, context: CaseContext) -> None:
-    """Say in sum whose pages wait: there are more than people can read; they are tried later."""
+    """Say in sum whose pages wait: there are more than people can read; they are tried later.
+
+    First whose page this was: however many others wait, each sum names another.
+    """
     context.open_cases.postpone(case, context.now + HELD_BACK)
     callers = context.case_store.spread_to(case.callers, "held_back", context.now)
     account, region = context.settings.account, context.clients.region
-    text = notification.of_held_back(sorted(callers), account, region)
+    named = dict.fromkeys((*case.callers, *sorted(callers)))
+    text = notification.of_held_back(named, account, region)
     news = f"{context.now:%Y-%m-%dT%H:%M}"
     after = HELD_BACK if case.state is State.ESCALATED else AGAIN_AFTER
     context.notifier.send_about_account("held_back", news, text, after)

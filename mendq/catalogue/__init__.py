@@ -70,6 +70,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     NOT_ENCRYPTED,
     INVALID_REQUEST,
 )
+BY_NAME = {each.name: each for each in CATALOGUE}
 
 
 def match(failed_call: FailedCall) -> Symptom | None:

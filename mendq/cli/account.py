@@ -23,7 +23,7 @@ from mendq.aws.errors import code_of
 from mendq.cases.transactions import Table
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.limits import Consent
-from mendq.model.settings import HealSettings, SettingsUnreadable
+from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -127,13 +127,13 @@ class Account(Struct, frozen=True, dict=True):
         return None
 
     @cached_property
-    def settings(self) -> HealSettings:
+    def settings(self) -> OwnerSettings:
         """As the deployed heal Lambda has them; Stopped where they cannot be read."""
         name = self.output("HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=name)
         variables = answer.get("Environment", {}).get("Variables", {})
         try:
-            return HealSettings.from_environment(variables)
+            return OwnerSettings.from_environment(variables)
         except SettingsUnreadable as unreadable:
             raise Stopped(f"the settings of {name}: {unreadable}") from unreadable
 

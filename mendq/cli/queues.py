@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mendq.aws import queue as aws
-from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
@@ -26,10 +25,8 @@ def queue_arn_of(account: Account, named: str) -> str:
 
 def find_queue(account: Account, arn: str) -> Facts | None:
     """Without its tags; None where there is none."""
-    try:
-        return Facts(arn, aws.attributes_of(account.clients, arn), {})
-    except QueueGone:
-        return None
+    attributes = aws.attributes_if_there(account.clients, arn)
+    return Facts(arn, attributes, {}) if attributes else None
 
 
 def queue_that_is_there(account: Account, arn: str) -> Facts:

@@ -25,9 +25,10 @@ from mendq.cases.context import CaseContext, ManagingContext
 from mendq.cases.record import Notification, file, hold_back, notify_held_up, record_transition
 from mendq.cases.table import OpenCase
 from mendq.cases.view import CaseStoreView
+from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, Outcome, call_owner
-from mendq.heal.recover import settle_whosever, standing, symptom_known_as
+from mendq.heal.recover import settle_whosever, standing
 from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import (
@@ -142,7 +143,7 @@ def _file_owed(
 def _follow(
     due: OpenCase, context: ManagingContext, functions: Functions, followed: Followed
 ) -> None:
-    symptom = symptom_known_as(due.symptom)
+    symptom = BY_NAME.get(due.symptom)
     attributes = symptom.attributes if symptom else ()
     view = context.case_store.look(due.queue_arn, due.symptom, attributes)
     sent = context.notifier.send_left_unsent(due.queue_arn, due.symptom, view.page, view.case)

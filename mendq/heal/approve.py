@@ -24,9 +24,9 @@ from mendq.cases.context import CaseContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
+from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, Outcome, ask_owner
-from mendq.heal.recover import symptom_known_as
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.facts import Facts
@@ -91,7 +91,7 @@ def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refus
     newest = history[-1]
     if not context.is_here(newest.queue_arn):
         return Ignore("elsewhere", "the queue is in another account or region")
-    symptom = symptom_known_as(newest.symptom)
+    symptom = BY_NAME.get(newest.symptom)
     attributes = {step["attribute"] for case in history for step in case.steps}
     attributes.update(symptom.attributes if symptom else ())
     view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))

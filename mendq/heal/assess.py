@@ -18,7 +18,7 @@ from mendq.cases.finding import Shared
 from mendq.cases.pins import OF_PEOPLE, with_pins
 from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Group, Outcome, Run, declined
+from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
 from mendq.heal.guardrails import FEW_QUEUES, Situation, is_fresh
 from mendq.heal.recover import settle
@@ -99,7 +99,7 @@ def decided(situation: Situation, run: FixContext, spread: Callable[[], frozense
     return decide(situation, counted)
 
 
-def assess(group: Group, run: Run) -> Situation | Outcome:
+def assess(group: Group, run: FixContext) -> Situation | Outcome:
     """What is known of a group before its queue is looked at; or why nothing is to be decided.
 
     What was written is recovered before the mode is asked for: it has to be told, whatever the
@@ -113,7 +113,7 @@ def assess(group: Group, run: Run) -> Situation | Outcome:
         return declined("case_store_unreadable", str(unreadable))
 
 
-def _assess(group: Group, run: Run) -> Situation | Outcome:
+def _assess(group: Group, run: FixContext) -> Situation | Outcome:
     queue_arn, symptom = group.queue_arn, group.symptom
     tags = _tags_of(group, run)
     if tags is None and symptom.needs:
@@ -139,7 +139,7 @@ def _assess(group: Group, run: Run) -> Situation | Outcome:
     return structs.replace(situation, evidence=evidence, fresh=fresh)
 
 
-def _may_measure(queue_arn: str, run: Run) -> bool:
+def _may_measure(queue_arn: str, run: FixContext) -> bool:
     """Once an hour a queue: each metric is billed, and anybody can have calls fail."""
     key, free = items.key(queue_arn, "measured"), "attribute_not_exists(pk) OR expires_at <= :now"
     until = run.now + timedelta(hours=1)
@@ -215,7 +215,7 @@ def _with_changes(situation: Situation, run: FixContext) -> Situation:
     return structs.replace(situation, changes=tuple(changes))
 
 
-def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
+def _tags_of(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """The queue's tags; none of one that keeps us out, where settings name it to be told of."""
     try:
         return tags_of(run.clients, group.queue_arn)
@@ -225,7 +225,7 @@ def _tags_of(group: Group, run: Run) -> Mapping[str, str] | None:
         raise
 
 
-def _found(group: Group, situation: Situation, run: Run) -> Situation | Outcome:
+def _found(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
     """What would come to nothing anyway is not measured: each metric is billed."""
     symptom, tags, case = group.symptom, situation.facts.tags, situation.open_case
     last = situation.view.case

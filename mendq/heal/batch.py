@@ -30,7 +30,7 @@ from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_
 from mendq.catalogue.visibility_timeout_too_short import may_be_a_race
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
-from mendq.heal.context import Group, Outcome, Run, declined
+from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import decide_unlooked
 from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
 from mendq.model.case import State
@@ -165,7 +165,7 @@ def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     return symptom if why is None else None
 
 
-def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
+def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
     """`bodies` by message id; never raises: every error is kept for the handler to raise.
 
     Of our own probe it is noted that it was seen, and nothing else is done about it.
@@ -180,7 +180,7 @@ def heal_batch(bodies: Mapping[str, str], run: Run) -> Healed:
     return _Batch(run, healed).fix()
 
 
-def heal_findings(request: Mapping[str, Any], run: Run) -> Healed:
+def heal_findings(request: Mapping[str, Any], run: FixContext) -> Healed:
     """What a scan found, `{"found": [{"queue_arn", "symptom"}, ...]}`; never raises.
 
     What is none of ours is left out. A finding that fails is not tried again: while it is so, the
@@ -199,7 +199,7 @@ Alike = dict[Group, Situation]
 
 
 class _Batch(Struct, frozen=True):
-    run: Run
+    run: FixContext
     healed: Healed
 
     def fix(self) -> Healed:
@@ -300,7 +300,7 @@ class _Batch(Struct, frozen=True):
 
 
 def _notify_mass_symptom(
-    symptom: Symptom, spread: frozenset[str], groups: Iterable[Group], run: Run
+    symptom: Symptom, spread: frozenset[str], groups: Iterable[Group], run: FixContext
 ) -> None:
     """Send one page for all queues, one of each caller first, so that nobody's many hide another's.
 
@@ -319,7 +319,7 @@ def _notify_mass_symptom(
     run.notifier.send_about_account(symptom.name, news, text)
 
 
-def _notify_flood(left_out: Counter[str], run: Run) -> None:
+def _notify_flood(left_out: Counter[str], run: FixContext) -> None:
     """Send one page a day for each caller; what is left unsent, the next such batch sends."""
     where = notification.place(run.settings.account, run.clients.region)
     most_first = left_out.most_common()

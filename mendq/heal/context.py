@@ -22,7 +22,7 @@ from mendq.model.case import Case
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, owner_of_case
-from mendq.model.settings import HealSettings, OwnerSettings
+from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 if TYPE_CHECKING:
@@ -63,12 +63,6 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
         """Asked once an invocation, and only when many show a symptom."""
         found = managed_queues(self.clients, self.settings.account, self.settings.consent)
         return {each.queue_arn: each.mode for each in found}
-
-
-class Run(FixContext, frozen=True, kw_only=True):
-    """One invocation of heal."""
-
-    settings: HealSettings
 
 
 @dataclass(frozen=True)

@@ -96,11 +96,8 @@ class Situation(Struct, frozen=True):
     @property
     def since_last_change(self) -> Evidence:
         """What speaks about the queue as it is now."""
-        propagation = timedelta(seconds=self.timing.propagation_seconds)
-        after_the_timeout = self.symptom.outlives_the_timeout
-        return self.in_question.since(
-            self.facts.settled_at(propagation, after_the_timeout=after_the_timeout)
-        )
+        seconds, later = self.timing.propagation_seconds, self.symptom.outlives_the_timeout
+        return self.in_question.since(self.facts.settled_at(seconds, after_the_timeout=later))
 
     @property
     def is_borne(self) -> bool:

@@ -16,7 +16,7 @@ from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import AttributeRecord, CaseStoreView
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
@@ -85,7 +85,7 @@ def settle_whosever(
 
     Raises CaseStoreUnavailable where this Mendq knows no such symptom.
     """
-    claimed_for = symptom_known_as(intent.symptom)
+    claimed_for = BY_NAME.get(intent.symptom)
     if claimed_for is None:
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
     if claimed_for is symptom:
@@ -93,11 +93,6 @@ def settle_whosever(
     theirs = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
     settled = settle(theirs, intent, claimed_for, context)
     return settled if isinstance(settled, Outcome) else Outcome()
-
-
-def symptom_known_as(name: str) -> Symptom | None:
-    """The symptom, None where this Mendq knows none of that name."""
-    return next((each for each in CATALOGUE if each.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.view import CaseStoreView, with_what_refused
+from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import autonomy_of, decided, gather, mode_of, recover, situation_of
 from mendq.heal.context import FixContext, Outcome, declined
 from mendq.heal.decide import decide_unlooked, is_approved_by_person
-from mendq.heal.recover import symptom_known_as
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
@@ -32,7 +32,7 @@ from mendq.model.queue import arn_of
 def named_in(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     """The symptom, the queue and the case; raises CaseUnreadable for what is no request of ours."""
     asked = request if isinstance(request, Mapping) else {}
-    symptom = symptom_known_as(str(asked.get("symptom")))
+    symptom = BY_NAME.get(str(asked.get("symptom")))
     queue_arn, case_id = asked.get("queue_arn"), asked.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {request!s:.400}")

@@ -9,13 +9,12 @@ from typing import Any
 
 from rich.text import Text
 
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.cli.output import Output, some
 from mendq.lint.judging import Finding, Linted, NotJudged, Severity
 from mendq.notifications.text import counted, plain, visible
 
 SCHEMA = 1
-_SENTENCES = {each.name: each.sentence for each in CATALOGUE}
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 _MOST_NAMES = 4
 _MOST_ANNOTATION = 1_000
@@ -41,7 +40,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
     """
     found = _findings(templates)
     rules = [
-        {"id": name, "shortDescription": {"text": _SENTENCES[name]}}
+        {"id": name, "shortDescription": {"text": BY_NAME[name].sentence}}
         for name in sorted({one.symptom for _, one in found})
     ]
     driver = {"name": "mendq", "rules": rules}
@@ -90,7 +89,7 @@ def _show_finding(out: Output, finding: Finding) -> None:
     head = Text(finding.severity.value, style=_STYLES[finding.severity])
     out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (finding.symptom, "bold")))
     out.under(_at(finding), "dim")
-    out.under(f"{_SENTENCES[finding.symptom]} Here: {finding.because}.")
+    out.under(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
         out.under("remedy:", "dim")
         for line in finding.remedy:

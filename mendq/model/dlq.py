@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
 from mendq.model.limits import Consent, Mode
@@ -19,22 +19,31 @@ from mendq.model.queue import (
 from mendq.model.steps import SetMaximumMessageSize
 
 
-def is_confirmed(source_arn: str, tags: Mapping[str, str], dlq: Facts, consent: Consent) -> bool:
-    """Whether a queue that names `dlq` as its DLQ is believed: any queue may name any other.
+def confirmed_among(
+    named_by: Iterable[str],
+    dlq: Facts,
+    consent: Consent,
+    tags_of: Callable[[str], Mapping[str, str]],
+) -> tuple[str, ...]:
+    """Those of the queues that name `dlq` as their DLQ that are believed: any may name any other.
 
-    It is where the DLQ's own RedriveAllowPolicy names it, or where it is managed itself: because
+    Believed is whom the DLQ's own RedriveAllowPolicy names, or what is managed itself: because
     settings name it, or by its own tag, as far as tags may raise a queue. Anybody may make a queue
     and tag it, so a tag says nothing of a queue in a higher mode than that, nor of one whose
-    policy names others or nobody.
+    policy names others or nobody. Whose tags say nothing is not asked for them.
     """
     allowed = allow_of(dlq.attributes.get("RedriveAllowPolicy", ""))
-    if allowed and allowed.permission == "byQueue" and allowed.allows(source_arn):
-        return True
-    name, mode = parts_of(source_arn).name, consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
-    is_named = consent.mode_of(name, {}) is not None
+    mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
     is_open = allowed is None or allowed.permission == "allowAll"
-    is_vouched_for = is_named or (is_open and consent.tag_may_raise_to >= mode)
-    return is_vouched_for and consent.mode_of(name, tags) is not None
+    tags_say = is_open and consent.tag_may_raise_to >= mode
+
+    def is_managed(arn: str) -> bool:
+        name = parts_of(arn).name
+        is_vouched_for = tags_say or consent.mode_of(name, {}) is not None
+        return is_vouched_for and consent.mode_of(name, tags_of(arn)) is not None
+
+    by_queue = allowed.sources if allowed and allowed.permission == "byQueue" else ()
+    return tuple(each for each in named_by if each in by_queue or is_managed(each))
 
 
 def keeping_attributes(source: Facts) -> dict[str, str]:

@@ -206,16 +206,16 @@ class QueueFacts:
         """Whether it is another queue than the one of its name at that moment."""
         return bool(self.created_at and moment and self.created_at > moment)
 
-    def settled_at(self, propagation: timedelta, *, after_the_timeout: bool) -> datetime | None:
+    def settled_at(self, propagation_seconds: int, *, after_the_timeout: bool) -> datetime | None:
         """From when on a failed call speaks about the queue as it is now.
 
-        A change takes `propagation` to arrive, and messages in flight keep the visibility timeout
-        they were received with; a queue that was never changed has always been as it is.
+        A change takes `propagation_seconds` to arrive, and messages in flight keep the visibility
+        timeout they were received with; a queue that was never changed has always been as it is.
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
         needed_seconds = self.visibility_seconds if after_the_timeout else 0
-        return self.modified_at + propagation + timedelta(seconds=needed_seconds)
+        return self.modified_at + timedelta(seconds=propagation_seconds + needed_seconds)
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,6 @@ class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
     freeze_calendars: tuple[Text, ...] = ()
 
 
-class HealSettings(OwnerSettings, frozen=True, kw_only=True):
-    """What the heal Lambda needs."""
-
-
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
     """What redrive needs beside it."""
 

@@ -406,31 +406,29 @@ class Row(NamedTuple):
     then: Then = Then.ASK_AGAIN
 
 
-_SOAK, _HALTED = (Stage.SOAK,), Stage.HALTED
-_SAMPLE, _SEND, _REST = Then.SAMPLE, Then.SEND, Then.REST
 _BLOCKED = with_patience("blocked_since", _what_blocks)
 _UNREAD = with_patience("consumers_since", lambda _: UNREAD)
 _NOBODY = with_patience("consumers_since", lambda _: NOBODY)
 # Of a stage's rows the first that fits is taken.
 TABLE = (
-    Row(GOING_ON, _HALTED, blocked, halting(_what_blocks)),
-    Row(GOING_ON, None, frozen, wait_for_others, _REST),
-    Row(GOING_ON, _HALTED, too_old, halting(lambda _: TOO_OLD)),
-    Row(GOING_ON, None, foreign_task, wait_for_others, _REST),
-    Row(GOING_ON, _HALTED, fruitless, halting(lambda _: FRUITLESS)),
-    Row(GOING_ON, None, not_sampled, sample, _SAMPLE),
-    Row(GOING_ON, _HALTED, too_many_back, halting(how_many_are_back)),
-    Row(GOING_ON, _HALTED, blocked_for_now, _BLOCKED, _REST),
+    Row(GOING_ON, Stage.HALTED, blocked, halting(_what_blocks)),
+    Row(GOING_ON, None, frozen, wait_for_others, Then.REST),
+    Row(GOING_ON, Stage.HALTED, too_old, halting(lambda _: TOO_OLD)),
+    Row(GOING_ON, None, foreign_task, wait_for_others, Then.REST),
+    Row(GOING_ON, Stage.HALTED, fruitless, halting(lambda _: FRUITLESS)),
+    Row(GOING_ON, None, not_sampled, sample, Then.SAMPLE),
+    Row(GOING_ON, Stage.HALTED, too_many_back, halting(how_many_are_back)),
+    Row(GOING_ON, Stage.HALTED, blocked_for_now, _BLOCKED, Then.REST),
     Row(SENDING, Stage.SOAK, nothing_left, soak),
-    Row(SENDING, _HALTED, refused_for_long, halting(lambda seen: seen.progress.because)),
+    Row(SENDING, Stage.HALTED, refused_for_long, halting(lambda seen: seen.progress.because)),
     Row(SENDING, Stage.SOAK, stage_is_over, soak),
-    Row(_SOAK, None, not_soaked, resting("it waits for what may come back"), _REST),
-    Row(_SOAK, _HALTED, unread, _UNREAD, _REST),
-    Row(GOING_ON, _HALTED, nobody, _NOBODY, _REST),
-    Row(_SOAK, Stage.DONE, nothing_left, finish),
-    Row(_SOAK, Stage.RAMP, always, ramp),
-    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come"), _REST),
-    Row(SENDING, None, always, move, _SEND),
+    Row((Stage.SOAK,), None, not_soaked, resting("it waits for what may come back"), Then.REST),
+    Row((Stage.SOAK,), Stage.HALTED, unread, _UNREAD, Then.REST),
+    Row(GOING_ON, Stage.HALTED, nobody, _NOBODY, Then.REST),
+    Row((Stage.SOAK,), Stage.DONE, nothing_left, finish),
+    Row((Stage.SOAK,), Stage.RAMP, always, ramp),
+    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come"), Then.REST),
+    Row(SENDING, None, always, move, Then.SEND),
 )
 
 

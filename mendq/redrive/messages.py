@@ -7,10 +7,11 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
+from operator import add
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict, astuple, replace
 
 from mendq.model.queue import parsed
 
@@ -221,9 +222,4 @@ class MoveResult(Struct, frozen=True):
         return bool(self.failed) and not self.moved and not self.failed[0].passes
 
     def __add__(self, other: MoveResult) -> MoveResult:
-        return MoveResult(
-            self.moved + other.moved,
-            self.copied + other.copied,
-            self.unmarked + other.unmarked,
-            self.failed + other.failed,
-        )
+        return MoveResult(*map(add, astuple(self), astuple(other)))

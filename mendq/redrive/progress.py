@@ -145,10 +145,6 @@ class RedriveProgress(Struct, frozen=True):
     def with_waits(self, **over: Any) -> Self:
         return replace(self, waits=replace(self.waits, **over))
 
-    def halted(self, now: datetime, because: str) -> Self:
-        """The progress of a case that a person takes back; one that is over stays as it is."""
-        return self if self.is_over else self.now_in(Stage.HALTED, now, because)
-
 
 class DlqSample(Struct, frozen=True):
     """What was seen of the messages in the DLQ, in the order they were received in.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
-from mendq.aws.dlqs import confirmed_sources_of, move_tasks_of
+from mendq.aws.dlqs import OVER, confirmed_sources_of, move_tasks_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.catalogue._redrive_causes import CAUSES, still_shows, why_not_between
@@ -32,8 +32,6 @@ from mendq.redrive.store import RedriveStore
 
 # Of a queue that is nobody's DLQ, or is gone.
 _NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
-# A status that SQS did not have when this was written is one that runs: nobody acts on it.
-_OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 
 class RedriveRun(FixContext, frozen=True, kw_only=True):
@@ -67,7 +65,7 @@ def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
     Raises FactsUnavailable or QueueRefusesUs.
     """
     tasks = move_tasks_of(clients, dlq_arn, _NO_TASKS)
-    return any(each.get("Status") not in _OVER for each in tasks)
+    return any(each.get("Status") not in OVER for each in tasks)
 
 
 def situation_of(

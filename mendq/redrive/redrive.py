@@ -219,14 +219,15 @@ class _RedriveCase(Struct, frozen=True):
         size = self.run.settings.bounds
         new = RedriveProgress.begun(self.case.case_id, queues, size=size.canary, now=now)
         new = replace(new, n=claimed.n)
-        return new.halted(now, f"{UNREADABLE}: {damage}") if damage else new
+        return new.now_in(Stage.HALTED, now, f"{UNREADABLE}: {damage}") if damage else new
 
     def go_on(self, before: RedriveProgress, claimed: Claimed, is_cancelled: bool) -> Ticked:
         """Take it one tick further, or stop it."""
         run = self.run
         if is_cancelled:
-            halted = before.halted(run.now, "a person took it back")
-            return Ticked(progress=run.redrives.save(halted, run.owner))
+            if not before.is_over:
+                before = before.now_in(Stage.HALTED, run.now, "a person took it back")
+            return Ticked(progress=run.redrives.save(before, run.owner))
         if before.is_over and before != claimed.progress:
             before = run.redrives.save(before, run.owner)
         situation = situation_of(before, self.view.frozen, run)

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
-from mendq.cases.context import CaseBucket, StoreContext
+from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
     Scanned,
@@ -53,10 +53,6 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     @property
     def scan_store(self) -> ScanStore:
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
-
-    @property
-    def case_bucket(self) -> CaseBucket:
-        return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def reader(self) -> ScanReader:

@@ -23,9 +23,9 @@ from mendq.aws.pace import Pace
 from mendq.cases import view
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch
-from mendq.heal.context import Run
+from mendq.heal.context import FixContext
 from mendq.model.limits import Consent, Limits, Mode
-from mendq.model.settings import HealSettings
+from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 from tests.account.retained_clients import RetainedSession, remember
 
@@ -62,7 +62,7 @@ class Account:
     """What a test sees of the account, and the events it makes up."""
 
     clients: Clients
-    settings: HealSettings
+    settings: OwnerSettings
     now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     deliveries: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -126,10 +126,10 @@ class Account:
             for each in event_ids
         }
 
-    def run(self, *, remaining_seconds: float = 60) -> Run:
+    def run(self, *, remaining_seconds: float = 60) -> FixContext:
         """An invocation of its own."""
         self.deliveries += 1
-        return Run(
+        return FixContext(
             clients=self.clients,
             settings=self.settings,
             owner=f"invocation-{self.deliveries}",
@@ -181,7 +181,7 @@ class Account:
         return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
 
 
-def settings(**over: Any) -> HealSettings:
+def settings(**over: Any) -> OwnerSettings:
     fields: dict[str, Any] = {
         "account": ACCOUNT,
         "case_table": "case_store",
@@ -192,7 +192,7 @@ def settings(**over: Any) -> HealSettings:
     }
     consent = {name: over.pop(name) for name in Consent.__dataclass_fields__.keys() & over.keys()}
     fields["consent"] = Consent(**{"tag_may_raise_to": Mode.HEAL, **consent})
-    return HealSettings(**{**fields, **over})
+    return OwnerSettings(**{**fields, **over})
 
 
 def _lookup_events_of(made: Account) -> Callable[[object], str]:

@@ -32,10 +32,10 @@ class _Ok:
     status_code = 200
 
 
-def answer_instead(client: Any, document: dict[str, Any]) -> None:
-    """Every call of the client is answered so, in place of what else answers."""
+def answer_instead(client: Any, document: dict[str, Any], calls: str = "") -> None:
+    """Every call of the client, or of one kind (`.sqs.ListQueues`), is answered so."""
 
     def answer(**_: Any) -> tuple[_Ok, dict[str, Any]]:
         return _Ok(), document
 
-    client.meta.events.register_first("before-call", answer)
+    client.meta.events.register_first(f"before-call{calls}", answer)

@@ -67,8 +67,7 @@ def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
 
 def test_principals_and_codes_are_sorted_and_few(spark: SparkSession) -> None:
     [row] = found(
-        spark,
-        *(call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12)),
+        spark, *(call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12))
     )
     assert row["principals"] == [f"p{number:02}" for number in range(9, 19)]
     assert row["error_codes"] == ["c0", "c1"]

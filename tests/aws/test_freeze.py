@@ -18,17 +18,15 @@ def clients() -> Clients:
     return Clients(boto3.Session(region_name="us-east-1"))
 
 
-def test_no_calendar_asks_nothing(clients: Clients) -> None:
-    with Stubber(clients.ssm):
-        assert closed_calendars(clients, ()) is None
-
-
 @pytest.mark.parametrize(
     ("state", "expected"), [("OPEN", None), ("CLOSED", "the change calendar is closed")]
 )
-def test_the_calendar_decides(clients: Clients, state: str, expected: str | None) -> None:
+def test_the_calendar_decides_and_where_there_is_none_none_is_asked(
+    clients: Clients, state: str, expected: str | None
+) -> None:
     answer: dict[str, Any] = {"State": state}
     with Stubber(clients.ssm) as ssm:
+        assert closed_calendars(clients, ()) is None
         ssm.add_response("get_calendar_state", answer, {"CalendarNames": [CALENDAR]})
         assert closed_calendars(clients, (CALENDAR,)) == expected
 

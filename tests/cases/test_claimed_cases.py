@@ -14,20 +14,18 @@ from msgspec.structs import replace
 from mendq.aws.errors import CaseMoved
 from mendq.cases.table import CaseStore
 from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
 from mendq.model.case import Case
 from tests.account.faults import Killed
 from tests.heal.conftest import Account
-from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, move, say, states, undo
+from tests.heal.operators import OWNERS, Heal, case_of, context_of, failing, move, say, states, undo
 
 
 @pytest.fixture
 def approved(account: Account) -> Case:
     """30 -> 45, which heal has not done yet."""
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
+    failing(account, "propose")
     heal = Heal(account)
     heal.fails = True
     say(account, "approve", case_of(account).case_id)
@@ -57,9 +55,8 @@ def _die() -> None:
 
 
 def _take_up(account: Account, case: Case) -> None:
-    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
     with suppress(Killed):
-        take_up(request, account.run())
+        take_up(request_about(case), account.run())
 
 
 def _follow(account: Account) -> Followed:
@@ -119,10 +116,7 @@ def test_a_write_whose_run_died_is_settled_before_a_person_ends_its_case(
 
 
 def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Account) -> None:
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
+    queue = failing(account)
     case = case_of(account)
     move(account, case, "closed")
     assert context_of(account).open_cases.listed() == []

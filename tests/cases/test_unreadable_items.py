@@ -11,7 +11,7 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import view
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, follow_up
 from tests.heal.conftest import ACCOUNT, REGION, Account
-from tests.heal.operators import OWNERS, case_of, context_of, fail, states, undo
+from tests.heal.operators import OWNERS, case_of, context_of, failing, states, undo
 
 SYMPTOM = "visibility_timeout_too_short"
 BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
@@ -22,11 +22,7 @@ NESTED = "[" * 100_000 + "]" * 100_000
 
 @pytest.fixture
 def proposed(account: Account) -> str:
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
-    return queue
+    return failing(account, "propose")
 
 
 def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:

@@ -30,12 +30,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import (
-    MOST_SOURCES,
-    Redrive,
-    RedriveAllow,
-    allow_of,
-)
+from mendq.model.queue import MOST_SOURCES, Redrive, RedriveAllow, allow_of
 from mendq.model.steps import Owner
 from tests.catalogue.asking import (
     answer_to,

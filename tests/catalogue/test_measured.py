@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
@@ -47,13 +47,13 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
 
 @pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
 def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
-    (entry,) = (each for each in CATALOGUE if each.name == symptom)
+    entry = BY_NAME[symptom]
     assert bool(found_in(entry, varied(symptom, over))) is finds
 
 
 @pytest.mark.parametrize(("symptom", "over", "suspect"), golden("tables")["suspects"])
 def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
-    (entry,) = (each for each in CATALOGUE if each.name == symptom)
+    entry = BY_NAME[symptom]
     assert entry.detection is not None
     assert entry.detection.suspects(varied(symptom, over)) is suspect
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 from mendq.cli import account as cli_account
 from mendq.cli.__main__ import app
 from mendq.cli.permissions import RIGHTS
-from mendq.model.settings import HealSettings
+from mendq.model.settings import OwnerSettings
 from tests.cli.asked import command_of, noted
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import say, undo
@@ -35,7 +35,7 @@ Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 class StandIn(cli_account.Account, frozen=True, dict=True):
     """The account with a stack that nobody deployed, and Lambdas that the test answers for."""
 
-    known: HealSettings
+    known: OwnerSettings
     made_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
     lambdas: dict[str, Answer] = msgspec.field(default_factory=dict)
     invoked: list[tuple[str, dict[str, Any]]] = msgspec.field(default_factory=list)
@@ -49,7 +49,7 @@ class StandIn(cli_account.Account, frozen=True, dict=True):
         return self.made_at
 
     @property
-    def settings(self) -> HealSettings:
+    def settings(self) -> OwnerSettings:
         return self.known
 
     def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:

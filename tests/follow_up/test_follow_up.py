@@ -12,9 +12,8 @@ from botocore.stub import Stubber
 from msgspec.structs import replace
 
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.heal import recover
 from mendq.heal.batch import heal_batch
 from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
@@ -197,14 +196,14 @@ def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
     world.fixed()
     world.deletes = 1
     world.account.later(minutes=20)
-    older = tuple(each for each in CATALOGUE if each.name != SYMPTOM)
-    monkeypatch.setattr(recover, "CATALOGUE", older)
+    known = BY_NAME[SYMPTOM]
+    monkeypatch.delitem(BY_NAME, SYMPTOM)
     followed = world.follow()
     assert followed.errors == {}
     assert [each.symptom for each in followed.unknown] == [SYMPTOM]
     assert [each.state for each in followed.open_cases] == ["applied"]
     assert world.follow().unknown == [], "it is not due again within the minute"
-    monkeypatch.setattr(recover, "CATALOGUE", CATALOGUE)
+    monkeypatch.setitem(BY_NAME, SYMPTOM, known)
     world.hours(1.1)
     assert world.states() == ["applied", "verified"]
 

@@ -13,11 +13,11 @@ from mendq.cases.context import ManagingContext, Write
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, file, record_transition
 from mendq.cases.view import LOOK_AFTER
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
 from mendq.heal.approve import Document, decide
 from mendq.heal.approve import answered as answered_to
-from mendq.heal.context import Run
+from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import take_up
 from mendq.heal.rollback import rollback
@@ -69,7 +69,7 @@ def context_of(account: Account) -> ManagingContext:
     )
 
 
-def run_of(symptom: str, account: Account) -> Run:
+def run_of(symptom: str, account: Account) -> FixContext:
     """An invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
@@ -78,7 +78,7 @@ def run_of(symptom: str, account: Account) -> Run:
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
         Owner.REDRIVE: RedriveStart(run.settings.consent).write,
     }
-    steps = next(each for each in CATALOGUE if each.name == symptom).steps
+    steps = BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL
     return replace(run, write=ways.get(owner, run.write), whose=owner)
 
@@ -108,6 +108,15 @@ def fail(account: Account, queue: str, word: str = "", **over: Any) -> None:
     account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
 
 
+def failing(account: Account, tag: str = "heal") -> str:
+    """A queue whose calls failed a while ago: 30 -> 45 was done about it, or proposed."""
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    return queue
+
+
 def case_of(account: Account) -> Case:
     """The newest transition."""
     return Case.from_document(account.transitions()[-1])
@@ -130,7 +139,7 @@ def move(account: Account, case: Case, to: str) -> None:
     """As follow_up would, had it come to that."""
     context = context_of(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
-    symptom = next(each for each in CATALOGUE if each.name == case.symptom)
+    symptom = BY_NAME[case.symptom]
     moved = case.moved(State(to), "it came to that", account.now)
     record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 

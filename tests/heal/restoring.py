@@ -10,7 +10,7 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from mendq.cases.pins import Pins
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.context import FixContext, Outcome, request_about
 from mendq.heal.resume import take_up
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -134,9 +134,7 @@ def restoring_run(account: Account) -> FixContext:
 
 def restore(account: Account, case: Case | None = None) -> Outcome:
     """Asked to take up the newest case."""
-    case = case or case_of(account)
-    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
-    return take_up(request, restoring_run(account))
+    return take_up(request_about(case or case_of(account)), restoring_run(account))
 
 
 def policy_of(account: Account, queue: str) -> str:

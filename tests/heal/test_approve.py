@@ -21,6 +21,7 @@ from tests.heal.operators import (
     case_of,
     context_of,
     fail,
+    failing,
     move,
     say,
     states,
@@ -39,10 +40,7 @@ def heal(account: Account) -> Heal:
 @pytest.fixture
 def proposed(account: Account, heal: Heal) -> Case:
     """30 -> 45 is proposed for a queue that nobody has touched for a while."""
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
+    failing(account, "propose")
     return case_of(account)
 
 

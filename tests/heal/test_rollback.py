@@ -9,7 +9,17 @@ from msgspec.structs import replace
 from mendq.model.limits import Limits
 from tests.account.faults import Fault, Killed
 from tests.heal.conftest import Account
-from tests.heal.operators import ALICE, case_of, fail, move, outcomes, states, unchanged, undo
+from tests.heal.operators import (
+    ALICE,
+    case_of,
+    fail,
+    failing,
+    move,
+    outcomes,
+    states,
+    unchanged,
+    undo,
+)
 
 WEEK_SECONDS = 7 * 24 * 3600
 # The calls of a rollback, in order; the write is the seventh.
@@ -19,11 +29,7 @@ CLAIM, WRITE = 5, 7
 @pytest.fixture
 def fixed(account: Account) -> str:
     """A queue that heal has fixed, 30 -> 45, a while ago."""
-    queue = account.queue(VisibilityTimeout="30")
-    account.later(minutes=5)
-    fail(account, queue)
-    account.later(minutes=5)
-    return queue
+    return failing(account)
 
 
 def test_a_case_that_wrote_nothing_has_nothing_to_undo(account: Account) -> None:

@@ -12,12 +12,11 @@ from msgspec.structs import replace
 
 from mendq.aws.queue import tags_of
 from mendq.cases.pins import Pins
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.heal.apply import apply, attach
 from mendq.heal.assess import reach_of
 from mendq.heal.batch import heal_findings
 from mendq.heal.context import Outcome, request_about
-from mendq.heal.recover import symptom_known_as
 from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
@@ -42,13 +41,7 @@ from tests.heal.restoring import (
     set_policy,
 )
 from tests.infra.aws_calls import Recorded, recording
-from tests.infra.case_runs import (
-    ANSWERS,
-    MANAGED,
-    dying,
-    page_everybody,
-    recorded,
-)
+from tests.infra.case_runs import ANSWERS, MANAGED, dying, page_everybody, recorded
 from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
 from tests.scan.scanning import Scanning
 
@@ -242,7 +235,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(each.document() for each in steps)
     case = approved.moved(State.APPLIED, "messages wait", run.now, steps=documents)
-    symptom = symptom_known_as(SYMPTOM)
+    symptom = BY_NAME[SYMPTOM]
     assert symptom is not None
     attributes = tuple(each.attribute for each in symptom.steps)
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)

@@ -15,13 +15,7 @@ import pytest
 
 from infra.packaging import wheels
 from infra.packaging.wheels import REMEDY, ROOT, WheelsUnavailable
-from infra.packaging.zips import (
-    LAMBDAS,
-    REPORT,
-    THIS_MACHINE,
-    LambdaZip,
-    stage,
-)
+from infra.packaging.zips import LAMBDAS, REPORT, THIS_MACHINE, LambdaZip, stage
 from tests.infra.synthesized import REGION, asset_of
 from tests.report.weeks import busy_week
 

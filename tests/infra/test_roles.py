@@ -24,13 +24,7 @@ from tests.infra.named_calls import operations_named
 from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_nightly
 from tests.infra.owner_runs import attaching, found, redriven, restoring, scanning
 from tests.infra.permissions import decision
-from tests.infra.synthesized import (
-    QUEUE_ARNS,
-    SETTINGS,
-    Template,
-    as_list,
-    template_of,
-)
+from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, as_list, template_of
 
 # By role, and by the reason: what may be taken from a role although no call of our code then fails,
 # as an action and a resource (one of the template's without its hash); and operations in
@@ -113,10 +107,7 @@ def _without(statements: Sequence[Mapping[str, Any]], taken: Grant) -> list[Mapp
     whole = statements[taken.statement]
     actions = [each for each in as_list(whole["Action"]) if each != taken.action]
     resources = [each for each in as_list(whole["Resource"]) if each != taken.resource]
-    parts = [
-        {**whole, "Action": actions},
-        {**whole, "Action": taken.action, "Resource": resources},
-    ]
+    parts = [{**whole, "Action": actions}, {**whole, "Action": taken.action, "Resource": resources}]
     retained = [each for each in parts if each["Action"] and each["Resource"]]
     return [*statements[: taken.statement], *retained, *statements[taken.statement + 1 :]]
 

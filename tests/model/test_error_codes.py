@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE, examples, match
+from mendq.catalogue import BY_NAME, examples, match
 from mendq.model.failed_call import CODES, KNOWN_CODES, canonical
 
 QUERY = "AWS.SimpleQueueService."
@@ -53,9 +53,8 @@ def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry
     modelled = {shape.name for shape in model.error_shapes}
     assert len(modelled) >= 28
     assert {each for each in modelled if canonical(each) not in KNOWN_CODES} == set()
-    by_name = {entry.name: entry for entry in CATALOGUE}
     for label, codes in CODES.items():
-        assert {*codes} <= {way.error_code for way in by_name[label].seen_as}
+        assert {*codes} <= {way.error_code for way in BY_NAME[label].seen_as}
 
 
 @given(st.text(max_size=200))

@@ -11,9 +11,9 @@ from mendq.model.limits import Consent, Limits, Mode, Timing
 from mendq.model.settings import (
     WORKER,
     DeliverReportSettings,
-    HealSettings,
     LambdaSettings,
     OperatorSettings,
+    OwnerSettings,
     SettingsUnreadable,
     executors_within,
     workers_within,
@@ -27,7 +27,7 @@ REQUIRED: dict[str, Any] = {
     "urgent_topic_arn": "arn:aws:sns:us-east-1:123456789012:urgent",
     "info_topic_arn": "arn:aws:sns:us-east-1:123456789012:info",
 }
-LEAST = HealSettings(**REQUIRED)
+LEAST = OwnerSettings(**REQUIRED)
 FULL = replace(
     LEAST,
     consent=Consent(Mode.PROPOSE, Mode.HEAL, ("orders", "bills-*")),
@@ -53,10 +53,10 @@ def test_what_is_not_set_has_no_variable_and_observes() -> None:
     assert "MENDQ_SENDER" not in SILENT.to_environment()
     names = [f"MENDQ_{each.upper()}" for each in REQUIRED]
     least = {name: LEAST.to_environment()[name] for name in names}
-    read = HealSettings.from_environment(least)
+    read = OwnerSettings.from_environment(least)
     assert read.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
     with pytest.raises(SettingsUnreadable) as refused:
-        HealSettings.from_environment({})
+        OwnerSettings.from_environment({})
     assert all(f"{name} is missing" in str(refused.value) for name in least)
 
 
@@ -86,7 +86,7 @@ def test_a_variable_that_cannot_be_read_is_named(variable: str, texts: tuple[str
 def test_a_key_that_is_there_twice_is_named() -> None:
     twice = '{"mode": "heal", "queues": [], "mode": "observe"}'
     with pytest.raises(SettingsUnreadable, match="MENDQ_CONSENT is not readable: 'mode' is there"):
-        HealSettings.from_environment({**FULL.to_environment(), "MENDQ_CONSENT": twice})
+        OwnerSettings.from_environment({**FULL.to_environment(), "MENDQ_CONSENT": twice})
 
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html

@@ -22,7 +22,7 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import MOST_UNKNOWN
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits
-from mendq.model.settings import HealSettings
+from mendq.model.settings import OwnerSettings
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account, settings
 from tests.heal.operators import OWNERS, context_of
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
@@ -53,7 +53,7 @@ def _record(
     return account.record(queue_arn, event_id, userIdentity=identity, **over)
 
 
-def _without_mass_symptoms() -> HealSettings:
+def _without_mass_symptoms() -> OwnerSettings:
     """A stranger can keep below what is one; here the account need not be large for that."""
     return settings(limits=Limits(mass_symptom_share=1))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
+from mendq.heal.context import request_about
 from tests.catalogue.asking import caught_by
 from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
@@ -45,7 +46,7 @@ def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
 
 
 def call_of(symptom: str) -> Mapping[str, str]:
-    entry = next(each for each in CATALOGUE if each.name == symptom)
+    entry = BY_NAME[symptom]
     call = caught_by(entry)[0].call
     return {
         "eventName": call.event_name,
@@ -57,10 +58,9 @@ def call_of(symptom: str) -> Mapping[str, str]:
 def asked_of_owner(world: World) -> Turn:
     """The owner of its write, called with the case until it says what became of it."""
     case = case_of(world.account)
-    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
 
     def turn() -> bool:
-        world.take_up(request)
+        world.take_up(request_about(case))
         return True
 
     return turn

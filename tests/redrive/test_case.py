@@ -47,9 +47,7 @@ def retention(world: Redriving) -> int:
     return int(world.account.attributes(world.dlq)["MessageRetentionPeriod"])
 
 
-def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(
-    world: Redriving,
-) -> None:
+def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(world: Redriving) -> None:
     before = {each: world.account.attributes(each) for each in (world.source, world.dlq)}
     world.tasks[:] = [{"Status": each} for each in ("COMPLETED", "CANCELLED", "FAILED")]
     assert start(world, world.back()) is None
@@ -171,8 +169,8 @@ def facts(account: Account, queue_arn: str) -> Facts:
     ("name", "quarantine"),
     [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
 )
-def test_a_quarantine_is_made_once_encrypted_and_without_tags(
-    account: Account, name: str, quarantine: str
+def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_it(
+    account: Account, monkeypatch: pytest.MonkeyPatch, name: str, quarantine: str
 ) -> None:
     source = facts(account, account.queue(name))
     made = quarantine_of(account.clients, source)
@@ -185,6 +183,9 @@ def test_a_quarantine_is_made_once_encrypted_and_without_tags(
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
     assert tags.get("Tags", {}) == {}
     assert quarantine_of(account.clients, source) == made
+    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
+    monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
+    assert "tidy consumes it" in str(quarantine_of(account.clients, source))
 
 
 def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account: Account) -> None:
@@ -196,18 +197,6 @@ def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account:
     assert refusal.code == "name_taken"
     assert "less than 1209600 seconds" in refusal.reason
     assert account.attributes(theirs) == before
-
-
-def test_a_queue_that_a_function_consumes_is_not_used(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = facts(account, account.queue("orders"))
-    assert isinstance(quarantine_of(account.clients, source), str)
-    mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
-    monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
-    found = quarantine_of(account.clients, source)
-    assert isinstance(found, Refusal)
-    assert "tidy consumes it" in found.reason
 
 
 def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:

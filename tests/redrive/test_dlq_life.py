@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.heal.context import Outcome
+from mendq.heal.context import Outcome, request_about
 from mendq.heal.resume import take_up
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq
@@ -47,9 +47,7 @@ def approved(scanned: Scanning) -> str:
 
 
 def taken_up(account: Account) -> Outcome:
-    case = case_of(account)
-    request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
-    return take_up(request, run_of(MISSING, account))
+    return take_up(request_about(case_of(account)), run_of(MISSING, account))
 
 
 def followed(account: Account) -> Followed:

@@ -23,14 +23,7 @@ from mendq.redrive.machine import (
     settled,
 )
 from mendq.redrive.messages import MoveResult, NotMoved
-from mendq.redrive.progress import (
-    GOING_ON,
-    DlqSample,
-    RedriveProgress,
-    Stage,
-    StageProgress,
-    Waits,
-)
+from mendq.redrive.progress import GOING_ON, DlqSample, RedriveProgress, Stage, StageProgress, Waits
 from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
 
 BOUNDS = Bounds()
@@ -134,10 +127,9 @@ def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
 
 
 def test_as_many_newly_dead_as_were_moved_or_ten_halt_it() -> None:
-    assert stage_of(progress(moved=5), DlqSample(newly_dead=4)) is not Stage.HALTED
-    assert stage_of(progress(moved=5), DlqSample(newly_dead=5)) is Stage.HALTED
-    assert stage_of(progress(moved=500), DlqSample(newly_dead=9)) is not Stage.HALTED
-    assert stage_of(progress(moved=500), DlqSample(newly_dead=10)) is Stage.HALTED
+    for before, halts_at in ((progress(moved=5), 5), (progress(moved=500), 10)):
+        assert stage_of(before, DlqSample(newly_dead=halts_at - 1)) is not Stage.HALTED
+        assert stage_of(before, DlqSample(newly_dead=halts_at)) is Stage.HALTED
 
 
 def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -> None:

@@ -216,8 +216,7 @@ def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) ->
 
 
 @pytest.mark.parametrize(
-    ("code", "passes"),
-    [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)],
+    ("code", "passes"), [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)]
 )
 def test_a_refusal_of_everything_is_met_once(both: Redriving, code: str, *, passes: bool) -> None:
     """What may have arrived is not sent again, nor what would be refused again."""
@@ -247,9 +246,7 @@ def test_a_copy_with_another_text_is_no_reason_to_delete(here: Redriving) -> Non
     assert bodies(left(here)) == ["dear"]
 
 
-def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(
-    here: Redriving,
-) -> None:
+def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(here: Redriving) -> None:
     here.send("once")
     fails = [True, True]
 

@@ -226,11 +226,7 @@ def test_a_damaged_progress_halts_it_with_a_page(
 
 @pytest.mark.parametrize(
     ("code", "status", "passes"),
-    [
-        ("KmsThrottled", 400, True),
-        ("SomethingNew", 503, True),
-        ("AccessDenied", 403, False),
-    ],
+    [("KmsThrottled", 400, True), ("SomethingNew", 503, True), ("AccessDenied", 403, False)],
 )
 def test_a_quarantine_that_takes_nothing_for_now_halts_nothing_yet(
     here: Redriving, code: str, status: int, passes: bool

@@ -174,12 +174,7 @@ class Redriving:
         return self.account.pages("urgent") + self.account.pages()
 
     def refuse(
-        self,
-        call: str,
-        code: str,
-        message: str = "no",
-        about: str = "",
-        status: int = 400,
+        self, call: str, code: str, message: str = "no", about: str = "", status: int = 400
     ) -> None:
         """From now on SQS refuses such calls, where `about` is in what they ask for."""
         answer: Any = {

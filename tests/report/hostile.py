@@ -26,8 +26,7 @@ PAYLOADS = (
     "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",
 )  # fmt: skip
 TEXT = st.one_of(
-    st.sampled_from(PAYLOADS),
-    st.text(st.characters(exclude_categories=[]), max_size=120),
+    st.sampled_from(PAYLOADS), st.text(st.characters(exclude_categories=[]), max_size=120)
 )
 KINDS = ("write_into_template", "approve", "watch", "decide", "fix", "fix_caller", "name_code")
 # Calendar alone; then our own words too, which choose a sentence around the others' names.

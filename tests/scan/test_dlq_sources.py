@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from mendq.aws.dlqs import MOST_SOURCES
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
@@ -18,11 +19,13 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import Record, Write, decide
 from mendq.model.case import State
-from mendq.model.dlq import is_confirmed
+from mendq.model.dlq import confirmed_among
 from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Need
 from mendq.model.limits import Consent, Mode
 from mendq.model.plan import Refuse
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import Redrive, RedriveAllow, public_url
+from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
 from tests.heal.operators import say, states
 from tests.heal.test_guardrails import situation
@@ -87,24 +90,20 @@ def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scan
     dead, naming = named(scanned, "heal")
     pins = Pins(scanned.account.clients.dynamodb, "case_store")
     assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
-    case_id = scanned.account.transitions()[-1]["case_id"]
+    say(scanned.account, "decline", scanned.account.transitions()[-1]["case_id"])
     assert pins.approved_sources(dead) == frozenset()
+    scanned.account.later(days=8)
+    after_a_round(scanned, dead)
+    case_id = scanned.account.transitions()[-1]["case_id"]
     assert say(scanned.account, "approve", case_id)["state"] == "approved"
     assert pins.approved_sources(dead) == {naming}
     other = scanned.account.queue("other-dlq", MessageRetentionPeriod="60")
     scanned.account.set(naming, RedrivePolicy=Redrive(other, 5).text)
     *_, (_, _, newest) = (after_a_round(scanned, other),)
-    assert newest.count("proposed") == 2, "another pair is another question"
+    assert newest[-1] == "proposed", "another pair is another question"
     assert not pins.revoke_source(dead, other)
     assert pins.revoke_source(dead, naming)
     assert pins.approved_sources(dead) == frozenset()
-
-
-def test_declining_approves_nothing(scanned: Scanning) -> None:
-    dead, _ = named(scanned, "heal")
-    after_a_round(scanned, dead)
-    say(scanned.account, "decline", scanned.account.transitions()[-1]["case_id"])
-    assert not Pins(scanned.account.clients.dynamodb, "case_store").approved_sources(dead)
 
 
 LIVE = [
@@ -161,6 +160,7 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
         ({"mendq": "off"}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
         ({}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, False),
         ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll", (STANDARD_ARN,)).text}, False),
         ({}, {}, {"RedriveAllowPolicy": "{"}, False),
         ({}, {"queues": ("ord*",)}, {}, True),
         ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
@@ -179,4 +179,33 @@ def test_who_is_believed(
     tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
 ) -> None:
     facts = but(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
-    assert is_confirmed(STANDARD_ARN, tags, facts, Consent(**given)) is is_believed
+    found = confirmed_among([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
+    assert bool(found) is is_believed
+
+
+def test_of_strangers_no_more_is_asked_than_their_names() -> None:
+    """A thousand queues that anybody makes cost no call each where tags say nothing."""
+    facts, told = queue(queue_arn=f"{STANDARD_ARN}-dlq"), {STANDARD_ARN: dict[str, str]()}
+    named_by, queues = (STRANGER, STANDARD_ARN), ("orders-dlq", "orders")
+    consent, told_by = Consent(mode=HEAL, queues=queues), told.__getitem__
+    assert confirmed_among(named_by, facts, consent, told_by) == (STANDARD_ARN,)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int) -> None:
+    """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
+    dead, real = named(scanned, "heal")
+    urls = [public_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_SOURCES - 1 + more)]
+    listed = {"queueUrls": [*urls, public_url(real)]}
+    answer_instead(scanned.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
+    consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
+    scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
+    if not more:
+        found = scanned.context().reader.facts(dead, {}, {Need.QUEUE, Need.DLQ_SOURCES})
+        assert found.source_arns == (real,)
+        assert len(found.unconfirmed_sources) == MOST_SOURCES - 1
+        return
+    scanned.account.later(hours=1)
+    done = scanned.done()
+    assert f"more than 1,000 queues name {dead}" in str(done.failed[dead])
+    assert scanned.named() == []

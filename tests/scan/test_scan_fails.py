@@ -40,9 +40,7 @@ def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alar
     assert faults(scanned.done(SYMPTOMS)) == 1
 
 
-def test_of_none_the_round_is_begun_again_until_one_is_seen(
-    scanned: Scanning,
-) -> None:
+def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -> None:
     queues = {scanned.account.queue("one"), scanned.account.queue("other")}
     an_hour_on(scanned.account)
     let_in = denied(scanned)

@@ -5,13 +5,14 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import query
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
@@ -31,8 +32,6 @@ METRICS: Mapping[str, frozenset[str]] = {
 COUNTED = frozenset().union(*METRICS.values())
 EVERY_CALL = frozenset(DATA_EVENT_NAMES)
 RECEIVES = frozenset({"ReceiveMessage"})
-# Who gets no message deletes none and extends no visibility timeout.
-_NO_CONSUMERS = ": a consumer that is refused its receives makes no other call, so nothing shows it"
 
 
 class Calls(Struct, frozen=True):
@@ -82,21 +81,18 @@ def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[
     found: dict[str, dict[str, int]] = {arn: {} for arn, _ in asked}
     for start in range(0, len(asked), _QUERIES_PER_CALL):
         part = {f"m{n}": each for n, each in enumerate(asked[start : start + _QUERIES_PER_CALL])}
+        queries = [
+            query(key, ("AWS/SQS", "QueueName", parts_of(arn).name), metric, "Sum", _DAY_SECONDS)
+            for key, (arn, metric) in part.items()
+        ]
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-            StartTime=now - WEEK, EndTime=now, MetricDataQueries=[*map(_query, part.items())]
+            StartTime=now - WEEK, EndTime=now, MetricDataQueries=queries
         )
         for each in (one for page in pages for one in page["MetricDataResults"]):
             if each.get("Values"):
                 arn, metric = part[each["Id"]]
                 found[arn][metric] = found[arn].get(metric, 0) + round(sum(each["Values"]))
     return {arn: Calls(arn, week) for arn, week in found.items()}
-
-
-def _query(asked: tuple[str, tuple[str, str]]) -> Any:
-    query_id, (arn, metric) = asked
-    queue = [{"Name": "QueueName", "Value": parts_of(arn).name}]
-    of = {"Namespace": "AWS/SQS", "MetricName": metric, "Dimensions": queue}
-    return {"Id": query_id, "MetricStat": {"Metric": of, "Period": _DAY_SECONDS, "Stat": "Sum"}}
 
 
 class Choice(Struct, frozen=True):
@@ -150,25 +146,3 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
             worst = shown.in_part if each.partly else shown.wholly
             (shown.blind if each.blind else worst).append(each.symptom)
     return shown
-
-
-class Hidden(Struct, frozen=True):
-    """What a choice keeps from being seen that a trail of every call shows; each by its name."""
-
-    wholly: tuple[str, ...]
-    in_part: tuple[str, ...]
-    why: str
-
-    def words(self, spelled: Callable[[str], str] = str) -> str:
-        """A sentence; `spelled` writes a symptom's name."""
-        wholly, in_part = (", ".join(map(spelled, each)) for each in (self.wholly, self.in_part))
-        of = [f"all of {wholly}"] * bool(wholly) + [f"part of {in_part}"] * bool(in_part)
-        return f"It hides {', and '.join(of)}{self.why}." if of else "It hides nothing."
-
-
-def hidden_by(choice: Choice, queue_arns: Sequence[str]) -> Hidden:
-    """On these queues, however well the calls that are left show it."""
-    left, whole = shown_by(choice, queue_arns), shown_by(ALL_CALLS, queue_arns)
-    in_part = tuple(each for each in left.in_part if each not in whole.in_part)
-    why = "" if choice.event_names >= RECEIVES else _NO_CONSUMERS
-    return Hidden(tuple(left.blind), in_part, why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,9 @@ class Gathered(Struct):
         """Raise Stopped where there is no stack whose queues could be counted."""
         if not self.every_queue:
             self.account.output("CaseTable")
-        reader: dict[str, Callable[[], Iterable[Check]]] = {
-            "the stack": self._stack,
-            "the queues": self._queues,
-            "the calls of the queues": self._calls,
-        }
-        checks = (each for what, ask in reader.items() for each in guarded(what, ask))
+        checks = list(guarded("the stack", self._stack))
+        checks += guarded("the queues", self._queues)
+        checks += guarded("the calls of the queues", self._calls)
         self.not_looked_at += [each for each in checks if each.status is Status.UNKNOWN]
 
     @property

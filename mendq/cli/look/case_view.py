@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
@@ -118,7 +118,7 @@ def until(case: Case, timing: Timing | None) -> str:
 def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
     """The states of a case like this one that a person's word ends, or moves on."""
     move = DECISIONS[word]
-    if any(each.name == case.symptom for each in CATALOGUE):
+    if case.symptom in BY_NAME:
         return move.out_of
     unknown = {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}
     return unknown.get(move, move.out_of)

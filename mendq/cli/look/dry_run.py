@@ -29,7 +29,7 @@ from mendq.cases import items
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
 from mendq.cases.pins import with_pins
 from mendq.cases.table import CaseStore
-from mendq.catalogue import CATALOGUE
+from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     import boto3
     from botocore.model import OperationModel
 
-BY_NAME: Mapping[str, Symptom] = {each.name: each for each in CATALOGUE}
 ROUNDS_A_MONTH = 24 * 30
 REFUSED, WAITS = "would be refused", "waits"
 _OWNER = "mendq scan --dry-run"
@@ -200,8 +199,8 @@ class DryRun(Struct, frozen=True, dict=True):
         run = self._run
         spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.settings.consent)
         first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
-        silent = silent_for(findings, spoken).items()
-        why = {e: f"said_of_another: {_name(by)} speaks for it" for e, by in silent}
+        by = {e: parts_of(one.queue_arn).name for e, one in silent_for(findings, spoken).items()}
+        why = {each: f"said_of_another: {name} speaks for it" for each, name in by.items()}
         why |= {each: f"{name} goes first" for each, name in first.items()}
         slow = [each for each in spoken if each not in why and _is_paced(each.symptom)]
         if slow:
@@ -283,10 +282,6 @@ class DryRun(Struct, frozen=True, dict=True):
 def _is_paced(name: str) -> bool:
     """True where people are told of it a few queues a day."""
     return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
-
-
-def _name(found: Finding) -> str:
-    return parts_of(found.queue_arn).name
 
 
 def _said(verdict: Verdict, finding: Finding) -> WouldDo:

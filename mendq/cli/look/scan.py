@@ -11,11 +11,12 @@ import typer
 from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
+from mendq.catalogue import BY_NAME
 from mendq.catalogue._time_left import most_urgent_first
 from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.dry_run import BY_NAME, DryRun, Purse, WouldDo, dollars_per_month
+from mendq.cli.look.dry_run import DryRun, Purse, WouldDo, dollars_per_month
 from mendq.cli.output import Output, some
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of

@@ -99,8 +99,8 @@ def route_from(account: Account, source_arn: str) -> Route:
 
 
 def _dlq_arn(account: Account, source: Facts) -> str:
-    if named := redrive_of(source.attributes.get("RedrivePolicy", "")):
-        return named.dlq_arn
+    if source.dlq_arn:
+        return source.dlq_arn
     if of := source_arns_of(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
         raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
@@ -136,8 +136,7 @@ def route_out_of(account: Account, named: str) -> Route:
     messages = quarantine_named(account, named)
     arn = queue_arn_of(account, named)
     source = movable(account, _source_of(arn) if arn == messages.queue_arn else arn)
-    redrive = redrive_of(source.attributes.get("RedrivePolicy", ""))
-    dlq_arn = redrive.dlq_arn if redrive else ""
+    dlq_arn = source.dlq_arn or ""
     if dlq_arn:
         require_idle(account, dlq_arn)
     messages = movable(account, messages.queue_arn)

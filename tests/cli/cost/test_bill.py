@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aws_lambda_powertools.metrics import EphemeralMetrics
@@ -21,9 +21,6 @@ from mendq.model import prices
 from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from tests.functions.conftest import call_with
 from tests.infra.synthesized import SETTINGS, WITHOUT_NIGHTLY, template_of, template_with
-
-if TYPE_CHECKING:
-    pass
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"

@@ -11,12 +11,10 @@ from mendq.cli.cost.calls import (
     CHOICES,
     EMPTY_RECEIVES,
     NO_RECEIVES,
-    RECEIVES,
     SENDS,
     VISIBILITY,
     Calls,
     Choice,
-    hidden_by,
     shown_by,
 )
 from mendq.model.names import DATA_EVENT_NAMES
@@ -58,25 +56,16 @@ def test_what_was_not_counted_is_not_known() -> None:
     assert SENDS.uncounted == []
 
 
-def test_what_a_choice_hides() -> None:
-    both = [ARN, FIFO]
-    assert hidden_by(ALL_CALLS, both).words() == "It hides nothing."
-    without, lone = hidden_by(NO_RECEIVES, both), " is refused its receives makes no other call"
-    assert (without.wholly, lone in without.words()) == (("in_flight_limit",), True)
-    refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
-    assert refused <= {*without.in_part}, "but neither late deletes nor sends"
-    assert not {"visibility_timeout_too_short", "message_too_long"} & {*without.in_part}
-    sends = hidden_by(Choice("", SENDS.event_names | RECEIVES), [FIFO])
-    assert sends.wholly == ("visibility_timeout_too_short",)
-    assert sends.words().startswith("It hides all of visibility_timeout_too_short")
-    assert lone not in sends.words()
-
-
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
     for choice in CHOICES:
         shown = shown_by(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
         assert seen == {each.name for each in CATALOGUE if each.seen_as}
+    without = shown_by(NO_RECEIVES, [FIFO])
+    assert (shown_by(ALL_CALLS, [FIFO]).blind, without.blind) == ([], ["in_flight_limit"])
+    refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
+    assert refused <= {*without.in_part}, "but neither late deletes nor sends"
+    assert {"visibility_timeout_too_short", "message_too_long"} <= {*without.wholly}
     # A late delete passes on a standard queue.
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
     assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part

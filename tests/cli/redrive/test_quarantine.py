@@ -100,9 +100,7 @@ def test_a_peek_shows_why_and_no_body(queues: Dlq) -> None:
     assert queues.ids(queues.messages) == {message_id}, "it is visible again"
 
 
-def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(
-    queues: Dlq,
-) -> None:
+def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(queues: Dlq) -> None:
     queues.write("4111 \x1b[31m\n next", **died_in("nobody"), **{QUARANTINED: "{}"})
     (found,) = _quarantine(queues, "peek", "--bodies")
     assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
@@ -145,9 +143,7 @@ def test_nothing_goes_unasked(queues: Dlq, path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
-    queues: Dlq,
-) -> None:
+def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(queues: Dlq) -> None:
     _keep(queues, {"n": 1}, redrive_count=2)
     _keep(queues, {"n": 2})
     _keep(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))

@@ -65,14 +65,12 @@ def _press(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _at_release(monkeypatch: pytest.MonkeyPatch, which: int, presses: int) -> None:
-    """Ctrl-C so often before that release, counted from 1."""
-    release, count = VisibilityHeartbeat.release, iter(range(1, 1_000))
+def _at_the_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C before it."""
+    release, presses = VisibilityHeartbeat.release, iter([lambda: None, _press])
 
     def pressed(visibility: VisibilityHeartbeat, *ids: str) -> None:
-        if next(count) == which:
-            for _ in range(presses):
-                _press()
+        next(presses, lambda: None)()
         release(visibility, *ids)
 
     monkeypatch.setattr(VisibilityHeartbeat, "release", pressed)
@@ -104,7 +102,7 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
     def pressed(*asked: Any) -> Iterator[Any]:
         for moved in put(*asked):
             _press()
-            _at_release(monkeypatch, 2, presses=1)
+            _at_the_second_release(monkeypatch)
             yield moved
 
     monkeypatch.setattr(MessageMover, "put", pressed)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from mendq.cases.finding import Finding
-from mendq.cli.look.dry_run import BY_NAME, WouldChange, WouldDo, looking
+from mendq.catalogue import BY_NAME
+from mendq.cli.look.dry_run import WouldChange, WouldDo, looking
 from mendq.cli.look.scan import show_findings
 from mendq.cli.output import Output
 from tests.cli.conftest import Operator

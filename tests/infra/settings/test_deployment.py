@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings.deployment import (
-    DeploymentSettings,
-    FileRefused,
-    object_in,
-    read,
-)
+from infra.settings.deployment import DeploymentSettings, FileRefused, object_in, read
 from infra.settings.reading import SettingsRefused, bounds_of, settings_of
 from local_account.command_line import merge
 from local_account.launcher import floors_lowered

@@ -158,9 +158,11 @@ CATALOGUE = (
     )),
     Selection(("tests.scan.test_dlq_sources",), (
         Mutant("a tag has a stranger's queue believed of one in a higher mode", "mendq.model.dlq",
-            "is_confirmed", "consent.tag_may_raise_to« >= mode»»"),
+            "confirmed_among", "consent.tag_may_raise_to« >= mode»»"),
         Mutant("every queue that names another is believed", "mendq.model.dlq",
-            "is_confirmed", 'allowed« and allowed.permission == "byQueue"»»'),
+            "confirmed_among", 'allowed« and allowed.permission == "byQueue"»»'),
+        Mutant("strangers' queues beyond those that are looked at hide a source", "mendq.aws.dlqs",
+            "source_arns_of", "if «len(found) > MOST_SOURCES»False»:"),
         Mutant("a queue that producers send to is taken for a DLQ", "mendq.model.facts",
             "Facts.takes_dlq_messages", "self.dlq_sources« and not self.is_sent_to»»"),
         Mutant("a DLQ's retention is raised before anybody approved it for its source",
