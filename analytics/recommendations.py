@@ -15,7 +15,6 @@ from typing import Any
 
 from analytics.cases import MOST_NAME, NOT_SEEN, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
-from analytics.trail_file import COUNT_ONLY
 from analytics.week_parts import Row, Weight, most_first, weights
 from mendq.catalogue import UNKNOWN
 from mendq.catalogue.queue_missing import QUEUE_MISSING
@@ -242,7 +241,7 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
             continue
         if row["symptom"].startswith(UNKNOWN):
             groups[NAME_CODE, row["symptom"], ""].append(row)
-        elif row["symptom"] in COUNT_ONLY:
+        elif row["why"] == "count_only":
             groups[FIX_CALLER, row["symptom"], _sole(row["principals"])].append(row)
     found = [_of_caller(*key, rows) for key, rows in groups.items()]
     return [

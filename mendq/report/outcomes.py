@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.report.summary import COUNT_ONLY, FIXED, Incident
+from mendq.report.summary import COUNT_ONLY, FIXED, RACE, Incident
 from mendq.report.words import quote
 
 # What stands out on the page, beside what is fixed.
@@ -36,6 +36,7 @@ WHY = {
     "unknown": "neither the logs nor the cases say why",
     "unknown_code": "no entry of the catalogue knows this error code",
     COUNT_ONLY: "a caller's mistake, counted only",
+    RACE: "the message may just have been deleted, so Mendq measures a queue that it manages",
 }
 
 

@@ -139,6 +139,7 @@ BUG: Any = {
     "symptom": "invalid_request",
     "error_codes": ["EmptyBatchRequest"],
     "outcome": "not_seen",
+    "why": "count_only",
 }
 
 
@@ -175,7 +176,10 @@ def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers()
     assert (code.symptom, code.queues, code.failed_calls) == ("unknown:Teapot", 2, 120)
 
 
-@pytest.mark.parametrize("fields", [{"outcome": "not_seen"}, {**BUG, "outcome": "escalated"}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"outcome": "not_seen"}, {**BUG, "outcome": "escalated"}, {**BUG, "why": "may_be_a_race"}],
+)
 def test_what_has_a_case_or_might_have_one_is_no_callers(fields: dict[str, Any]) -> None:
     rows = [incident(n, failed_calls=500, **fields) for n in range(20)]
     assert recommendations_of_callers(rows) == []

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics import recommendations
+from mendq.catalogue import RACE
 from mendq.model.case import State
 from mendq.nightly.verdict import Verdict
 from mendq.report import outcomes
@@ -35,7 +36,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     kinds = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
     assert whys | {"applied", "unknown_code", "count_only"} == set(WHY)
-    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence"}
+    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
     assert set(outcomes.WHY) == ignored | proved | {"unknown"}
 
