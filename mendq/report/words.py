@@ -24,6 +24,10 @@ CUT = "…"
 MOST_NAME = 80
 MOST_PRINCIPAL = 64
 MOST_SENTENCE = 300
+# Before a letter a dot makes a domain; none ends in `fifo`, as many a queue's name does.
+_DOMAIN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
+_ADDRESS = r"(?<=\d)\.(?=\d{1,3}\.\d{1,3}\.\d)"
+_LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|{_ADDRESS}", re.IGNORECASE)
 
 
 def visible(text: str, most: int = MOST_NAME) -> str:
@@ -33,8 +37,11 @@ def visible(text: str, most: int = MOST_NAME) -> str:
 
 
 def unlinked(text: str) -> str:
-    """`text` for a mail: no mail program makes a link of an address in it."""
-    return text.replace("://", ":[//]").replace("www.", "www[.]")
+    """`text` for a mail, whose reader's program makes links of addresses and of bare domains.
+
+    The page and the commands keep theirs whole: no browser does so, and people copy from there.
+    """
+    return _LINKING.sub(r"[\g<0>]", text)
 
 
 def quote(sentence: str) -> str:
