@@ -109,8 +109,6 @@ def _notified(summary: Summary) -> str:
     return f"{of} paged a person"
 
 
-# What callers do says nothing of their queue.
-_NO_FAULT = (COUNT_ONLY, RACE)
 # Below this many, nothing is a habit.
 FEWEST = 3
 
@@ -129,7 +127,7 @@ def standout(summary: Summary) -> Standout | None:
     What says nothing of the queue does not count; a tie in incidents and failed calls names nobody.
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
-    open_ones = [each for each in named if not each.is_fixed and each.why not in _NO_FAULT]
+    open_ones = [each for each in named if not each.is_fixed and each.why not in (COUNT_ONLY, RACE)]
     among = open_ones or [each for each in named if each.is_fixed]
     queue_arn = _leader(among)
     mine = [each for each in among if each.queue_arn == queue_arn]

@@ -26,8 +26,7 @@ MOST_PRINCIPAL = 64
 MOST_SENTENCE = 300
 # Before a letter a dot makes a domain; none ends in `fifo`, as many a queue's name does.
 _DOMAIN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
-_ADDRESS = r"(?<=\d)\.(?=\d{1,3}\.\d{1,3}\.\d)"
-_LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|{_ADDRESS}", re.IGNORECASE)
+_LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE)
 
 
 def visible(text: str, most: int = MOST_NAME) -> str:
@@ -247,7 +246,6 @@ def place_in(summary: Summary, queue_arn: str) -> str:
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII)
-_MOST_SECONDS_ALONE = 3_600
 
 
 def written(attribute: str, value: str) -> str:
@@ -258,7 +256,7 @@ def written(attribute: str, value: str) -> str:
         return marked(value)
     number = int(value)
     if _SECONDS.fullmatch(attribute):
-        also = f" ({duration(number)})" if number > _MOST_SECONDS_ALONE else ""
+        also = f" ({duration(number)})" if number > _HOUR else ""
         return f"{number:,} s{also}"
     if attribute == "MaximumMessageSize":
         return f"{number:,} bytes"
