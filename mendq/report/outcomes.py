@@ -28,7 +28,7 @@ WHY = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
     "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
-    "no_evidence": "the calls carry no messages, or come of new sessions: Mendq ignores them",
+    "no_evidence": "the calls carry no messages, or come from new sessions: Mendq ignores them",
     "elsewhere": "the queue is of another account or region",
     "case_open": "an earlier case of the queue was still open",
     "too_little_evidence": "too few failed calls, or too far apart, for Mendq to believe them",
