@@ -41,8 +41,6 @@ from mendq.model.queue import partition_of, parts_of
 
 # Before the canonical code of a call for which the catalogue has no symptom.
 UNKNOWN = "unknown:"
-# Why a call is no evidence by itself; heal measures its queue instead.
-RACE = "may_be_a_race"
 
 CATALOGUE: tuple[Symptom, ...] = (
     VISIBILITY_TIMEOUT_TOO_SHORT,
@@ -110,7 +108,7 @@ def why_ignored(call: FailedCall, home: Home) -> str | None:
     """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
 
     Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
-    RACE: the call itself is none, and its queue is measured.
+    What may be a race is none, and its queue is measured.
     """
     symptom, queue_arn, is_race = match(call), call.queue_arn, may_be_a_race(call)
     whys = {
@@ -119,7 +117,7 @@ def why_ignored(call: FailedCall, home: Home) -> str | None:
         "count_only": symptom and symptom.plan is None and not is_race,
         "unresolved_queue": queue_arn is None,
         "elsewhere": queue_arn and not home.holds(queue_arn),
-        RACE: is_race,
+        "may_be_a_race": is_race,
         "no_evidence": symptom and not symptom.speaks(call),
     }
     return next((why for why, holds in whys.items() if holds), None)

@@ -24,7 +24,7 @@ from mendq.aws.errors import (
 )
 from mendq.aws.queue import arns_lately
 from mendq.cases.finding import named_in
-from mendq.catalogue import CATALOGUE, RACE, Home, match, why_ignored
+from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.catalogue.visibility_timeout_too_short import may_be_a_race
@@ -157,7 +157,7 @@ def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
     symptom, why = TOO_SHORT if may_be_a_race(call) else match(call), why_ignored(call, home)
-    if why == RACE:
+    if why == "may_be_a_race":
         return symptom
     if why is not None and symptom is not None and symptom.plan is not None:
         healed.ignored.append(why)

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics import recommendations
-from mendq.catalogue import RACE
 from mendq.model.case import State
 from mendq.nightly.verdict import Verdict
 from mendq.report import outcomes
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
-from mendq.report.summary import FIXED
+from mendq.report.summary import FIXED, RACE
 from mendq.report.tables import STATES
 from mendq.report.to_do import _OF_A_CASE, _OTHERWISE, WHY
 from mendq.report.verdict import headline, others
