@@ -13,11 +13,9 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from analytics.cases import MOST_NAME, NOT_SEEN, Life, Step, shortened, steps_of
+from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
-from analytics.trail_file import COUNT_ONLY
 from analytics.week_parts import Row, Weight, most_first, weights
-from mendq.catalogue import UNKNOWN
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -238,23 +236,18 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
     """Of incidents without a case: one per caller and symptom, and one per unknown code."""
     groups = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
-        if row["outcome"] != NOT_SEEN:
-            continue
-        if row["symptom"].startswith(UNKNOWN):
+        if row["why"] == "unknown_code":
             groups[NAME_CODE, row["symptom"], ""].append(row)
-        elif row["symptom"] in COUNT_ONLY:
-            groups[FIX_CALLER, row["symptom"], _sole(row["principals"])].append(row)
+        elif row["why"] == "count_only":
+            # Where several call, whose the failures are is not known.
+            owner = row["principals"][0] if len(row["principals"]) == 1 else ""
+            groups[FIX_CALLER, row["symptom"], owner].append(row)
     found = [_of_caller(*key, rows) for key, rows in groups.items()]
     return [
         each
         for each in found
         if each.incidents >= MANY_INCIDENTS or each.failed_calls >= MANY_FAILED_CALLS
     ]
-
-
-def _sole(principals: Sequence[str]) -> str:
-    """Empty where several call: whose the failures are is not known."""
-    return principals[0] if len(principals) == 1 else ""
 
 
 def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Recommendation:

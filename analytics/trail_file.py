@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import microseconds
-from mendq.catalogue import CATALOGUE, Home, symptom_of, why_ignored
+from mendq.catalogue import Home, symptom_of, why_ignored
 from mendq.model.failed_call import FailedCall, Unreadable, read
 
 try:
@@ -51,8 +51,6 @@ _TRAILER_BYTES = 18
 _PLAIN_FLAGS = (0, 8)
 
 UNRESOLVED = "unresolved"
-# Symptoms that never open a case; what only a scan sees symptoms no call.
-COUNT_ONLY = tuple(each.name for each in CATALOGUE if each.plan is None and each.seen_as)
 
 
 class Refused(Exception):

@@ -31,7 +31,10 @@ from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT,
+    may_be_a_race,
+)
 from mendq.model.failed_call import FailedCall
 from mendq.model.names import EVERY, role_name
 from mendq.model.queue import partition_of, parts_of
@@ -102,19 +105,20 @@ class Home:
         return parts_of(queue_arn)[:3] == (partition_of(self.region), self.region, self.account)
 
 
-def why_ignored(call: FailedCall, home: Home, taken_for: Symptom | None = None) -> str | None:
+def why_ignored(call: FailedCall, home: Home) -> str | None:
     """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
 
     Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
-    Where another symptom than its own is to be measured, it is `taken_for` that.
+    What may be a race is none, and its queue is measured.
     """
-    symptom, queue_arn = taken_for or match(call), call.queue_arn
+    symptom, queue_arn, is_race = match(call), call.queue_arn, may_be_a_race(call)
     whys = {
         "own_call": home.purpose_of(call.principal_arn),
         "unknown_code": symptom is None,
-        "count_only": symptom and symptom.plan is None,
+        "count_only": symptom and symptom.plan is None and not is_race,
         "unresolved_queue": queue_arn is None,
         "elsewhere": queue_arn and not home.holds(queue_arn),
+        "may_be_a_race": is_race,
         "no_evidence": symptom and not symptom.speaks(call),
     }
     return next((why for why, holds in whys.items() if holds), None)

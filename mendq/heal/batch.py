@@ -156,10 +156,9 @@ def is_probe(call: FailedCall, home: Home) -> bool:
 def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
-    raced = TOO_SHORT if may_be_a_race(call) else None
-    symptom, why = raced or match(call), why_ignored(call, home, raced)
-    if raced and why == "no_evidence":
-        return raced
+    symptom, why = TOO_SHORT if may_be_a_race(call) else match(call), why_ignored(call, home)
+    if why == "may_be_a_race":
+        return symptom
     if why is not None and symptom is not None and symptom.plan is not None:
         healed.ignored.append(why)
     return symptom if why is None else None

@@ -105,6 +105,12 @@ class Case:
         read["came_from"] = State(read["came_from"]) if read["came_from"] else None
         read["state"] = State(read["state"])
         read["steps"] = tuple({**step} for step in read["steps"])
+        evidence = read["evidence"]
+        if not isinstance(evidence, Mapping):
+            raise TypeError("its evidence is no mapping")
+        for name, kind in (("failed_calls", int), ("principals", list)):
+            if not isinstance(evidence.get(name, kind()), kind):
+                raise TypeError(f"its evidence's {name} is no {kind.__name__}")
         parts_of(read["queue_arn"])
         return cls(**read, code=code, opened_at=opened_at)
 

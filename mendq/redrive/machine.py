@@ -40,10 +40,11 @@ NOBODY = "no message was deleted from the source lately: nobody would handle wha
 UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
 FRUITLESS = (
-    "tick after tick moved no message: each could receive none of those that wait, because others "
-    "hold them or messages of other queues fill what it looks at, or its run ended on the way, as "
-    "the log of the Lambda says"
+    "tick after tick was cut short: its run ended on the way, as the log of the Lambda says, or "
+    "the case store did not say whether changes are frozen"
 )
+NONE_TO_SEND = "tick after tick moved no message: the last that looked found none to send"
+HELD = ", because others hold those that wait, or it had no time to look"
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
 
 
@@ -388,8 +389,9 @@ def how_many_are_back(seen: RedriveSituation) -> str:
     )
 
 
-def _what_blocks(seen: RedriveSituation) -> str:
-    return seen.blocked.because
+def _why_fruitless(seen: RedriveSituation) -> str:
+    because = seen.progress.because
+    return because if because.startswith(NONE_TO_SEND) else FRUITLESS
 
 
 def _quarantine(progress: RedriveProgress) -> str:
@@ -415,7 +417,7 @@ TABLE = (
     Row(GOING_ON, None, frozen, wait_for_others, Then.REST),
     Row(GOING_ON, Stage.HALTED, too_old, halting(lambda _: TOO_OLD)),
     Row(GOING_ON, None, foreign_task, wait_for_others, Then.REST),
-    Row(GOING_ON, Stage.HALTED, fruitless, halting(lambda _: FRUITLESS)),
+    Row(GOING_ON, Stage.HALTED, fruitless, halting(_why_fruitless)),
     Row(GOING_ON, None, not_sampled, sample, Then.SAMPLE),
     Row(GOING_ON, Stage.HALTED, too_many_back, halting(how_many_are_back)),
     Row(GOING_ON, Stage.HALTED, blocked_for_now, _BLOCKED, Then.REST),
@@ -459,9 +461,9 @@ def settled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
 
 
 def moved(
-    progress: RedriveProgress, put: MoveResult, now: datetime, *, is_short: bool
+    progress: RedriveProgress, put: MoveResult, now: datetime, *, is_short: bool, why: str = ""
 ) -> RedriveProgress:
-    """After the mover; `is_short`: there were no more for now."""
+    """After the mover; `is_short`: there were no more for now; `why` none was to be sent."""
     current = progress.current
     spent = current.moved + put.moved + put.unsure
     after = progress.with_stage(
@@ -471,7 +473,7 @@ def moved(
         size=spent if is_short else current.size,
         in_flight=0,
     )
-    after = replace(after, moved=progress.moved + put.moved)
+    after = replace(after, moved=progress.moved + put.moved, because=why)
     if put.moved:
         return after.with_waits(refused_since=None, is_refused=False, fruitless=0)
     if not put.failed:
@@ -552,4 +554,5 @@ class Tick(Struct):
         self._write(progress.with_stage(in_flight=len(picked)))
         put = self.effects.send_back(self.progress, picked)
         is_short = len(picked) < wanted and not put.failed
-        self._write(moved(self.progress, put, self.situation.now, is_short=is_short))
+        why = "" if picked else f"{NONE_TO_SEND}{_who_stays(self.situation) or HELD}"
+        self._write(moved(self.progress, put, self.situation.now, is_short=is_short, why=why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.report.summary import COUNT_ONLY, FIXED, Incident
+from mendq.report.summary import COUNT_ONLY, FIXED, RACE, Incident
 from mendq.report.words import quote
 
 # What stands out on the page, beside what is fixed.
@@ -28,7 +28,7 @@ WHY = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
     "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
-    "no_evidence": "the calls carry no messages, or come of new sessions: Mendq ignores them",
+    "no_evidence": "the calls carry no messages, or come from new sessions: Mendq ignores them",
     "elsewhere": "the queue is of another account or region",
     "case_open": "an earlier case of the queue was still open",
     "too_little_evidence": "too few failed calls, or too far apart, for Mendq to believe them",
@@ -36,6 +36,7 @@ WHY = {
     "unknown": "neither the logs nor the cases say why",
     "unknown_code": "no entry of the catalogue knows this error code",
     COUNT_ONLY: "a caller's mistake, counted only",
+    RACE: "the message may just have been deleted, so Mendq measures a queue that it manages",
 }
 
 

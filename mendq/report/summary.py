@@ -19,7 +19,7 @@ APPROVED = "approved"
 # Healed by itself, or after a person approved it: `approved` says that it was verified.
 FIXED = frozenset({HEALED, APPROVED})
 NOT_SEEN = "not_seen"
-COUNT_ONLY = "count_only"
+COUNT_ONLY, RACE = "count_only", "may_be_a_race"
 # The symptom of the codes that a summary has no row of their own for.
 FURTHER = "unknown_code"
 # The verdict on a nightly run that was written before its day was over.

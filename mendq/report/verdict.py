@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mendq.report.not_seen import not_seen_in_short
 from mendq.report.outcomes import OUTCOMES, why_in_words
-from mendq.report.summary import COUNT_ONLY, FIXED, UNRESOLVED, Incident, Summary
+from mendq.report.summary import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident, Summary
 from mendq.report.tiles import tiles
 from mendq.report.to_do import to_do
 from mendq.report.words import (
@@ -124,10 +124,10 @@ class Standout(Struct, frozen=True):
 def standout(summary: Summary) -> Standout | None:
     """The queue with most incidents not healed, or, all healed, with most of all incidents.
 
-    A caller's mistakes do not count; a tie in incidents and in failed calls names nobody.
+    What says nothing of the queue does not count; a tie in incidents and failed calls names nobody.
     """
     named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
-    open_ones = [each for each in named if not each.is_fixed and each.why != COUNT_ONLY]
+    open_ones = [each for each in named if not each.is_fixed and each.why not in (COUNT_ONLY, RACE)]
     among = open_ones or [each for each in named if each.is_fixed]
     queue_arn = _leader(among)
     mine = [each for each in among if each.queue_arn == queue_arn]

@@ -24,6 +24,9 @@ CUT = "…"
 MOST_NAME = 80
 MOST_PRINCIPAL = 64
 MOST_SENTENCE = 300
+# Before a letter a dot makes a domain; none ends in `fifo`, as many a queue's name does.
+_DOMAIN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
+_LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE)
 
 
 def visible(text: str, most: int = MOST_NAME) -> str:
@@ -33,8 +36,11 @@ def visible(text: str, most: int = MOST_NAME) -> str:
 
 
 def unlinked(text: str) -> str:
-    """`text` for a mail: no mail program makes a link of an address in it."""
-    return text.replace("://", ":[//]").replace("www.", "www[.]")
+    """`text` for a mail, whose reader's program makes links of addresses and of bare domains.
+
+    The page and the commands keep theirs whole: no browser does so, and people copy from there.
+    """
+    return _LINKING.sub(r"[\g<0>]", text)
 
 
 def quote(sentence: str) -> str:
@@ -240,7 +246,6 @@ def place_in(summary: Summary, queue_arn: str) -> str:
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII)
-_MOST_SECONDS_ALONE = 3_600
 
 
 def written(attribute: str, value: str) -> str:
@@ -251,7 +256,7 @@ def written(attribute: str, value: str) -> str:
         return marked(value)
     number = int(value)
     if _SECONDS.fullmatch(attribute):
-        also = f" ({duration(number)})" if number > _MOST_SECONDS_ALONE else ""
+        also = f" ({duration(number)})" if number > _HOUR else ""
         return f"{number:,} s{also}"
     if attribute == "MaximumMessageSize":
         return f"{number:,} bytes"

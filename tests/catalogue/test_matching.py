@@ -52,6 +52,8 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
 
 HOME = Home("123456789012", "us-east-1")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
+GONE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE).error_message
+TOLD = {"error_message": GONE, "queue_arn": STANDARD_ARN}
 NEW, OLD = ({"session_created_at": AT - timedelta(seconds=age)} for age in (60, 61))
 
 
@@ -65,6 +67,12 @@ NEW, OLD = ({"session_created_at": AT - timedelta(seconds=age)} for age in (60, 
         ("own_call", "DeleteMessage Teapot", {"principal_arn": OURS, "queue_arn": None}),
         ("unknown_code", "DeleteMessage Teapot", {"queue_arn": None}),
         ("count_only", "SendMessage MissingParameter", {"queue_arn": None}),
+        ("may_be_a_race", "ChangeMessageVisibility InvalidParameterValue", TOLD),
+        ("count_only", "ChangeMessageVisibility InvalidParameterValue", {"error_message": GONE}),
+        ("count_only", "ChangeMessageVisibility ReceiptHandleIsInvalid", TOLD),
+        ("own_call", "X InvalidParameterValue", TOLD | {"principal_arn": OURS}),
+        ("unresolved_queue", "X InvalidParameterValue", TOLD | {"queue_arn": None}),
+        ("elsewhere", "X InvalidParameterValue", TOLD | {"queue_arn": ("2:orders.fifo", "3:o")}),
         ("unresolved_queue", "SendMessage KmsThrottled", {"queue_arn": None}),
         ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("us-east-1", "us-east-2")}),
         ("elsewhere", "DeleteMessage KmsThrottled", {"queue_arn": ("1234567", "7654321")}),

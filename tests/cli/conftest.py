@@ -127,7 +127,7 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
         yield Operator(made, account)
 
 
-def change_cases(aws: Account, **changes: str) -> None:
+def change_cases(aws: Account, **changes: object) -> None:
     """As another Mendq, or somebody else, left the transitions of every case."""
     client = aws.clients.dynamodb
     for item in client.scan(TableName="case_store")["Items"]:

@@ -10,7 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.context import request_about
 from mendq.model.case import State
-from mendq.redrive.machine import FRUITLESS
+from mendq.redrive.machine import FRUITLESS, HELD, NONE_TO_SEND
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
 from tests.account.faults import Killed
@@ -64,6 +64,18 @@ def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriv
     assert before == [21]
     assert here.waiting(here.dlq) == 21
     assert ": 20 of billing, 1 sent there by hand" in here.progress.because
+
+
+@pytest.mark.parametrize(("others", "seen", "halts"), [(20, 10, True), (9, 9, False)])
+def test_where_others_messages_fill_a_tick_it_halts_and_says_so(
+    here: Redriving, others: int, seen: int, *, halts: bool
+) -> None:
+    here.send(*texts(others), **{DIED_IN: text(BILLING)})
+    here.begun("own", bounds=replace(LATE, census=10))
+    assert here.minutes(30).case is not None
+    because = here.progress.because
+    assert (here.state is State.ESCALATED, because.startswith(NONE_TO_SEND)) == (halts, halts)
+    assert because.endswith(f"; {seen} cannot go back there and stay: {seen} of billing")
 
 
 def test_a_freeze_stops_the_tick_that_is_under_way(here: Redriving) -> None:
@@ -135,4 +147,4 @@ def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
     assert outcome.case is not None
     assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
     assert fifo.progress.moved == (9 if goes_on else 0)
-    assert goes_on or fifo.progress.because == FRUITLESS
+    assert goes_on or fifo.progress.because == f"{NONE_TO_SEND}{HELD}"

@@ -35,7 +35,8 @@ TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u202a-\\u202e\\ue000-\\ue002]"
 )
-_LINK = re.compile(r"://|www\.", re.IGNORECASE)
+# But for a mail's own words, "its setting report.recipients".
+_LINK = re.compile(r"://|www\.|\S[.](?!fifo|recipients)[a-z]{2}", re.IGNORECASE)
 # What mail programs know.
 ATTRIBUTES = {
     "html": {"lang"},

@@ -13,7 +13,7 @@ from mendq.nightly.verdict import Verdict
 from mendq.report import outcomes
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.outcomes import OUTCOMES
-from mendq.report.summary import FIXED
+from mendq.report.summary import FIXED, RACE
 from mendq.report.tables import STATES
 from mendq.report.to_do import _OF_A_CASE, _OTHERWISE, WHY
 from mendq.report.verdict import headline, others
@@ -35,7 +35,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     kinds = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
     assert whys | {"applied", "unknown_code", "count_only"} == set(WHY)
-    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence"}
+    ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
     assert set(outcomes.WHY) == ignored | proved | {"unknown"}
 

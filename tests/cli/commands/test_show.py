@@ -109,6 +109,18 @@ def test_what_waits_says_until_when_and_what_a_person_may_say(
     assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
 
 
+def test_evidence_of_another_shape_is_named(operator: Operator) -> None:
+    case_id = operator.applied()
+    wrong: dict[str, Any] = {"failed_calls": {"failed_calls": "3"}, "principals": {"principals": 5}}
+    for says, evidence in {"its evidence": [], **wrong}.items():
+        change_cases(operator.aws, evidence=evidence)
+        shown = operator.mendq("show", case_id)
+        assert f"{says} is no" in " ".join(shown.output.split())
+        assert isinstance(shown.exception, SystemExit)
+    change_cases(operator.aws, evidence={})
+    assert operator.json("show", case_id)["evidence"] == {}
+
+
 def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:
     case_id = operator.applied()
     change_cases(operator.aws, reason="\x1b[2J[bold]")
