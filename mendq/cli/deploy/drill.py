@@ -71,7 +71,7 @@ RECORDING = {
     f"arn:aws:iam::ACCOUNT:role/{_MADE}*": "iam:CreateRole iam:DeleteRole sts:AssumeRole",
     f"arn:aws:kms:{_HERE}:key/*": "kms:Decrypt kms:DisableKey kms:GenerateDataKey "
     "kms:ScheduleKeyDeletion",
-    "*": "kms:CreateKey kms:TagResource",
+    "*": "kms:CreateKey kms:TagResource tag:GetResources",
 }
 
 
@@ -129,7 +129,7 @@ def _recorded(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> E
             raise Stopped(str(elsewhere), Exit.USAGE) from None
     call.out.document(found)
     for line in record_failed_calls.table(found):
-        call.out.whole(line, "")
+        typer.echo(line, err=call.out.as_json)
     return Exit.FAILED if found["left"] or found["refused"] else Exit.DONE
 
 

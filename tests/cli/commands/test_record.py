@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, NoReturn
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 from typer.testing import CliRunner
 
 from mendq.cli.__main__ import app
@@ -25,15 +27,14 @@ from mendq.cli.deploy import record_failed_calls as recorder
 from mendq.cli.deploy.drill import RECORDING
 from mendq.cli.permissions import record
 from mendq.model.limits import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
-from mendq.model.prices import DATA_EVENT, KEY_MONTH, SQS_REQUEST
 from tests.account.account import moto_account
 from tests.cli.asked import noted
 from tests.cli.conftest import things_in
 
 REGION = "eu-west-1"
-PARTS = {each.name: each for each in recorder.PARTS}
-# SQS's own use of the key, what comes with another action, and what a delivered file takes.
-NO_CALLS = {"kms:Decrypt", "kms:GenerateDataKey", "kms:TagResource"}
+CREATES = {name: does for name, does, *_ in recorder.PARTS}
+# SQS's own use of the key, what comes with another action, what a lost answer takes, and a file.
+NO_CALLS = {"kms:Decrypt", "kms:GenerateDataKey", "kms:TagResource", "tag:GetResources"}
 OF_A_FILE = {"s3:GetObject", "s3:DeleteObject"}
 
 
@@ -80,8 +81,9 @@ class Account:
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    for name, value in {"BURST": 20, "PAUSE_SECONDS": 0.01, "LATE_SECONDS": 0.01}.items():
-        monkeypatch.setattr(recorder, name, value)
+    for name, value in {"PAUSE": 0.01, "LATE": 0.01, "DISABLED": 0.01}.items():
+        monkeypatch.setattr(recorder, f"{name}_SECONDS", value)
+    monkeypatch.setattr(recorder, "BURST", 20)
     with moto_account():
         yield Account(tmp_path / "records")
 
@@ -103,8 +105,7 @@ def _operation(does: str) -> str:
 def test_what_aws_refuses_is_said_and_the_rest_goes_on_and_is_deleted(
     account: Account, name: str
 ) -> None:
-    part = PARTS[name]
-    account.at(_operation(part.does), _refuse(part.does))
+    account.at(_operation(CREATES[name]), _refuse(CREATES[name]))
     found = account.drill()
     assert "AccessDenied" in found["refused"][name]
     assert (account.all(), found["left"]) == (account.before, {})
@@ -133,16 +134,49 @@ def test_ctrl_c_ends_it_with_everything_deleted(account: Account, moment: str) -
     assert not account.unfinished
 
 
-@pytest.mark.parametrize("moment", ["s3.PutBucketPolicy", "iam.CreateRole", "sns.Publish"])
+@pytest.mark.parametrize("is_found", [True, False])
+def test_a_key_of_which_aws_never_answered_is_deleted_or_left(
+    account: Account, is_found: bool
+) -> None:
+    def lost() -> NoReturn:
+        raise ReadTimeoutError(endpoint_url="https://kms")
+
+    account.at("kms.CreateKey", lost, "after")
+    if not is_found:
+        account.at("resource-groups-tagging-api.GetResources", _refuse("GetResources"))
+    found = account.drill()
+    assert "Read timeout" in found["refused"]["key"]
+    assert account.unfinished == ("key" in found["left"]) == (not is_found)
+    assert (account.all() == account.before) == is_found
+
+
+def test_a_disabled_key_is_tried_once_that_can_have_taken_effect(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call before lets SQS go on with a data key."""
+    monkeypatch.setattr(recorder, "DISABLED_SECONDS", 0.4)
+    moments: dict[str, float] = {}
+    for operation in ("kms.DisableKey", "sqs.SendMessage"):
+        account.at(operation, partial(lambda it: moments.update({it: monotonic()}), operation))
+    account.drill()
+    assert moments["sqs.SendMessage"] - moments["kms.DisableKey"] > 0.4
+
+
+KILLS = ("s3.PutBucketPolicy", "iam.CreateRole", "sns.Publish")
+
+
+@pytest.mark.parametrize(
+    ("moment", "when"), [*((each, "before") for each in KILLS), ("kms.CreateKey", "after")]
+)
 def test_what_a_killed_run_left_the_next_deletes(
-    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str
+    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
 ) -> None:
     def killed(*_: object) -> NoReturn:
         raise SystemExit
 
     with monkeypatch.context() as within:
         within.setattr(recorder.Run, "clean", killed)
-        account.at(moment, killed)
+        account.at(moment, killed, when)
         with pytest.raises(SystemExit):
             account.drill()
     assert account.all() - account.before
@@ -165,6 +199,28 @@ def test_what_cannot_be_deleted_is_said_and_tried_again_before_anything_new(
     account.session = boto3.Session(region_name=REGION)
     assert account.drill()["left"] == {}
     assert account.all() == account.before
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_what_was_never_made_and_may_not_be_deleted_keeps_no_run_from_ending(
+    account: Account, is_made: bool
+) -> None:
+    def without_rights(*operations: str) -> None:
+        account.session = boto3.Session(region_name=REGION)
+        for each in operations:
+            account.at(each, _refuse(each))
+
+    making = () if is_made else ("iam.CreateRole",)
+    without_rights("cloudtrail.DeleteTrail", "iam.DeleteRole", *making)
+    assert "trail" in account.drill()["left"]
+    without_rights("iam.DeleteRole", *making)
+    found = account.drill()
+    if not is_made:
+        assert (found["left"], account.all(), account.unfinished) == ({}, account.before, False)
+        return
+    asked = f"'{json.dumps({'RoleName': found['run']})}'"
+    assert found["left"]["role"].endswith(f": aws iam delete-role --cli-input-json {asked}")
+    assert account.unfinished
 
 
 @pytest.mark.parametrize("wrong", [{"here": "us-east-1:1"}, {"run": "../x"}, {"run": ""}])
@@ -197,17 +253,17 @@ def test_the_command_asks_first_and_then_leaves_nothing_asking_what_its_policy_a
     found = json.loads(done.stdout)
     assert (found["left"], found["refused"], account.unfinished) == ({}, {}, False)
     answers = account.answers(found)
-    assert [*answers] == [each.name for each in recorder.CALLS]
-    assert answers["throttled"] == "answered with 200: "
+    assert [*answers] == [name for name, *_ in recorder.CALLS]
+    assert answers["throttled"] == "answered with 200"
     (index,) = account.folder.glob("*/index.json")
     assert json.loads(index.read_text()) == found
-    lines = [*recorder.table(found)]
-    assert len({line.count("|") for line in lines[: len(answers) + 2]}) == 1
+    columns = [line.split() for line in done.stderr.splitlines()]
+    assert ["late_delete", "no", "no", "-", "-"] in columns
 
 
 def test_every_right_but_making_a_key_is_on_things_of_its_own() -> None:
     (anything,) = (names for where, names in RECORDING.items() if where == "*")
-    assert anything.split() == ["kms:CreateKey", "kms:TagResource"]
+    assert anything.split() == ["kms:CreateKey", "kms:TagResource", "tag:GetResources"]
     for each in record()["Statement"]:
         (where,) = each["Resource"]
         assert recorder.PREFIX in where or where == "*" or "Condition" in each
@@ -230,7 +286,7 @@ def test_it_runs_alone_on_an_older_python(tmp_path: Path, monkeypatch: pytest.Mo
         ran = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
         assert ran.returncode == code, ran.stderr
         assert said in " ".join((ran.stdout + ran.stderr).split())
-    monkeypatch.setitem(sys.modules, "mendq.catalogue", None)
+    monkeypatch.setitem(sys.modules, "mendq.cli.look.explain", None)
     assert recorder.matched_as({}) == "install mendq"
 
 
@@ -238,5 +294,3 @@ def test_what_it_says_twice_is_what_mendq_says() -> None:
     """It cannot import Mendq's words."""
     assert recorder.PREFIX.startswith(DRILL_QUEUE)
     assert {MODE_TAG: OFF, DRILL_TAG: "true"} == recorder.TAGS
-    assert pytest.approx(DATA_EVENT.of(1) + SQS_REQUEST.of(1)) == recorder.CALL_DOLLARS
-    assert pytest.approx(KEY_MONTH.of(1) / 730) == recorder.KEY_DOLLARS

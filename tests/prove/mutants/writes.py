@@ -151,11 +151,13 @@ WRITES = (
     Selection((
         f"{_RECORDED}::test_what_a_killed_run_left_the_next_deletes",
         f"{_RECORDED}::test_ctrl_c_ends_it_with_everything_deleted",
+        f"{_RECORDED}::test_a_key_of_which_aws_never_answered_is_deleted_or_left",
         f"{_RECORDED}::test_a_list_of_something_else_deletes_nothing",
     ), (
         Mutant("a killed recorder leaves a trail behind that nobody knows of", _RECORDER,
-            "Run.make",
-            "«self._file.write_text(json.dumps(self._state))»pass»\n        for part in PARTS:"),
+            "Run.make", "«self._note([*made, name])»pass»"),
+        Mutant("a key of which AWS never answered costs a dollar a month", _RECORDER,
+            "Run._find_key", '«or next(found, "").rpartition("/")[2]»»'),
         Mutant("Ctrl-C loses the key that was just made", _RECORDER, "Run.record",
             "«pool.submit(self.make).result()»self.make()»"),
         Mutant("the recorder deletes by a list of another account", _RECORDER, "Run.__init__",
