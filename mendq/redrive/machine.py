@@ -389,6 +389,10 @@ def how_many_are_back(seen: RedriveSituation) -> str:
     )
 
 
+def _what_blocks(seen: RedriveSituation) -> str:
+    return seen.blocked.because
+
+
 def _why_fruitless(seen: RedriveSituation) -> str:
     because = seen.progress.because
     return because if because.startswith(NONE_TO_SEND) else FRUITLESS
