@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from mendq.aws.pace import Pace
 
 # The machine's speed is nobody's bug here; `make bench` measures. The same tree gets the same
 # verdict twice: what is to be found by chance, the fuzz of `make prove` looks for, by seeds.
@@ -38,6 +41,9 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 
 
 botocore.session.create_loader = _loader_that_knows
+
+# No test waits for a rate that AWS would have kept: who tests one, brings a clock.
+Pace.__init__.__defaults__ = (lambda _: None, time.monotonic)
 
 
 def pytest_configure() -> None:
