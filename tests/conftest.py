@@ -69,7 +69,7 @@ def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
     if found := re.match(r"tests/(analytics|browser)/", file):
         return found[1]
-    if file.endswith("test_nightly_grants.py"):
+    if file.endswith(("test_nightly_grants.py", "bench/test_readers.py")):
         return "analytics"  # Spark
     text = (_ROOT / file).read_text()
     has_its_own = "with LocalAccount(" in text

@@ -76,7 +76,7 @@ _OF_ITS_ARGUMENTS_ALONE = (
 
 def remember() -> None:
     """Once per process."""
-    # Whoever calls moto here does so by botocore: what catches `requests` are 1,288 patterns a test.
+    # Nobody calls moto here but botocore, and patterns for `requests` are 1,288 a test.
     RESPONSES_METHODS.clear()
     for module, name in _OF_ITS_ARGUMENTS_ALONE:
         setattr(module, name, cache(getattr(module, name)))

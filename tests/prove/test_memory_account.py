@@ -85,11 +85,6 @@ def test_a_life_leaves_what_it_leaves_in_moto() -> None:
         assert _left(ours.items) == left
 
 
-def test_what_nobody_has_thought_of_is_no_answer() -> None:
-    with memory_account(MemoryAccount) as ours, pytest.raises(AttributeError, match="_purge_queue"):
-        ours.account.clients.sqs.purge_queue(QueueUrl="https://sqs/1/orders")
-
-
 def test_a_condition_that_does_not_hold_changes_nothing() -> None:
     with memory_account(MemoryAccount) as ours:
         store = context_of(ours.account).case_store
