@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from mendq.aws.pace import Pace
 
 # The machine's speed is nobody's bug here; `make bench` measures. The same tree gets the same
 # verdict twice: what is to be found by chance, the fuzz of `make prove` looks for, by seeds.
@@ -39,6 +42,9 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 
 botocore.session.create_loader = _loader_that_knows
 
+# No test waits for a rate that AWS would have kept: who tests one, brings a clock.
+Pace.__init__.__defaults__ = (lambda _: None, time.monotonic)
+
 
 def pytest_configure() -> None:
     """A shell has what it starts with `&` ignore interrupts; so would all that the tests start."""
@@ -63,7 +69,7 @@ def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
     if found := re.match(r"tests/(analytics|browser)/", file):
         return found[1]
-    if file.endswith("test_nightly_grants.py"):
+    if file.endswith(("test_nightly_grants.py", "bench/test_readers.py")):
         return "analytics"  # Spark
     text = (_ROOT / file).read_text()
     has_its_own = "with LocalAccount(" in text

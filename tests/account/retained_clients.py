@@ -10,6 +10,7 @@ import boto3
 from botocore import compat, hooks, useragent
 from botocore.config import Config
 from moto.core import responses
+from moto.core.models import RESPONSES_METHODS
 from moto.sqs import models
 
 _REGISTERING = ("register", "register_first", "register_last", "unregister")
@@ -75,5 +76,7 @@ _OF_ITS_ARGUMENTS_ALONE = (
 
 def remember() -> None:
     """Once per process."""
+    # Nobody calls moto here but botocore, and patterns for `requests` are 1,288 a test.
+    RESPONSES_METHODS.clear()
     for module, name in _OF_ITS_ARGUMENTS_ALONE:
         setattr(module, name, cache(getattr(module, name)))

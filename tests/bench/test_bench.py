@@ -107,17 +107,3 @@ def test_every_goal_and_every_measure_is_on_the_page() -> None:
     assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
     assert "{" not in page
     assert "Not measured." in pages.performance({"nightly": _nightly()})
-
-
-def test_a_missed_goal_is_said() -> None:
-    for wall, said in ((201, "Missed: 2,000 small files"), (200, "None of")):
-        ways = {"native reader, 20 files of 10,000": 100, "native reader, 2,000 files of 100": wall}
-        costs = {name: [Cost(each, 1)] for name, each in ways.items()}
-        files = Measure("files", "Files", next(iter(ways)), costs)
-        assert f"\n{said}" in pages.performance({"nightly": _nightly(files=files)})
-
-
-def test_the_page_in_docs_is_of_this_shape() -> None:
-    first, *_ = tables = tables_of(pages.PAGE.read_text())
-    assert {len({len(row) for row in table}) for table in tables} == {1}
-    assert [row[:2] for row in first[2:]] == [[each.text, each.bound] for each in GOALS]

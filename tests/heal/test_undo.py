@@ -72,13 +72,6 @@ def visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
 
 
-@pytest.mark.parametrize("now", ["44", "46", "31", "0"])
-def test_what_a_person_wrote_since_is_retained(now: str) -> None:
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility(now))
-    assert only(undone) == (Outcome.THEIRS, "30", "45", now)
-    assert steps_of(undone) == ()
-
-
 def test_ours_goes_back_to_before_the_first_write() -> None:
     first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]

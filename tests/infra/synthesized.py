@@ -111,8 +111,8 @@ def as_list(value: Any) -> list[Any]:
 
 
 CACHE = ROOT / "build" / "test-assemblies"
-# More than one run takes: older ones are of other sources.
-RETAINED = 30
+# Half as many again as one run takes: older ones are of other sources, and nobody reads them now.
+RETAINED = 60
 
 
 def _new_folder() -> Path:

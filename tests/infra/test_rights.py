@@ -107,9 +107,9 @@ SOME_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "or
 
 
 @cache
-def _statements(mode: str, raised: str, role: str) -> list[dict[str, Any]]:
-    consent = {"mode": mode, "tagMayRaiseTo": raised, "queues": NAMED}
-    return template_with(consent).statements(f"{role}Role")
+def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
+    template = template_with({"mode": mode, "tagMayRaiseTo": raised, "queues": NAMED})
+    return {role: template.statements(f"{role}Role") for role in WRITERS}
 
 
 @settings(deadline=None)
@@ -139,7 +139,7 @@ def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
         *((each, "sqs:SetQueueAttributes", is_written) for each in WRITERS if each != "Redrive"),
         *(("Redrive", each, may_move) for each in (*ACTIONS["SET"], *ACTIONS["TAKE"])),
     ):
-        answer = decision(_statements(mode, raised, role), action, f"{QUEUE_ARNS}{name}", tags)
+        answer = decision(_statements(mode, raised)[role], action, f"{QUEUE_ARNS}{name}", tags)
         assert (answer == "Allow") is expected, (role, action, answer)
 
 

@@ -11,17 +11,15 @@ from email.policy import default
 import pytest
 
 from local_account.process import LocalAccount
-from mendq.model.queue import Redrive
 from mendq.probe.probe import QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 from tests.local_account.callers import invoked
 from tests.local_account.conftest import READERS, SENDER
-from tests.local_account.mendq_here import case_in, newest_case
+from tests.local_account.mendq_here import newest_case
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 from tests.report.weeks import busy_week
 
 pytestmark = pytest.mark.account
-PUT_BACK_MINUTES = 66
 
 
 def test_only_the_queue_that_says_heal_gets_a_longer_visibility(account: LocalAccount) -> None:
@@ -52,32 +50,6 @@ def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) ->
     assert probe.spelled.startswith("InvalidParameterValue")
     url = account.client("sqs").get_queue_url(QueueName=QUEUE_NAME)["QueueUrl"]
     assert newest_case(account, Queue(account.client("sqs"), url, is_fifo=True)) == {}
-
-
-def test_a_queue_whose_messages_come_back_gets_a_dlq_and_gives_it_up_again(
-    account: LocalAccount,
-) -> None:
-    queue = new_queue(account, tags={"mendq": "propose"}, VisibilityTimeout="1")
-    for _ in range(2):  # the first whole minute is an empty queue's
-        account.put_back(queue.arn, minutes=1)
-    queue.send()
-    for _ in range(8):
-        queue.change(queue.receive(), 0)
-    account.put_back(queue.arn, minutes=PUT_BACK_MINUTES)
-    invoked(account, "Heal", {"found": [{"queue_arn": queue.arn, "symptom": "dlq_missing"}]})
-    by = {"case_id": case_in(account, queue, "proposed"), "actor": "a test"}
-    assert invoked(account, "Approve", {**by, "decision": "approve"})["state"] == "applied"
-    dead = f"{queue.arn}-dlq"
-    policy = queue.attributes("RedrivePolicy")["RedrivePolicy"]
-    assert json.loads(policy) == json.loads(Redrive(dead, 5).text)
-    url = queue.sqs.get_queue_url(QueueName=dead.rpartition(":")[2])["QueueUrl"]
-    made = Queue(queue.sqs, url, is_fifo=False).attributes()
-    assert made["MessageRetentionPeriod"] == "1209600"
-    assert not queue.sqs.list_queue_tags(QueueUrl=url).get("Tags")
-    undone = invoked(account, "Rollback", {**by, "dry_run": False})["attributes"]
-    outcomes = {each["attribute"]: each["outcome"] for each in undone}
-    assert outcomes == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
-    assert "RedrivePolicy" not in queue.attributes()
 
 
 def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:

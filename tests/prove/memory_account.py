@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cache
 from io import BytesIO
 from types import CodeType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import boto3
@@ -29,6 +29,7 @@ from tests.prove.struck_calls import StruckCalls
 
 Asked = Mapping[str, Any]
 Item = dict[str, Any]
+FREEZE = ("account", "freeze")
 ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
 _TO_PYTHON = (
     (r"attribute_not_exists\(#?(\w+)\)", r"('\1' not in item)"),
@@ -114,6 +115,11 @@ def _add(item: Item, name: str, typed: Asked, *, more: bool) -> None:
         item[name] = {"SS": sorted(left)}
 
 
+def method_of(operation: str) -> str:
+    """The name of the method that answers it, where there is one."""
+    return re.sub(r"([A-Z])", r"_\1", operation).lower()
+
+
 class Refused(Exception):
     """AWS's answer with this code, and what else it says."""
 
@@ -143,7 +149,6 @@ class MemoryAccount:
         """As it was at first."""
         for each in (self.queues, self.items, self.objects, self.published, self.deletes):
             each.clear()
-        self.calls.struck.clear()
         self.account.now, self.account.deliveries, self.invoked = BEGINS_AT, 0, []
 
     def make(self, name: str, seconds: int, tags: dict[str, str]) -> str:
@@ -168,10 +173,23 @@ class MemoryAccount:
     def answer(self, operation: str, asked: Asked) -> Any:
         """Raise AttributeError for what nobody has thought of."""
         try:
-            does = getattr(self, "_" + re.sub(r"([A-Z])", r"_\1", operation).lower()[1:])
-            return SimpleNamespace(status_code=200), does(asked)
+            return SimpleNamespace(status_code=200), self.does(method_of(operation))(asked)
         except Refused as refused:
             return SimpleNamespace(status_code=400), refused.document
+
+    def does(self, method: str) -> Callable[[Asked], Item]:
+        found: Callable[[Asked], Item] = getattr(self, method)
+        return found
+
+    def freeze(self) -> None:
+        self.items[FREEZE] = {
+            "pk": {"S": FREEZE[0]},
+            "sk": {"S": FREEZE[1]},
+            "reason": {"S": "an incident"},
+        }
+
+    def thaw(self) -> None:
+        self.items.pop(FREEZE, None)
 
     def _queue(self, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
         name = str(asked["QueueUrl"]).rpartition("/")[2]
@@ -270,12 +288,15 @@ class MemoryAccount:
         )
 
 
+_Kind = TypeVar("_Kind", bound=MemoryAccount)
+
+
 @contextmanager
-def memory_account(clients: Clients | None = None) -> Iterator[MemoryAccount]:
+def memory_account(kind: type[_Kind]) -> Iterator[_Kind]:
     """Nothing in it; clients of its own answer for as long as they live."""
-    account = Account(clients or Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
+    account = Account(Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
     account.clients.__dict__["look_ups"] = Pace(None)
-    made = MemoryAccount(account, StruckCalls(lambda *_: None))
+    made = kind(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer
     made.calls.listen(account.clients)
     # Spelling out who calls takes botocore longer than a call takes here.

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import md5
 from random import Random
-from typing import Any
 
 from tests.heal.conftest import ACCOUNT, REGION
+from tests.prove.memory_account import ARNS, Asked, Refused
+from tests.prove.memory_account import Item as Answer
 from tests.prove.memory_queue import MemoryQueue, Message
-
-_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
-Asked = Mapping[str, Any]
-Answer = dict[str, Any]
-
-
-def method_of(operation: str) -> str:
-    """The name of the method here that answers it, where there is one."""
-    return re.sub(r"([A-Z])", r"_\1", operation).lower()
-
-
-class Refuses(Exception):
-    """SQS's answer with this code."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 @dataclass
@@ -56,14 +39,9 @@ class MemorySqs:
     happened: Counter[str] = field(default_factory=Counter)
 
     def make(self, name: str, **attributes: str) -> MemoryQueue:
-        queue = MemoryQueue(f"{_ARNS}{name}", self.random, attributes, happened=self.happened)
+        queue = MemoryQueue(f"{ARNS}{name}", self.random, attributes, happened=self.happened)
         self.queues[name] = queue
         return queue
-
-    def answer(self, operation: str, asked: Asked) -> Answer:
-        """Raises Refuses."""
-        does: Callable[[Asked], Answer] = getattr(self, method_of(operation))
-        return does(asked)
 
     def task_of(self, queue: MemoryQueue) -> Task | None:
         """The one that runs."""
@@ -87,7 +65,7 @@ class MemorySqs:
     def _queue(self, asked: Asked) -> MemoryQueue:
         name = str(asked["QueueUrl"]).rpartition("/")[2]
         if name not in self.queues:
-            raise Refuses("AWS.SimpleQueueService.NonExistentQueue", "There is none.")
+            raise Refused("AWS.SimpleQueueService.NonExistentQueue")
         return self.queues[name]
 
     def _create_queue(self, asked: Asked) -> Answer:
@@ -139,13 +117,13 @@ class MemorySqs:
 
     def _delete_message(self, asked: Asked) -> Answer:
         if not self._queue(asked).delete(asked["ReceiptHandle"], self.now):
-            raise Refuses("InvalidParameterValue", "The receipt handle has expired.")
+            raise Refused("InvalidParameterValue")
         return {}
 
     def _change_message_visibility(self, asked: Asked) -> Answer:
         seconds = asked["VisibilityTimeout"]
         if not self._queue(asked).hide(asked["ReceiptHandle"], self.now, seconds):
-            raise Refuses("AWS.SimpleQueueService.MessageNotInflight", "It is not in flight.")
+            raise Refused("AWS.SimpleQueueService.MessageNotInflight")
         return {}
 
     def _delete_message_batch(self, asked: Asked) -> Answer:
@@ -160,8 +138,8 @@ class MemorySqs:
             try:
                 does({**entry, "QueueUrl": asked["QueueUrl"]})
                 answer["Successful"].append({"Id": entry["Id"]})
-            except Refuses as error:
-                answer["Failed"].append({"Id": entry["Id"], "Code": error.code})
+            except Refused as error:
+                answer["Failed"].append({"Id": entry["Id"], **error.document["Error"]})
         return answer
 
     def _list_message_move_tasks(self, asked: Asked) -> Answer:

@@ -35,7 +35,7 @@ from tests.account.faults import Killed
 from tests.heal.conftest import settings
 from tests.heal.operators import OWNERS, context_of, say, undo
 from tests.prove.endings import unlisted
-from tests.prove.memory_account import MemoryAccount, memory_account
+from tests.prove.memory_account import FREEZE, MemoryAccount, memory_account
 from tests.prove.proof import Proof, Proving
 
 # What AWS, or another run that was faster, gives; it comes again.
@@ -50,7 +50,6 @@ SYMPTOMS = {"DeleteMessage": OWN, "ChangeMessageVisibility": TWIN}
 NAME, TEMPLATE_SECONDS = "orders.fifo", 30
 SILENT = timedelta(days=SILENT_DAYS)
 LIMITS = Limits(visibility_ceiling_seconds=9_000)
-FREEZE = ("account", "freeze")
 ACTORS = (
     *("heal", "heal", "follow_up", "follow_up", "rollback", "rollback"),
     *("approve", "approve", "decline", "close"),
@@ -151,7 +150,7 @@ class Race:
 
         What a queue that is gone for good has left is nobody's to look at.
         """
-        self.world.items.pop(FREEZE, None)
+        self.world.thaw()
         self.is_quiet = True
         for actor in ("heal", "heal", "follow_up", "follow_up", "follow_up"):
             self.account.later(minutes=10)
@@ -258,10 +257,10 @@ class Race:
     _cloudformation = partialmethod(_set, TEMPLATE_SECONDS)
 
     def _freeze(self) -> None:
-        self.world.items[FREEZE] = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+        self.world.freeze()
 
     def _thaw(self) -> None:
-        self.world.items.pop(FREEZE, None)
+        self.world.thaw()
 
     def _tag(self) -> None:
         if NAME in self.world.queues:
@@ -355,7 +354,7 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
         return SYMPTOMS.get(call.event_name) if match(call) is OWN else match(call)
 
     with ExitStack() as stack:
-        world = stack.enter_context(memory_account())
+        world = stack.enter_context(memory_account(MemoryAccount))
         world.account.settings = settings(limits=LIMITS)
         for module in ("batch", "recover"):
             every = (*CATALOGUE, TWIN)
@@ -364,6 +363,7 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
 
         def race(seed: int) -> Counter[str]:
             world.empty()
+            world.calls.struck.clear()
             seen = Counter[str](runs=1)
             Race(world, seed, seen).run()
             return seen

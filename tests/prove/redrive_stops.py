@@ -51,7 +51,7 @@ def _somebody_moves(world: RedrivenWorld) -> None:
 FOR_A_WHILE: tuple[
     tuple[str, Callable[[RedrivenWorld], None], Callable[[RedrivenWorld], None]], ...
 ] = (
-    ("frozen", RedrivenWorld.freeze, RedrivenWorld.thaw),
+    ("frozen", lambda world: world.cloud.freeze(), lambda world: world.cloud.thaw()),
     ("moved_by_somebody_else", _somebody_moves, RedrivenWorld.passes),
 )
 

@@ -36,7 +36,6 @@ MOST_MINUTES = 400
 STEP = 10
 LAMBDA_SECONDS = 60
 _TAGS = {"mendq": "heal"}
-_FREEZE = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
 
 
 class _TimeIsUp(dict[int, Strike]):
@@ -67,16 +66,15 @@ class RedrivenWorld:
 
     def __post_init__(self) -> None:
         cloud = self.cloud
-        cloud.worlds += 1
-        cloud.courses.items.clear()
+        cloud.empty()
         cloud.deletes_per_second = self.mix.deletes_per_second
         self.random = random.Random(self.seed)  # noqa: S311 - a proof is to be the same again
         unsteady = self.mix.unsteady
         self.sqs = cloud.sqs = MemorySqs(self.random, self._now, fails=unsteady / 4)
-        base, ending = f"orders-{cloud.worlds}", ".fifo" * bool(self.mix.groups)
-        self.dead = self._made(f"{base}-dlq{ending}")
+        ending = ".fifo" * bool(self.mix.groups)
+        self.dead = self._made(f"orders-dlq{ending}")
         policy = Redrive(self.dead.arn, self.mix.receives).text
-        self.source = self._made(f"{base}{ending}", RedrivePolicy=policy)
+        self.source = self._made(f"orders{ending}", RedrivePolicy=policy)
         self.source.dlq, self.source.most_receives = self.dead, self.mix.receives
         for each in (self.source, self.dead):
             each.copies, each.forgets = unsteady, unsteady / 10
@@ -195,15 +193,6 @@ class RedrivenWorld:
     def cause_comes_back(self) -> None:
         """A case of a cause is open at the source."""
         self._open(self.source.arn, "visibility_timeout_too_short", State.ESCALATED)
-
-    def freeze(self) -> None:
-        item = {**_FREEZE, "reason": {"S": "an incident"}}
-        with self.cloud.calls.run():
-            self.cloud.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-
-    def thaw(self) -> None:
-        with self.cloud.calls.run():
-            self.cloud.account.clients.dynamodb.delete_item(TableName="case_store", Key=_FREEZE)
 
     def produce(self, body: str) -> None:
         """A new message at the source."""

@@ -69,7 +69,7 @@ def _through(world: RedrivenWorld, drawn: Random, seen: Observation, announced: 
         if world.lost:
             break
         world.passes()
-    world.thaw()
+    world.cloud.thaw()
     is_over = minute < MOST_MINUTES - 1 and world.settle()
     if not is_over:
         seen.wrong.append(f"{announced}: not over, {world.progress and world.progress.because}")
@@ -92,9 +92,9 @@ def _person_acts(world: RedrivenWorld, drawn: Random) -> bool:
     """Whether the case was taken back: nothing goes on then."""
     chance = drawn.random()
     if chance < 0.04:
-        world.freeze()
+        world.cloud.freeze()
     elif chance < 0.2:
-        world.thaw()
+        world.cloud.thaw()
     elif chance < 0.202:
         world.cause_comes_back()
     elif chance > 0.98:

@@ -58,8 +58,3 @@ def test_a_planted_fault_is_found(  # noqa: PLR0917 - a row of a table
     monkeypatch.setattr(place, name, _always(answer))
     (found,) = _found(0, MOST_RACES)
     assert says in found, hurts
-
-
-def test_the_same_seed_is_the_same_race() -> None:
-    with racing() as race:
-        assert race(7) == race(7)

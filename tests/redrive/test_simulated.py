@@ -86,7 +86,7 @@ class Redrive(RuleBasedStateMachine):
 
     @rule(is_frozen=st.booleans())
     def freeze(self, *, is_frozen: bool) -> None:
-        (self.world.freeze if is_frozen else self.world.thaw)()
+        (self.cloud.freeze if is_frozen else self.cloud.thaw)()
 
     @rule(seconds=st.sampled_from([60, 300]), per_second=st.sampled_from([0, 1, 5]))
     def somebody_else_moves(self, seconds: int, per_second: int) -> None:
@@ -109,7 +109,7 @@ class Redrive(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "world") and not self.world.ended:
-            self.world.thaw()
+            self.cloud.thaw()
             self.cloud.deletes_per_second = 500
             to_its_end(self.world)
             assert self.world.ended

@@ -49,6 +49,9 @@ class Data:
         self._sent = {series: dict(sorted(values.items())) for series, values in sent.items()}
         self._minutes = {series: [*values] for series, values in self._sent.items()}
 
+    def has(self, series: Series) -> bool:
+        return bool(self._sent.get(series))
+
     def within(self, series: Series, after: int, until: int) -> Sequence[float]:
         minutes = self._minutes.get(series, [])
         between = minutes[bisect_right(minutes, after) : bisect_right(minutes, until)]
@@ -93,6 +96,10 @@ class MetricAlarm:
             threshold=given.get("Threshold"),
             topics=frozenset(given.get("AlarmActions", ())),
         )
+
+    def is_sent(self, data: Data) -> bool:
+        """Whether there are ever data of all its metrics."""
+        return all(data.has(series) for series, _ in self.terms.values())
 
     def look(self, data: Data, minute: int, edge: Edge) -> State | None:
         """At what was sent until then; what came to a point later would not be seen.
@@ -246,9 +253,11 @@ class Evaluator:
     def run(self, data: Data, minutes: Iterable[int], edge: Edge) -> None:
         # Those that tell nobody hold others back.
         composites = sorted(self.composites.items(), key=lambda each: bool(each[1].topics))
+        heard = [each for each in self.metric_alarms.items() if each[1].is_sent(data)]
+        states: dict[str, State] = {}
         for minute in minutes:
-            states = {}
-            for name, alarm in self.metric_alarms.items():
+            # What nothing is ever sent of is the same at every look.
+            for name, alarm in heard if states else self.metric_alarms.items():
                 before = alarm.state
                 self._tell(name, minute, alarm.look(data, minute, edge), alarm.topics)
                 if alarm.state is State.ALARM and before is not State.ALARM:

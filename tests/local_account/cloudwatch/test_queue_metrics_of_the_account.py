@@ -11,7 +11,7 @@ import pytest
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
 from mendq.aws.cloudwatch import query
-from tests.local_account.queues import Queue, error_of, eventually, new_queue
+from tests.local_account.queues import Queue, eventually, new_queue
 
 pytestmark = pytest.mark.account
 VISIBLE = "ApproximateNumberOfMessagesVisible"
@@ -133,15 +133,3 @@ def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount)
     assert sum(_series(account, queue, metric.SENT)[metric.SENT]) == 1
     assert sum(_series(account, beside, metric.SENT, start=hour_ago)[metric.SENT]) == 1
     queue.delete(queue.receive())  # the message is there as before
-
-
-def test_a_mapping_receives_and_deletes(account: LocalAccount) -> None:
-    mappings = account.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-    names = [each["EventSourceArn"].rpartition(":")[2] for each in mappings]
-    (name,) = {each for each in names if each.startswith("Mendq-IntakeQueue")}
-    sqs = account.client("sqs")
-    intake = Queue(sqs, sqs.get_queue_url(QueueName=name)["QueueUrl"], is_fifo=False)
-    before = _sums(account, intake)
-    error_of(lambda: new_queue(account).delete("no handle"))  # the failed call is an event
-    watched = (metric.SENT, metric.RECEIVED, metric.DELETED)
-    eventually(lambda: all(_sums(account, intake)[each] > before[each] for each in watched))

@@ -6,14 +6,13 @@ import gzip
 import os
 import time
 import uuid
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local_account.process import LocalAccount
-from tests.local_account.callers import allow, policy, user
+from tests.local_account.callers import allow, policy
 from tests.local_account.conftest import TINY
 from tests.local_account.queues import error_of, eventually
 from tests.local_account.trail import Listener
@@ -113,23 +112,6 @@ def test_a_run_is_its_roles_session_and_one_token_is_one_run(jobs: LocalAccount)
     assert code == "ConflictException"
     assert _ended(jobs, run_id)["state"] == "SUCCESS"
     assert _log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
-
-
-def test_a_caller_needs_the_application_and_the_role(jobs: LocalAccount) -> None:
-    starting = allow("emr-serverless:StartJobRun", jobs.outputs["ApplicationArn"])
-
-    def passing(service: str) -> dict[str, Any]:
-        only = {"StringEquals": {"iam:PassedToService": f"{service}.amazonaws.com"}}
-        return {**allow("iam:PassRole", ROLE), "Condition": only}
-
-    for lacks, *statements in (
-        ("emr-serverless:StartJobRun",),
-        ("iam:PassRole", starting),
-        ("iam:PassRole", starting, passing("lambda")),
-    ):
-        client = jobs.client("emr-serverless", **user(jobs, *statements)[1])
-        code, message = error_of(partial(_start, jobs, "reader", client=client))
-        assert (code, f"to perform: {lacks} " in message) == ("AccessDeniedException", True)
 
 
 def test_the_second_run_waits_and_both_end_with_the_account(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -55,24 +54,6 @@ def test_throughput_per_group_needs_deduplication_per_group(account: LocalAccoun
     assert error_of(lambda: queue.set(FifoQueue="false"))[0] == INVALID_VALUE
 
 
-def test_one_kind_of_encryption_ends_the_other_and_sqs_s_own_is_there_at_first(
-    account: LocalAccount,
-) -> None:
-    by_sqs = "SqsManagedSseEnabled"
-    first: list[tuple[dict[str, Any], str]] = [
-        ({}, "true"),
-        ({by_sqs: "false"}, "false"),
-        ({"KmsMasterKeyId": "alias/orders"}, "false"),
-    ]
-    for asked, stands in first:
-        assert new_queue(account, **asked).attributes()[by_sqs] == stands
-    queue = new_queue(account)
-    queue.set(KmsMasterKeyId="alias/aws/sqs")
-    assert queue.attributes()[by_sqs] == "false"
-    queue.set(SqsManagedSseEnabled="true")
-    assert "KmsMasterKeyId" not in queue.attributes()
-
-
 def _to(arn: str) -> str:
     return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
 
@@ -94,19 +75,6 @@ def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
     fitting.set(RedriveAllowPolicy=json.dumps(by_others))
     source.set(RedrivePolicy=_to(fitting.arn))
     assert fitting.arn in source.attributes()["RedrivePolicy"]
-
-
-def test_names_that_no_queue_can_have_and_one_that_is_not_free_at_once(
-    account: LocalAccount,
-) -> None:
-    queue, sqs = new_queue(account), account.client("sqs")
-    fifo = {"FifoQueue": "true"}
-    for name, attributes in (("bad name", {}), ("x" * 81, {}), ("a.fifo", {}), ("a", fifo)):
-        create = partial(sqs.create_queue, QueueName=name, Attributes=attributes)
-        assert error_of(create)[0] == "InvalidParameterValue"
-    sqs.delete_queue(QueueUrl=queue.url)
-    code, _ = error_of(partial(sqs.create_queue, QueueName=queue.url.rpartition("/")[2]))
-    assert code == "AWS.SimpleQueueService.QueueDeletedRecently"
 
 
 def test_exactly_the_sources_of_a_dlq_are_listed(account: LocalAccount) -> None:
