@@ -161,7 +161,7 @@ def freezes_in(item: Item) -> list[Freeze]:
     said = (f"{each}  ".split(" ", 2) for each in sorted(texts_in(item, FREEZES)))
     freezes = [Freeze(reason.strip(), by, at) for at, by, reason in said]
     if item and ("reason" in item or not freezes):
-        freezes.append(Freeze(text_in(item, "reason", NO_REASON)))
+        freezes.append(Freeze(text_in(item, "reason") or NO_REASON))
     return freezes
 
 

@@ -25,7 +25,7 @@ from unittest.mock import patch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws import errors
-from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue import BY_NAME, CATALOGUE, match
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as OWN
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import take_up
@@ -356,9 +356,8 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
     with ExitStack() as stack:
         world = stack.enter_context(memory_account(MemoryAccount))
         world.account.settings = settings(limits=LIMITS)
-        for module in ("batch", "recover"):
-            every = (*CATALOGUE, TWIN)
-            stack.enter_context(patch(f"mendq.heal.{module}.CATALOGUE", every))
+        stack.enter_context(patch("mendq.heal.batch.CATALOGUE", (*CATALOGUE, TWIN)))
+        stack.enter_context(patch.dict(BY_NAME, {TWIN.name: TWIN}))
         stack.enter_context(patch("mendq.heal.batch.match", matched))
 
         def race(seed: int) -> Counter[str]:

@@ -55,6 +55,7 @@ def _by_hand(operator: Operator, **item: Any) -> None:
     [
         ({"reason": {"S": "why"}}, "why"),
         ({}, "no reason given"),
+        ({"reason": {"S": ""}}, "no reason given"),
         ({"reason": {"N": "1"}, "by": {"BOOL": True}}, "no reason given"),
         ({"freezes": {"S": "x"}}, "no reason given"),
     ],
