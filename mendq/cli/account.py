@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sts import STSClient
 
 
-Kept = TypeVar("Kept", bound=Table)
+Stored = TypeVar("Stored", bound=Table)
 
 
 class OperatorSession(boto3.Session):
@@ -113,11 +113,11 @@ class Account(Struct, frozen=True, dict=True):
         """Whether the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
-    def stored(self, kind: type[Kept]) -> Kept:
+    def stored(self, kind: type[Stored]) -> Stored:
         """The case store, as what of it is asked for reads and writes it."""
         return kind(self.clients.dynamodb, self.output("CaseTable"))
 
-    def stored_if_deployed(self, kind: type[Kept]) -> Kept | None:
+    def stored_if_deployed(self, kind: type[Stored]) -> Stored | None:
         """As `stored`; None where there is no stack: then nothing of Mendq's runs."""
         try:
             return self.stored(kind)
