@@ -158,8 +158,6 @@ WRITES = (
             "Run.make", "«self._note([*made, name])»pass»"),
         Mutant("a key of which AWS never answered costs a dollar a month", _RECORDER,
             "Run._find_key", '«or next(found, "").rpartition("/")[2]»»'),
-        Mutant("Ctrl-C loses the key that was just made", _RECORDER, "Run.record",
-            "«pool.submit(self.make).result()»self.make()»"),
         Mutant("the recorder deletes by a list of another account", _RECORDER, "Run.__init__",
             'if «self._state["here"] != here or »»not re.fullmatch'),
     )),
