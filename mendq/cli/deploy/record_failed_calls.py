@@ -30,6 +30,8 @@ KEY_TAG, UNFINISHED = "mendq:record", "unfinished.json"
 # A key is disabled within a minute; a call before that, and SQS uses its data key for five.
 MINUTES, PAUSE_SECONDS, LATE_SECONDS, DISABLED_SECONDS = 20.0, 5.0, 2.0, 60.0
 BURST, AT_ONCE = 1_000, 20
+# In us-east-1: a call of SQS with its data event, at most an S3 request, and a key's first hour.
+DOLLARS = {"sqs": 1.4e-6, "s3": 5e-6, "kms.create_key": 0.0014}
 PLAN = f"""makes, each named {PREFIX}...: a trail with a bucket, an EventBridge rule, queues, a
 topic, a role, a KMS key. Lets calls fail on these queues. Deletes it all again; of the key, which
 cannot go at once, the deletion is scheduled, in 7 days. Costs about $0.01. Use a sandbox account"""
@@ -170,9 +172,11 @@ class Run:
         self._words |= {"account": account, "region": region, "partition": partition}
         self._url = f"{session.client('sqs').meta.endpoint_url}/{account}/{name}"
         self.name, self.rows, self.refused, self.left = name, Json(), Json(), Json()
+        self.dollars = BURST * DOLLARS["sqs"]
 
     def _operation(self, does: str, session: Any = None) -> Any:
         service, name = does.split(".")
+        self.dollars += DOLLARS.get(service, 0) + DOLLARS.get(does, 0)
         return getattr((session or self._session).client(service, config=_ONCE), name)
 
     def _filled(self, asked: Any) -> Any:
@@ -222,7 +226,6 @@ class Run:
             self.file.unlink()
 
     def _find_key(self) -> str:
-        """By its tag, where AWS has not answered that it was made."""
         pages = self._session.client("resourcegroupstaggingapi").get_paginator("get_resources")
         found = pages.paginate(**self._filled(_TAGGED)).search(_ARNS)
         self._words["key"] = self._words["key"] or next(found, "").rpartition("/")[2]
@@ -264,9 +267,8 @@ class Run:
             except ClientError as error:
                 return error.response
 
-        times = BURST if call == "throttled" else 1
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(answer_of, range(times)))
+            answers = list(pool.map(answer_of, range(BURST if call == "throttled" else 1)))
         found = next((each for each in answers if "Error" in each), answers[0])
         failed = [each["Code"] for each in found.get("Failed", ())]
         error = found.get("Error", {"Code": "answered with 200", "Message": ", ".join(failed)})
@@ -281,7 +283,6 @@ class Run:
         return boto3.Session(key, secret, token, self._session.region_name)
 
     def _late_handle(self, queue: str) -> str:
-        """The handle of a message whose visibility timeout has run out."""
         once, is_fifo = secrets.token_hex(8), ".fifo" in queue
         fifo = {"MessageGroupId": once, "MessageDeduplicationId": once} if is_fifo else {}
         self._ask("sqs.send_message", {"QueueUrl": queue, **_BODY, **fifo})
@@ -334,7 +335,7 @@ class Run:
 
     def document(self) -> Json:
         found = {"run": self.name, "calls": [*self.rows.values()], "refused": self.refused}
-        return {**found, "left": self.left}
+        return {**found, "left": self.left, "cost": {"about": f"${self.dollars:.4f}"}}
 
 
 def table(document: Json) -> Iterator[str]:
@@ -351,7 +352,7 @@ def table(document: Json) -> Iterator[str]:
     widths = [max(map(len, each)) for each in zip(*rows)]
     yield from ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows)
     yield from (f"{where}: {', '.join(calls)}" for where, calls in sorted(stand.items()))
-    for what in ("refused", "left"):
+    for what in ("refused", "left", "cost"):
         yield from (f"{what}: {name}: {why}" for name, why in document[what].items())
 
 
@@ -381,7 +382,6 @@ def drill(session: boto3.Session, folder: Path, minutes: float, say: Say, confir
 
 
 def main() -> int:
-    """Run alone."""
     parser = argparse.ArgumentParser(description=PLAN)
     parser.add_argument("folder", metavar="DIR", type=Path, help="takes the records")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long, at most")
