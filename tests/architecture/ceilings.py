@@ -30,7 +30,7 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 22_486, 22_500),
+    Ceiling("code lines of the product", "product", "code_lines", 22_488, 22_500),
     Ceiling("code lines beside it", "beside", "code_lines", 4_991, 5_000),
     Ceiling("code lines of the tests", "tests", "code_lines", 28_284, 28_500),
     # A state machine may be longer: table, rows and actions stand together.
