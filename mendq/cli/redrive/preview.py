@@ -15,7 +15,7 @@ from mendq.cli.output import Output, table
 from mendq.cli.redrive.route import Route
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import Judgement, MessageFilter
-from mendq.redrive.messages import REDRIVEN, Message
+from mendq.redrive.messages import REDRIVEN, Message, quarantine_reason
 
 MOST_SAMPLES = 3
 _WIDEST = 60
@@ -75,6 +75,9 @@ class Tally(Struct):
         self.unsigned += self.route.died_in(message) is None
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
+        if self.route.takes_the_place:
+            arn = message.source_arn or getattr(quarantine_reason(message), "source", "")
+            self.values.setdefault("died in", Counter())[value(arn.rpartition(":")[2])] += 1
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.
             if name.startswith(("group_id", "attributes.")) and found is not None:
@@ -127,8 +130,7 @@ def _groups(out: Output, tally: Tally) -> None:
 
 
 def _of_what_stays(tally: Tally) -> Iterable[str]:
-    name, sources = tally.route.messages.name, len(tally.route.others) + 1
-    judged = counted(tally.judged, "message")
+    name, judged = tally.route.messages.name, counted(tally.judged, "message")
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
@@ -137,11 +139,12 @@ def _of_what_stays(tally: Tally) -> Iterable[str]:
         messages, stay = counted(others, "message"), f"{_it(others)} here"
         if source_arn:
             queue = plain(source_arn.rpartition(":")[2], _WIDEST)
-            yield f"{messages} died in {queue}, which shares {name}: {stay}"
+            why = "is there" if tally.route.takes_the_place else f"shares {name}"
+            yield f"{messages} died in {queue}, which {why}: {stay}"
         else:
             yield (
-                f"somebody sent {messages} to {name} by hand: SQS does not say for which of its "
-                f"{sources} sources, so {stay}. Whoever knows receives them and sends them there"
+                f"somebody sent {messages} to {name} by hand: SQS does not say for which source, "
+                f"so {stay}. Whoever knows receives them and sends them there"
             )
 
 
@@ -173,7 +176,10 @@ def _of_what_goes(tally: Tally) -> Iterable[str]:
         yield (
             "SQS's own redrive moves them too, unfiltered, unmarked and not to be taken back: "
             f"aws sqs start-message-move-task --source-arn {route.dlq_arn}"
+            + (f" --destination-arn {source.queue_arn}" if route.takes_the_place else "")
         )
+    if not source.dlq_arn:
+        yield f"{source.name} has no DLQ: what fails there comes again until it expires"
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (

@@ -183,7 +183,7 @@ REDRIVE = (
         Mutant("a value that is not true chooses a message", _FILTER, "MessageFilter.judge",
             "«interpreter.visit(self.tree, document) is True»bool(interpreter.visit(self.tree, "
             "document))»"),
-        Mutant("a body that is nested too deep stops the filter", _FILTER, "_parsed",
+        Mutant("a body that is nested too deep stops the filter", _FILTER, "json_in",
             "«(ValueError, RecursionError)»ValueError»"),
         Mutant("a filter is read that no message can match", _FILTER, "_ways",
             'kind == "«comparator»never»" and any('),
