@@ -1,8 +1,7 @@
 """Sort a sample of DLQ messages into groups, each with the filter that takes exactly its messages.
 
-A filter is given only where, asked of the sample, it takes the group and nothing else: as it is
-written, else as a list of a few message ids. Groups and outlines show names and kinds of what is
-in a body, and never a part of it unless that is asked for.
+A filter is given only where, asked of the sample, it takes the group and nothing else. Groups and
+outlines show names and kinds of what is in a body, and never a part of it unless that is asked for.
 """
 
 from __future__ import annotations
@@ -33,12 +32,11 @@ from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 # The largest of each way; an attribute with more values is about single messages, not groups.
 MOST_GROUPS = 5
 _MOST_VALUES = 10
-_MOST_IDS = 5
 _MOST_TEXT = 120
 _LONGEST_WHERE = 900
 SOURCE = "DeadLetterQueueSourceArn"
 # By what a message is grouped, in the order in which that is shown.
-WAYS = ("body", "error", "attribute", "source", "message group", "receive count", "sent back")
+WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
 # An attribute so called says why a message is there: Lambda's ErrorMessage, EventBridge's
 # ERROR_CODE and EXHAUSTED_RETRY_CONDITION, frameworks' x-exception-message and the like.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
@@ -79,14 +77,12 @@ def groups_of(
 
 
 def _exact(group: MessageGroup, messages: Sequence[Message], now: datetime) -> str:
-    """The filter that takes these messages of the sample and no other; empty for none."""
-    wanted = sorted(each.message_id for each in group.messages)
-    listed = f"contains({literal(wanted[:_MOST_IDS])}, message_id)"
-    for where in (group.where, listed):
-        with suppress(Misread):
-            judge = message_filter(where).judge
-            if all(judge(each, now).matches is (each.message_id in wanted) for each in messages):
-                return where
+    """The filter that takes these messages of the sample and no other; empty where it does not."""
+    wanted = {each.message_id for each in group.messages}
+    with suppress(Misread):
+        judge = message_filter(group.where).judge
+        if all(judge(each, now).matches is (each.message_id in wanted) for each in messages):
+            return group.where
     return ""
 
 
@@ -127,8 +123,6 @@ def _labels(
     if group := document["group_id"]:
         yield "message group", group, f"group_id == {literal(group)}"
     yield "receive count", counted(document["receive_count"], "receive"), ""
-    if sent_back := document["redrive_count"]:
-        yield "sent back", counted(sent_back, "time"), f"redrive_count == `{sent_back}`"
 
 
 def _shape(body: Any) -> tuple[str, str]:

@@ -123,9 +123,9 @@ def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRu
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     if dlq.exists and not source.exists:
         return (
-            f"there is no queue {source.queue_arn} any more: of {progress.moved:,} messages sent "
-            f"there, those that no consumer had taken went with it. {dlq.visible + dlq.in_flight:,}"
-            f" are in {dlq.name}: `mendq redrive {dlq.name} --to OTHER --all` sends them elsewhere"
+            f"{source.queue_arn} is gone, and with it those of {progress.moved:,} messages sent "
+            f"there that no consumer had taken; {dlq.visible + dlq.in_flight:,} are in {dlq.name}: "
+            f"`mendq redrive {dlq.name} --to OTHER --all` sends them to the queue in its place"
         )
     consent = run.settings.consent
     arns = confirmed_sources_of(run.clients, dlq, consent) if dlq.exists else ()

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mendq.aws.dlqs import source_arns_of
-from mendq.cli.account import Account
 from mendq.cli.commands import TAKING, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, Yes, confirm, some
@@ -46,9 +45,13 @@ def dlq(
     Looking at a message is a receive: its receive count rises by one.
     """
     with call.out.waiting("looking at the queues"):
-        messages = _dlq_of(call.account, queue)
-        arns = source_arns_of(call.account.clients, messages.queue_arn)
-        source = find_queue(call.account, arns[0]) if len(arns) == 1 else None
+        account = call.account
+        messages = queue_that_is_there(account, queue_arn_of(account, queue))
+        if own := redrive_of(messages.attributes.get("RedrivePolicy", "")):
+            messages = queue_that_is_there(account, own.dlq_arn)
+        require_last(messages)
+        arns = source_arns_of(account.clients, messages.queue_arn)
+        source = find_queue(account, arns[0]) if len(arns) == 1 else None
     if not arns and not is_quarantine(messages.name):
         line = f"no queue names {messages.name} as its DLQ: hide some of its messages for a look?"
         confirm(line, yes=yes)
@@ -58,15 +61,6 @@ def dlq(
     found = _Sample(messages, arns, source, seen, now).found(bodies=bodies)
     call.out.document(found)
     _show(call.out, found)
-
-
-def _dlq_of(account: Account, named: str) -> Facts:
-    """A queue's, or the queue itself. Stopped where to look would move messages on."""
-    queue = queue_that_is_there(account, queue_arn_of(account, named))
-    if of_queue := redrive_of(queue.attributes.get("RedrivePolicy", "")):
-        queue = queue_that_is_there(account, of_queue.dlq_arn)
-    require_last(queue)
-    return queue
 
 
 class _Sample(Struct, frozen=True):
@@ -80,27 +74,25 @@ class _Sample(Struct, frozen=True):
 
     def found(self, *, bodies: bool) -> dict[str, Any]:
         """What scripts are told; `messages` is SQS's own approximate count."""
-        seen = self.messages
-        firsts = [each.first_received_at for each in seen if each.first_received_at]
+        sent = [each.sent_at for each in self.messages]
+        firsts = [each.first_received_at for each in self.messages if each.first_received_at]
         retained = timedelta(seconds=self.dlq.retention_seconds)
+        expiring = self.messages[:_MOST_EXPIRING]
+        groups = groups_of(self.messages, self.now, bodies=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
             "messages": self.dlq.visible + self.dlq.in_flight,
-            "sampled": len(seen),
-            "oldest_sent_at": to_text(seen[0].sent_at) if seen else None,
-            "newest_sent_at": to_text(seen[-1].sent_at) if seen else None,
+            "sampled": len(sent),
+            "oldest_sent_at": to_text(sent[0]) if sent else None,
+            "newest_sent_at": to_text(sent[-1]) if sent else None,
             "first_received_at": to_text(min(firsts)) if firsts else None,
-            "expire_first": {
-                each.message_id: to_text(each.sent_at + retained) for each in seen[:_MOST_EXPIRING]
-            },
+            "expire_first": {e.message_id: to_text(e.sent_at + retained) for e in expiring},
             "hints": list(self._hints()),
-            "groups": [
-                self._group(each, bodies) for each in groups_of(seen, self.now, bodies=bodies)
-            ],
+            "groups": [self._group(each, bodies=bodies) for each in groups],
         }
 
-    def _group(self, group: MessageGroup, bodies: bool) -> dict[str, Any]:
+    def _group(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
         (first, *_), many = group.messages, len(group.messages)
         example = first.message_id, plain(first.body, 400) if bodies else outline(first.body)
         more = {"messages": many, "command": self._command(group), "example": example}
@@ -122,23 +114,21 @@ class _Sample(Struct, frozen=True):
         """What the messages show of why they died, and what they cannot."""
         if self.dlq.is_fifo:
             yield "of a FIFO queue's group ten at most are shown, and none while somebody holds one"
-        receives = self.source.max_receive_count if self.source else None
-        if not self.source or not receives or self.dlq.is_fifo:
-            return
-        # SQS counts on where a message dies: those alone have their receives at the source.
-        died = [each for each in self.messages if each.receive_count > receives]
-        times = f"{receives} x {self.source.visibility_seconds} s"
-        since = self.now - timedelta(seconds=receives * self.source.visibility_seconds)
-        if early := sum((each.first_received_at or each.sent_at) > since for each in died):
-            yield (
-                f"{counted(early, 'message')} died sooner after the first receive than {times}, "
-                "maxReceiveCount visibility timeouts as set now: somebody gave them back early"
-            )
-        if late := len(died) - early:
-            yield (
-                f"{counted(late, 'message')} may have died for want of time or of errors, since "
-                f"{times} have passed: `mendq scan --queue {self.source.name}` measures which"
-            )
+        elif self.source and (receives := self.source.max_receive_count):
+            # SQS counts on where a message dies: those alone have their receives at the source.
+            died = [each for each in self.messages if each.receive_count > receives]
+            times = f"{receives} x {self.source.visibility_seconds} s"
+            since = self.now - timedelta(seconds=receives * self.source.visibility_seconds)
+            if early := sum((each.first_received_at or each.sent_at) > since for each in died):
+                yield (
+                    f"{counted(early, 'message')} died sooner after the first receive than {times},"
+                    " maxReceiveCount visibility timeouts as set now: somebody gave them back early"
+                )
+            if late := len(died) - early:
+                yield (
+                    f"{counted(late, 'message')} may have died for want of time or of errors, since"
+                    f" {times} have passed: `mendq scan --queue {self.source.name}` measures which"
+                )
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:

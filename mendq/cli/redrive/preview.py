@@ -76,7 +76,7 @@ class Tally(Struct):
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
         if self.route.takes_the_place:
-            arn = message.source_arn or getattr(quarantine_reason(message), "source", "")
+            arn = message.source_arn or str(getattr(quarantine_reason(message), "source", ""))
             self.values.setdefault("died in", Counter())[value(arn.rpartition(":")[2])] += 1
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.

@@ -125,9 +125,8 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     queue, instead = (movable(account, queue_arn_of(account, each)) for each in (named, other))
     own = redrive_of(queue.attributes.get("RedrivePolicy", ""))
     if own and not died_in:
-        line = f"{queue.name} is there: leave --to out, and its messages go back to it. To send "
-        line += f"them to {instead.name} all the same, say --from {queue.name}"
-        raise Stopped(line, Exit.USAGE)
+        line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
+        raise Stopped(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
     messages = movable(account, own.dlq_arn) if own else queue
     require_last(messages)
     unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
@@ -141,21 +140,18 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     failed_in = _retained_for if is_quarantine(messages.name) else attrgetter("source_arn")
 
     @cache
-    def goes_to(arn: str) -> str:
+    def goes(arn: str) -> bool:
         """Where a mark names what cannot have been its source, it stays."""
-        is_gone = not only and not why_unfit_as_dlq(messages.queue_arn, arn)
-        goes = arn == only or (is_gone and find_queue(account, arn) is None)
-        return instead.queue_arn if goes else arn
+        if only or why_unfit_as_dlq(messages.queue_arn, arn):
+            return arn == only
+        return find_queue(account, arn) is None
 
-    sources = set(source_arns_of(account.clients, messages.queue_arn)) - {instead.queue_arn}
-    return Route(
-        messages,
-        instead,
-        tuple(sorted(sources)),
-        messages.queue_arn,
-        died_in=lambda message: goes_to(failed_in(message) or ""),
-        takes_the_place=True,
-    )
+    def where_from(message: Message) -> str:
+        arn = failed_in(message) or ""
+        return instead.queue_arn if goes(arn) else arn
+
+    others = set(source_arns_of(account.clients, messages.queue_arn)) - {instead.queue_arn}
+    return Route(messages, instead, tuple(sorted(others)), messages.queue_arn, where_from, True)
 
 
 def quarantine_named(account: Account, named: str) -> Facts:

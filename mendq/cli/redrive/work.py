@@ -214,15 +214,15 @@ class Work(Struct, frozen=True):
     def _require_there(self, moved: MoveResult, done: MoveResult) -> None:
         """Stopped at the first send that finds the source gone; what is in hand is let go then.
 
+        What was sent may be lost: a queue takes messages for 60 seconds after it was deleted.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
         """
         source, messages = self.route.source.name, self.route.messages.name
         if any(each.code == "NonExistentQueue" for each in moved.failed):
             raise Stopped(
-                f"{source} is gone: stopped. What went there ({done.moved + done.copied:,}) and no "
-                "consumer had taken went with it, the last minute's too, because SQS may take "
-                f"messages while it deletes a queue. All others are in {messages}: "
-                f"`mendq redrive {messages} --to OTHER --all` sends them to another queue"
+                f"{source} is gone: stopped. Of {done.moved + done.copied:,} sent there, those "
+                f"that no consumer had taken went with it; all others are in {messages}: "
+                f"`mendq redrive {messages} --to OTHER --all` sends them to the queue in its place"
             )
 
     def _taken(
