@@ -126,8 +126,8 @@ class _Sample(Struct, frozen=True):
                 )
             if late := len(died) - early:
                 yield (
-                    f"{counted(late, 'message')} may have died for want of time or of errors, since"
-                    f" {times} have passed: `mendq scan --queue {self.source.name}` measures which"
+                    f"{counted(late, 'message')} may have died for want of time or of errors:"
+                    f" {times} have passed, and `mendq scan --dry-run` asks the metrics"
                 )
 
 
