@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import groupby, islice
@@ -63,8 +63,7 @@ def groups_of(
     """The largest groups by each way; `bodies` sorts texts by what they say."""
     documents = [document_of(each, now) for each in messages]
     values = {each for document in documents for each in document["attributes"].items()}
-    named_by = Counter(name for name, _ in values)
-    varied = {name for name, number in named_by.items() if number > _MOST_VALUES}
+    varied = Counter(name for name, _ in values)
     alike = defaultdict[Label, list[Message]](list)
     for message, document in zip(messages, documents, strict=True):
         for label in _labels(document, varied, bodies=bodies):
@@ -107,15 +106,13 @@ def _within(found: Any) -> dict[str, Any] | None:
     return inside if isinstance(inside, dict) and (inside or inside is found) else None
 
 
-def _labels(
-    document: Mapping[str, Any], varied: Container[str], *, bodies: bool
-) -> Iterator[Label]:
+def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) -> Iterator[Label]:
     body, path = document["body"], f"system.{SOURCE}"
     text = body is None and bodies
     yield "body", *(_pattern(document["body_text"], "body_text") if text else _shape(body))
     for name, found in document["attributes"].items():
         if name not in (REDRIVEN, QUARANTINED):
-            yield _attribute(name, found, is_varied=name in varied)
+            yield _attribute(name, found, is_varied=varied[name] > _MOST_VALUES)
     if source_arn := document["system"].get(SOURCE):
         yield "source", source_arn, f"{path} == {literal(source_arn)}"
     else:

@@ -40,7 +40,7 @@ Bodies = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may ho
 def dlq(
     call: Invocation, queue: Named, sample: Size = 100, bodies: Bodies = False, yes: Yes = False
 ) -> None:
-    """What is in a DLQ: groups, each with the command that sends it back.
+    """See what is in a DLQ: groups, each with its command.
 
     Looking at a message is a receive: its receive count rises by one.
     """
@@ -127,7 +127,7 @@ class _Sample(Struct, frozen=True):
             if late := len(died) - early:
                 yield (
                     f"{counted(late, 'message')} may have died for want of time or of errors:"
-                    f" {times} have passed, and `mendq scan --dry-run` asks the metrics"
+                    f" more than {times} have passed. `mendq scan --dry-run` measures the source"
                 )
 
 

@@ -32,16 +32,14 @@ _QUEUE = "The source; with --to, the DLQ: name, URL or ARN."
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help=_QUEUE)]
 _TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
 _FROM = typer.Option("--from", metavar="SOURCE", help="With --to: those that died there alone.")
+To = Annotated[str | None, _TO]
+From = Annotated[str | None, _FROM]
 
 
 @command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
 @choosing
 def redrive(
-    call: Invocation,
-    queue: QueueName,
-    choice: Choice,
-    to: Annotated[str | None, _TO] = None,
-    died_in: Annotated[str | None, _FROM] = None,
+    call: Invocation, queue: QueueName, choice: Choice, to: To = None, died_in: From = None
 ) -> Exit:
     """Send DLQ messages back to their source.
 

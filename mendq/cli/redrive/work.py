@@ -148,7 +148,8 @@ class Work(Struct, frozen=True):
         Of a FIFO queue it is done to what was hidden behind that as well. A message that was sent
         back and died again bears a new id: it is not sent twice.
         """
-        before, out = self._counted(), self.call.out
+        before, out = self._tally(), self.call.out
+        look_at(self.call, self.route, before.add)
         print_preview(out, before, self.choice.limit)
         warn_of_freeze(self.call)
         matched = len(before.chosen)
@@ -166,12 +167,6 @@ class Work(Struct, frozen=True):
         with stoppable(ENDING) as stop, self.begun(stop, faults) as act:
             ended = self._act_upon(before, act, stop, faults)
         return self._say(ended)
-
-    def _counted(self) -> Tally:
-        """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
-        tally = self._tally()
-        look_at(self.call, self.route, tally.add)
-        return tally
 
     def _tally(self) -> Tally:
         return Tally(self.route, self.choice.messages, self.now)
