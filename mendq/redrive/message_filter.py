@@ -26,6 +26,7 @@ from mendq.redrive.messages import Message, MessageAttribute, quarantine_reason
 LONGEST_EXPRESSION = 4_000
 DEEPEST = 100
 EXISTS = "exists"
+SOURCE = "DeadLetterQueueSourceArn"
 _TAKE_NULL = frozenset({"not_null", "type"})
 # Only the first child of these sees the message itself.
 _WAYS = ("subexpression", "index_expression")
@@ -205,7 +206,7 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
     system = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
-        "DeadLetterQueueSourceArn": message.source_arn,
+        SOURCE: message.source_arn,
         "MessageDeduplicationId": message.deduplication_id,
         "MessageGroupId": message.group_id,
         "SentTimestamp": int(message.sent_at.timestamp() * 1000),

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mendq.notifications.text import compact_json, counted, plain, value
 from mendq.redrive.message_filter import (
+    SOURCE,
     Misread,
     document_of,
     json_in,
@@ -34,7 +35,6 @@ MOST_GROUPS = 5
 _MOST_VALUES = 10
 _MOST_TEXT = 120
 _LONGEST_WHERE = 900
-SOURCE = "DeadLetterQueueSourceArn"
 # By what a message is grouped, in the order in which that is shown.
 WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
 # An attribute so called says why a message is there: Lambda's ErrorMessage, EventBridge's
@@ -86,7 +86,7 @@ def _exact(group: MessageGroup, messages: Sequence[Message], now: datetime) -> s
 
 
 def outline(body: str) -> str:
-    """A body without a single value: of JSON the keys and kinds, of a text its letters as `a`."""
+    """A body without a single value: of JSON the keys and kinds, of a text its form."""
     found = json_in(body)
     if found is not None:
         return compact_json(_kinds(found, 4))

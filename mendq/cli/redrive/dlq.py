@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mendq.aws.dlqs import source_arns_of
-from mendq.cli.commands import TAKING, Kind, command
+from mendq.cli.commands import SOURCES, TAKING, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, Yes, confirm, some
 from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
@@ -36,7 +36,7 @@ Size = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, m
 Bodies = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
 
-@command(0, Kind.MESSAGES, TAKING | {"sqs:ListDeadLetterSourceQueues"})
+@command(0, Kind.MESSAGES, TAKING | SOURCES)
 def dlq(
     call: Invocation, queue: Named, sample: Size = 100, bodies: Bodies = False, yes: Yes = False
 ) -> None:

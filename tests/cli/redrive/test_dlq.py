@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mendq.model.queue import Redrive
+from mendq.redrive.message_filter import SOURCE
 from mendq.redrive.messages import QUARANTINED
 from mendq.redrive.mover import MessageMover
 from tests.cli.conftest import Operator
@@ -119,7 +120,7 @@ def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(queues: 
     assert most["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
     by_hand = next(each for each in found["groups"] if each["what"].startswith("SQS names none"))
     assert (by_hand["where"], by_hand["command"]) == (
-        "!exists(system.DeadLetterQueueSourceArn)",
+        f"!exists(system.{SOURCE})",
         "",
     )
 
