@@ -32,6 +32,7 @@ PAGES = {
     "cost": "docs/cost.md",
     "lint": "docs/lint.md",
     "scan": "docs/scan.md",
+    "dlq": "docs/redrive.md#what-is-in-it-mendq-dlq",
     "redrive": "docs/redrive.md",
     "quarantine": "docs/redrive.md",
     "policy": "docs/runbooks/access_denied.md#a-known-good-policy",

@@ -36,7 +36,7 @@ SOURCES = "sources"
 OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 # What SQS answers about a queue that was never anybody's DLQ, or is gone.
-_NO_TASKS = frozenset(
+NO_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
@@ -72,7 +72,7 @@ def confirmed_sources_of(clients: Clients, dlq: Facts, consent: Consent) -> tupl
 
 
 def move_tasks_of(
-    clients: Clients, dlq_arn: str, none_where: Collection[str] = _NO_TASKS
+    clients: Clients, dlq_arn: str, none_where: Collection[str] = NO_TASKS
 ) -> list[MoveTask]:
     """The newest message movement tasks of a DLQ; `none_where` are the codes that say no tasks.
 

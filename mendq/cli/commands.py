@@ -36,7 +36,8 @@ TRAILS = frozenset(
 )
 FROZEN = SETTINGS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
 INVOKE = "lambda:InvokeFunction"
-DLQ = frozenset({"sqs:ListDeadLetterSourceQueues", "sqs:ListMessageMoveTasks"})
+SOURCES = frozenset({"sqs:ListDeadLetterSourceQueues"})
+DLQ = SOURCES | {"sqs:ListMessageMoveTasks"}
 TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
 DROPPING = TAKING | {"sqs:DeleteMessage"}
 RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}

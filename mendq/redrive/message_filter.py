@@ -26,6 +26,7 @@ from mendq.redrive.messages import Message, MessageAttribute, quarantine_reason
 LONGEST_EXPRESSION = 4_000
 DEEPEST = 100
 EXISTS = "exists"
+SOURCE = "DeadLetterQueueSourceArn"
 _TAKE_NULL = frozenset({"not_null", "type"})
 # Only the first child of these sees the message itself.
 _WAYS = ("subexpression", "index_expression")
@@ -92,7 +93,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
     """JMESPath of three truths: True, False, and None for what is unknown."""
 
     def visit_field(self, node: Node, value: Any) -> Any:
-        inside = _parsed(value) if isinstance(value, str) else value
+        inside = json_in(value) if isinstance(value, str) else value
         return inside.get(node["value"]) if isinstance(inside, dict) else None
 
     def visit_multi_select_list(self, node: Node, value: Any) -> list[Any] | None:
@@ -168,11 +169,21 @@ def _ways(node: Node) -> list[Node]:
 
 def _written(way: Node) -> str:
     if way["type"] == "field":
-        name = str(way["value"])
-        return name if name.isascii() and name.isidentifier() else json.dumps(name)
+        return named(str(way["value"]))
     if way["type"] in _WAYS:
         return ".".join(_written(each) for each in way["children"]).replace(".[", "[")
     return f"[{way['value']}]" if way["type"] == "index" else "[...]"
+
+
+def named(name: str) -> str:
+    """A name as an expression spells it, after a dot or alone."""
+    return name if name.isascii() and name.isidentifier() else json.dumps(name)
+
+
+def literal(found: Any) -> str:
+    """A value as an expression spells it, in printable ASCII."""
+    text = json.dumps(found, separators=(",", ":"))
+    return "`" + text.replace("`", "\\u0060") + "`"
 
 
 def _require_root(name: str) -> None:
@@ -195,13 +206,13 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
     system = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
-        "DeadLetterQueueSourceArn": message.source_arn,
+        SOURCE: message.source_arn,
         "MessageDeduplicationId": message.deduplication_id,
         "MessageGroupId": message.group_id,
         "SentTimestamp": int(message.sent_at.timestamp() * 1000),
     }
     return {
-        "body": _parsed(message.body),
+        "body": json_in(message.body),
         "body_text": message.body,
         "attributes": {name: _value_of(each) for name, each in message.attributes.items()},
         "system": {name: each for name, each in system.items() if each},
@@ -220,11 +231,11 @@ def _value_of(found: MessageAttribute) -> Any:
     """The number in an attribute of type Number, else the text; bytes can only exist."""
     if not isinstance(found.value, str) or found.data_type.partition(".")[0] != "Number":
         return found.value
-    number = _parsed(found.value)
+    number = json_in(found.value)
     return number if type(number) in (int, float) else found.value
 
 
-def _parsed(text: str) -> Any:
+def json_in(text: str) -> Any:
     """The JSON in a text, None where it is none; SNS puts JSON into a text of its own JSON."""
     try:
         return json.loads(text, parse_constant=_refuse)

@@ -10,8 +10,8 @@ from hashlib import sha256
 from operator import add
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta, Struct, ValidationError, convert, field
-from msgspec.structs import asdict, astuple, replace
+from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
+from msgspec.structs import astuple, replace
 
 from mendq.model.queue import parsed
 
@@ -48,7 +48,7 @@ class Message(Struct, frozen=True):
 
     `sent_at` is when SQS took it: of a standard queue's message when it was sent to its source, of
     a FIFO queue's when it came here. `source_arn` is the queue that SQS says it died in, None where
-    somebody sent it here.
+    somebody sent it here. `first_received_at` is SQS's too, None where it does not say.
     """
 
     message_id: str
@@ -60,6 +60,7 @@ class Message(Struct, frozen=True):
     group_id: str = ""
     deduplication_id: str = ""
     trace_header: str = ""
+    first_received_at: datetime | None = None
 
     @property
     def redrive_count(self) -> int:
@@ -89,17 +90,18 @@ LONGEST_MARK = 8_192
 LONGEST_WHY = 512
 
 
-class RedriveMark(Struct, frozen=True):
+class RedriveMark(Struct, frozen=True, omit_defaults=True):
     """How often a message was sent back to `source`, last by the case or command `redrive`.
 
     Anybody can write one, and a consumer may hand it on with other attributes: what it proves is
-    in its `seal`.
+    in its `seal`. `died_in` is the queue that it died in, where that was another.
     """
 
     source: str
     redrive: str
     redrive_count: Annotated[int, Meta(ge=0)]
     seal: str = ""
+    died_in: str = ""
 
 
 class RedriveMarker(Struct, frozen=True):
@@ -115,7 +117,10 @@ class RedriveMarker(Struct, frozen=True):
     def marked(self, message: Message) -> Message:
         """The message as it goes back, even out of the quarantine: counted once more."""
         count = min(message.redrive_count + 1, MOST_REDRIVES)
-        mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message))
+        retained = quarantine_reason(message)
+        died_in = message.source_arn or (retained.source if retained else "")
+        other = died_in if died_in != self.source_arn else ""
+        mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message), other)
         return _with_mark(message, REDRIVEN, mark)
 
     def quarantined(self, message: Message, why: str, at: datetime) -> Message:
@@ -164,7 +169,7 @@ Mark = TypeVar("Mark", RedriveMark, QuarantineMark)
 def _with_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
     """In the place of whichever it bears."""
     own = {k: v for k, v in message.attributes.items() if k not in (REDRIVEN, QUARANTINED)}
-    text = json.dumps(asdict(mark), ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
     return replace(message, attributes={**own, name: MessageAttribute("String", text)})
 
 

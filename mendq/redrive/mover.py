@@ -206,6 +206,7 @@ def message_of(message: Mapping[str, Any]) -> Message:
     """With every attribute, as far as SQS was asked for them."""
     system = message.get("Attributes") or {}
     given = message.get("MessageAttributes") or {}
+    first = int(system.get("ApproximateFirstReceiveTimestamp") or 0)
     return Message(
         message_id=str(message.get("MessageId", "")),
         body=str(message.get("Body", "")),
@@ -217,6 +218,7 @@ def message_of(message: Mapping[str, Any]) -> Message:
         group_id=str(system.get("MessageGroupId", "")),
         deduplication_id=str(system.get("MessageDeduplicationId", "")),
         trace_header=str(system.get("AWSTraceHeader", "")),
+        first_received_at=datetime.fromtimestamp(first / 1000, UTC) if first else None,
     )
 
 

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import RedriveStore
 
 # Of a queue that is nobody's DLQ, or is gone.
-_NO_TASKS = frozenset({"ResourceNotFound", "NonExistentQueue"})
+_NONE = frozenset({"ResourceNotFound", "NonExistentQueue"})
 
 
 class RedriveRun(FixContext, frozen=True, kw_only=True):
@@ -59,12 +59,12 @@ class ReadErrors(Struct):
             self.blocked |= Blocked(str(error))
 
 
-def move_task_runs(clients: Clients, dlq_arn: str) -> bool:
+def move_task_runs(clients: Clients, dlq_arn: str, none_where: Collection[str] = _NONE) -> bool:
     """True where a message movement task runs: somebody else's, as we start none.
 
     Raises FactsUnavailable or QueueRefusesUs.
     """
-    tasks = move_tasks_of(clients, dlq_arn, _NO_TASKS)
+    tasks = move_tasks_of(clients, dlq_arn, none_where)
     return any(each.get("Status") not in OVER for each in tasks)
 
 
@@ -119,6 +119,12 @@ def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRu
     for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):
         if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
+    if dlq.exists and not source.exists:
+        return (
+            f"{source.queue_arn} is gone, and with it those of {progress.moved:,} messages sent "
+            f"there that no consumer had taken; {dlq.visible + dlq.in_flight:,} are in {dlq.name}: "
+            f"`mendq redrive {dlq.name} --to OTHER --all` sends them to the queue in its place"
+        )
     consent = run.settings.consent
     arns = confirmed_sources_of(run.clients, dlq, consent) if dlq.exists else ()
     return why_not_between(dlq, source, arns, consent) or ""

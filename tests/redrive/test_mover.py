@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import asdict
+from msgspec import to_builtins
 
 from mendq.redrive.messages import (
     REDRIVEN,
@@ -106,7 +106,7 @@ def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
     (found,) = arrived(both)
     assert found.body == "hello\r\n"
     mark = json.loads(found.attributes[REDRIVEN].value)
-    assert mark == asdict(RedriveMark(both.source, "case-1", 1, mark["seal"]))
+    assert mark == to_builtins(RedriveMark(both.source, "case-1", 1, mark["seal"]))
     assert found.attributes == {**given, REDRIVEN: found.attributes[REDRIVEN]}
     assert found.group_id == ("g-7" if is_fifo(both) else "")
     assert left(both) == []

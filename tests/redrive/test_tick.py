@@ -176,6 +176,27 @@ def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -
     assert "U+FFFE" in here.progress.because
 
 
+def test_a_source_deleted_in_the_middle_is_met_once_and_said_with_what_lies_where(
+    here: Redriving,
+) -> None:
+    here.begun(*texts(30)).tick()
+    arrived = here.consume()
+    url, sends = here.account.url(here.source), list[str]()
+
+    def deleting(call: str, _: Any) -> None:
+        if call == "SendMessageBatch":
+            here.account.clients.sqs.delete_queue(QueueUrl=url)
+            sends.append(call)
+
+    here.refusals.append(deleting)
+    while here.tick().case is None:
+        here.account.later(minutes=1)
+    assert (here.state, len(sends)) == (State.ESCALATED, 1)
+    assert here.bodies(here.dlq) == set(texts(30)) - arrived
+    assert "is gone, and with it those of 5 messages sent there that no" in here.progress.because
+    assert "25 are in orders-dlq: `mendq redrive orders-dlq --to OTHER" in here.progress.because
+
+
 @pytest.mark.parametrize("name", ["orders-dlq", "orders"])
 def test_a_queue_that_was_made_again_is_another(here: Redriving, name: str) -> None:
     here.begun(*texts(9)).tick()

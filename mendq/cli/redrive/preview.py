@@ -16,7 +16,7 @@ from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import Judgement, MessageFilter
-from mendq.redrive.messages import REDRIVEN, Message
+from mendq.redrive.messages import REDRIVEN, Message, quarantine_reason
 
 MOST_SAMPLES = 3
 _WIDEST = 60
@@ -76,6 +76,9 @@ class Tally(Struct):
         self.unsigned += self.route.died_in(message) is None
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
+        if self.route.takes_the_place:
+            arn = message.source_arn or str(getattr(quarantine_reason(message), "source", ""))
+            self.values.setdefault("died in", Counter())[value(arn.rpartition(":")[2])] += 1
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.
             if name.startswith(("group_id", "attributes.")) and found is not None:
@@ -119,7 +122,8 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
         out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
         region = parts_of(route.dlq_arn).region
         native = "aws sqs start-message-move-task"
-        out.command(f"{native} --region {region} --source-arn {route.dlq_arn}")
+        there = f" --destination-arn {route.source.queue_arn}" if route.takes_the_place else ""
+        out.command(f"{native} --region {region} --source-arn {route.dlq_arn}{there}")
 
 
 def _groups(out: Output, tally: Tally) -> None:
@@ -134,8 +138,7 @@ def _groups(out: Output, tally: Tally) -> None:
 
 
 def _of_what_stays(tally: Tally) -> Iterable[str]:
-    name, sources = tally.route.messages.name, len(tally.route.others) + 1
-    judged = counted(tally.judged, "message")
+    name, judged = tally.route.messages.name, counted(tally.judged, "message")
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
@@ -144,11 +147,12 @@ def _of_what_stays(tally: Tally) -> Iterable[str]:
         messages, stay = counted(others, "message"), f"{_it(others)} here"
         if source_arn:
             queue = plain(source_arn.rpartition(":")[2], _WIDEST)
-            yield f"{messages} died in {queue}, which shares {name}: {stay}"
+            why = "is there" if tally.route.takes_the_place else f"shares {name}"
+            yield f"{messages} died in {queue}, which {why}: {stay}"
         else:
             yield (
-                f"somebody sent {messages} to {name} by hand: SQS does not say for which of its "
-                f"{sources} sources, so {stay}. Whoever knows receives them and sends them there"
+                f"somebody sent {messages} to {name} by hand: SQS does not say for which source, "
+                f"so {stay}. Whoever knows receives them and sends them there"
             )
 
 
@@ -176,6 +180,8 @@ def _of_what_goes(tally: Tally) -> Iterable[str]:
             f"{tally.sent_back_before:,} of them were sent back before ({REDRIVEN}) and died "
             "again: see first whether their cause is fixed"
         )
+    if not source.dlq_arn:
+        yield f"{source.name} has no DLQ: what fails there comes again until it expires"
     yield "each gets a new message id and a new time of sending"
     if source.is_fifo:
         yield (

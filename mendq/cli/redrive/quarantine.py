@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +35,8 @@ from mendq.cli.queues import find_queue, managed_queues
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
-from mendq.cli.redrive.route import Route, quarantine_named, route_out_of, with_remedies
+from mendq.cli.redrive.route import Route, quarantine_named, route_out_of
+from mendq.cli.redrive.work import look_at
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -157,13 +157,8 @@ def peek(
     To look at a message is to receive it, so its receive count rises.
     """
     found = quarantine_named(call.account, queue)
-    route = Route(found, found)
-    with (
-        call.out.waiting("looking at messages"),
-        with_remedies(route),
-        route.mover(call.account, Event()) as mover,
-    ):
-        messages = mover.take(limit)
+    route, messages = Route(found, found), list[Message]()
+    look_at(call, route, messages.append, limit)
     documents = [document_of(each, with_body=bodies) for each in messages]
     call.out.document(documents)
     for each, document in zip(messages, documents, strict=True):

@@ -22,22 +22,33 @@ from mendq.cli.queues import queue_arn_of
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
-from mendq.cli.redrive.route import Route, route_from
+from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, Work
 from mendq.notifications.text import counted
 from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.send_batches import Destination
 
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The source: name, URL or ARN.")]
+_QUEUE = "The source; with --to, the DLQ: name, URL or ARN."
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help=_QUEUE)]
+_TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
+_FROM = typer.Option("--from", metavar="SOURCE", help="With --to: those that died there alone.")
+To = Annotated[str | None, _TO]
+From = Annotated[str | None, _FROM]
 
 
 @command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
 @choosing
-def redrive(call: Invocation, queue: QueueName, choice: Choice) -> Exit:
+def redrive(
+    call: Invocation, queue: QueueName, choice: Choice, to: To = None, died_in: From = None
+) -> Exit:
     """Send DLQ messages back to their source.
 
     Looking at a message is a receive: its receive count rises, with --dry-run too.
     """
+    if to is not None:
+        return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
+    if died_in is not None:
+        raise Stopped("--from says whose messages go --to another queue: give both", Exit.USAGE)
     arn = queue_arn_of(call.account, queue)
     return send_back(call, choice, partial(route_from, call.account, arn))
 

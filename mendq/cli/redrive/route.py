@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from operator import attrgetter
 from threading import Event
 
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.dlqs import source_arns_of
+from mendq.aws.dlqs import NO_TASKS, source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue._redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
+from mendq.cli.queues import find_queue, queue_arn_of
 from mendq.cli.redrive.hold import require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
@@ -28,6 +29,7 @@ from mendq.model.queue import (
     is_quarantine,
     parts_of,
     redrive_of,
+    why_unfit_as_dlq,
 )
 from mendq.redrive.messages import Message, quarantine_reason
 from mendq.redrive.mover import MessageMover
@@ -42,7 +44,7 @@ class Route(Struct, frozen=True):
 
     `dlq_arn` is where messages lie that die in the source, empty where that has none: a
     redrive of Mendq's would take for its own what goes back now. `died_in` says where a message
-    failed, None where nobody knows.
+    failed, None where nobody knows. `takes_the_place` where messages go that died elsewhere.
     """
 
     messages: Facts
@@ -50,6 +52,7 @@ class Route(Struct, frozen=True):
     others: tuple[str, ...] = ()
     dlq_arn: str = ""
     died_in: Callable[[Message], str | None] = attrgetter("source_arn")
+    takes_the_place: bool = False
 
     @property
     def leads_nowhere(self) -> bool:
@@ -80,7 +83,10 @@ class Route(Struct, frozen=True):
 
 def movable(account: Account, arn: str) -> Facts:
     """Stopped where there is none, or where its tag forbids that messages are moved."""
-    found = queue_that_is_there(account, arn)
+    found = find_queue(account, arn)
+    if found is None:
+        line = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
+        raise Stopped(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
     if redrive_is_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
         raise Stopped(line, word="redrive_off")
@@ -109,6 +115,44 @@ def _dlq_arn(account: Account, source: Facts) -> str:
         "back. Name the queue that the messages died in",
         Exit.NOT_FOUND,
     )
+
+
+def route_to(account: Account, named: str, other: str, died_in: str | None) -> Route:
+    """From a DLQ to a queue that takes the place of a source that is gone, or that is `died_in`.
+
+    Stopped where the messages' own source is there and nobody has named it, or where what is sent
+    there would not be consumed, or not be taken.
+    """
+    queue, instead = (movable(account, queue_arn_of(account, each)) for each in (named, other))
+    own = redrive_of(queue.attributes.get("RedrivePolicy", ""))
+    if own and not died_in:
+        line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
+        raise Stopped(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
+    messages = movable(account, own.dlq_arn) if own else queue
+    require_last(messages)
+    unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
+    if is_quarantine(instead.name) or source_arns_of(account.clients, instead.queue_arn):
+        unfit = "it is a DLQ or a quarantine, which nobody consumes"
+    if unfit:
+        raise Stopped(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
+    for arn in {messages.queue_arn, instead.dlq_arn or messages.queue_arn}:
+        require_idle(account, arn)
+    only = queue_arn_of(account, died_in) if died_in else None
+    failed_in = _retained_for if is_quarantine(messages.name) else attrgetter("source_arn")
+
+    @cache
+    def goes(arn: str) -> bool:
+        """Where a mark names what cannot have been its source, it stays."""
+        if only or why_unfit_as_dlq(messages.queue_arn, arn):
+            return arn == only
+        return find_queue(account, arn) is None
+
+    def where_from(message: Message) -> str:
+        arn = failed_in(message) or ""
+        return instead.queue_arn if goes(arn) else arn
+
+    others = set(source_arns_of(account.clients, messages.queue_arn)) - {instead.queue_arn}
+    return Route(messages, instead, tuple(sorted(others)), messages.queue_arn, where_from, True)
 
 
 def quarantine_named(account: Account, named: str) -> Facts:
@@ -175,7 +219,8 @@ def require_idle(account: Account, dlq_arn: str) -> None:
     """Stopped where somebody else moves the same messages: Mendq's own redrive, or a move task."""
     if redrives := account.stored_if_deployed(RedriveStore):
         require_over(redrives.newest(dlq_arn))
-    if move_task_runs(account.clients, dlq_arn):
+    # One that no source names any more may be no DLQ to SQS, and so have no tasks.
+    if move_task_runs(account.clients, dlq_arn, NO_TASKS):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         name = parts_of(dlq_arn).name
         raise Stopped(

@@ -41,6 +41,53 @@ MayGo = Callable[[int], bool]
 Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
 
 
+@contextmanager
+def holding(
+    call: Invocation, route: Route, mover: MessageMover, words: str, total: int
+) -> Iterator[Tell]:
+    """Show how far the work with a mover comes.
+
+    Raises Stopped where a queue could not be looked at, or where somebody could not wait for
+    the end, with the number that stays hidden.
+    """
+    console = call.out.progress
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with with_remedies(route), bar:
+        task = bar.add_task(words, total=total)
+
+        def tell(messages: int) -> None:
+            bar.update(task, completed=messages, total=max(messages, total))
+
+        try:
+            with mover:
+                yield tell
+        except KeyboardInterrupt as twice:
+            left = counted(mover.in_flight_here, "message stays", "messages stay")
+            line = (
+                f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds, "
+                "and can be seen again then"
+            )
+            raise Stopped(line, word="interrupted") from twice
+
+
+def look_at(
+    call: Invocation, route: Route, note: Callable[[Message], object], most: int = maxsize
+) -> None:
+    """Have `note` see at most so many messages, then let go of them; Stopped if interrupted."""
+    with stoppable(ENDING) as stop:
+        mover, seen = route.mover(call.account, stop), 0
+        total = min(most, route.messages.visible)
+        with holding(call, route, mover, "looking at messages", total) as tell:
+            while not stop.is_set() and (more := mover.take(min(MOST_RECEIVED, most - seen))):
+                for each in more:
+                    note(each)
+                seen += len(more)
+                tell(seen)
+        if stop.is_set():
+            raise Stopped("interrupted: nothing was moved, every message is visible again")
+
+
 class Ended(Struct, frozen=True):
     """`matched` messages were asked for of all that are `there`; `fault` says why it ended early.
 
@@ -101,7 +148,8 @@ class Work(Struct, frozen=True):
         Of a FIFO queue it is done to what was hidden behind that as well. A message that was sent
         back and died again bears a new id: it is not sent twice.
         """
-        before, out = self._counted(), self.call.out
+        before, out = self._tally(), self.call.out
+        look_at(self.call, self.route, before.add)
         print_preview(out, before, self.choice.limit)
         warn_of_freeze(self.call)
         matched = len(before.chosen)
@@ -120,19 +168,6 @@ class Work(Struct, frozen=True):
             ended = self._act_upon(before, act, stop, faults)
         return self._say(ended)
 
-    def _counted(self) -> Tally:
-        """What there is; nothing is in hand when it returns. Stopped where it was interrupted."""
-        tally, waiting = self._tally(), self.route.messages.visible
-        with stoppable(ENDING) as stop:
-            with self._mover("looking at messages", waiting, stop) as (mover, tell):
-                while not stop.is_set() and (messages := mover.take(MOST_RECEIVED)):
-                    for each in messages:
-                        tally.add(each)
-                    tell(len(tally.seen))
-            if stop.is_set():
-                raise Stopped("interrupted: nothing was moved, every message is visible again")
-        return tally
-
     def _tally(self) -> Tally:
         return Tally(self.route, self.choice.messages, self.now)
 
@@ -144,8 +179,10 @@ class Work(Struct, frozen=True):
         wanted = tally.chosen if is_fifo else chosen
         most = choice.limit or (maxsize if is_fifo else len(chosen))
         pace = Pace(choice.per_second, stop.wait)
+        total = choice.going(len(chosen))
         try:
-            with self._mover(self.doing, choice.going(len(chosen)), stop) as (mover, tell):
+            mover = self.route.mover(self.call.account, stop)
+            with holding(self.call, self.route, mover, self.doing, total) as tell:
                 while not stop.is_set() and done.tried < most:
                     going, others = self._taken(mover, tally, wanted, most - done.tried, stop)
                     if not going and not others:
@@ -159,6 +196,7 @@ class Work(Struct, frozen=True):
                         for moved in act(mover, going[at : at + size], pace.wait):
                             done += moved
                             tell(done.tried)
+                            self._require_there(moved, done)
         except Stopped as stopped:
             faults.append(str(stopped))
         except KeyboardInterrupt:
@@ -167,6 +205,20 @@ class Work(Struct, frozen=True):
             faults.append("interrupted: what was in hand is visible again")
         matched = len(chosen.keys() | wanted.keys())
         return self._ended(done, matched, before.seen | tally.seen, next(iter(faults), ""))
+
+    def _require_there(self, moved: MoveResult, done: MoveResult) -> None:
+        """Stopped at the first send that finds the source gone; what is in hand is let go then.
+
+        What was sent may be lost: a queue takes messages for 60 seconds after it was deleted.
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
+        """
+        source, messages = self.route.source.name, self.route.messages.name
+        if any(each.code == "NonExistentQueue" for each in moved.failed):
+            raise Stopped(
+                f"{source} is gone: stopped. Of {done.moved + done.copied:,} sent there, those "
+                f"that no consumer had taken went with it; all others are in {messages}: "
+                f"`mendq redrive {messages} --to OTHER --all` sends them to the queue in its place"
+            )
 
     def _taken(
         self, mover: MessageMover, tally: Tally, wanted: Collection[str], left: int, stop: Event
@@ -195,33 +247,6 @@ class Work(Struct, frozen=True):
         shown = max(len(seen), messages.visible) if messages.is_fifo else len(seen)
         hidden = self.route.hidden(shown)
         return Ended(done, matched, shown + hidden, hidden, fault)
-
-    @contextmanager
-    def _mover(self, words: str, total: int, stop: Event) -> Iterator[tuple[MessageMover, Tell]]:
-        """Show how far the work comes.
-
-        Raises Stopped where a queue could not be looked at, or where somebody could not wait for
-        the end, with the number that stays hidden.
-        """
-        console, mover = self.call.out.progress, self.route.mover(self.call.account, stop)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        with with_remedies(self.route), bar:
-            task = bar.add_task(words, total=total)
-
-            def tell(messages: int) -> None:
-                bar.update(task, completed=messages, total=max(messages, total))
-
-            try:
-                with mover:
-                    yield mover, tell
-            except KeyboardInterrupt as twice:
-                left = counted(mover.in_flight_here, "message stays", "messages stay")
-                line = (
-                    f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds, "
-                    "and can be seen again then"
-                )
-                raise Stopped(line, word="interrupted") from twice
 
     def _document(self, ended: Ended) -> dict[str, Any]:
         numbers = {"matched": ended.matched, self.done: ended.moved, "left": ended.left}

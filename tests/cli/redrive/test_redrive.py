@@ -110,7 +110,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
     assert queues.bodies(queues.source) == {"orders"}
     assert queues.bodies(queues.messages) == {"hello", "refunds"}
     assert "1 message died in refunds, which shares orders-dlq: it stays here" in shown
-    says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which of its 2"
+    says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which source"
     assert says in shown
     assert "so it stays here. Whoever knows receives them and sends them there" in shown
 

@@ -13,6 +13,8 @@ _QUARANTINES = "mendq.model.dlq"
 _REFUSALS = "mendq.catalogue._redrive"
 _CLOCK = "mendq.catalogue._time_left"
 _FILTER = "mendq.redrive.message_filter"
+_GROUPS = "mendq.redrive.message_groups"
+_ROUTE = "mendq.cli.redrive.route"
 _TICKS = "tests.redrive.test_tick"
 _SIMULATED = "tests.redrive.test_simulated"
 
@@ -183,9 +185,24 @@ REDRIVE = (
         Mutant("a value that is not true chooses a message", _FILTER, "MessageFilter.judge",
             "«interpreter.visit(self.tree, document) is True»bool(interpreter.visit(self.tree, "
             "document))»"),
-        Mutant("a body that is nested too deep stops the filter", _FILTER, "_parsed",
+        Mutant("a body that is nested too deep stops the filter", _FILTER, "json_in",
             "«(ValueError, RecursionError)»ValueError»"),
         Mutant("a filter is read that no message can match", _FILTER, "_ways",
             'kind == "«comparator»never»" and any('),
+    )),
+    Selection(("tests.redrive.test_message_groups",), (
+        Mutant("a printed filter takes other messages than its group's", _GROUPS, "_exact",
+            "if «all(judge(each, now).matches is (each.message_id in wanted) for each in messages)»"
+            "judge»:"),
+        Mutant("a filter takes bodies with further names than those of its group", _GROUPS,
+            "_terms", "if «within is found»False»:"),
+    )),
+    Selection(("tests.cli.redrive.test_redrive_to",), (
+        Mutant("messages of a source that is there go to another queue", _ROUTE, "route_to",
+            "return «find_queue(account, arn) is None»True»"),
+        Mutant("messages go to a DLQ, which nobody consumes", _ROUTE, "route_to",
+            "is_quarantine(instead.name)« or source_arns_of(account.clients, instead.queue_arn)»»"),
+        Mutant("a redrive goes on after its source was deleted", "mendq.cli.redrive.work",
+            "Work._require_there", 'each.code == "«NonExistentQueue»never»"'),
     )),
 )  # fmt: skip

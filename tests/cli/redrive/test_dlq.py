@@ -1,0 +1,185 @@
+"""What is in a DLQ is seen in groups; nothing is lost or held, and no value of a body is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+from typing import Any
+
+import pytest
+
+from mendq.model.queue import Redrive
+from mendq.redrive.message_filter import SOURCE
+from mendq.redrive.messages import QUARANTINED
+from mendq.redrive.mover import MessageMover
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dlq import Dlq, died_in, dlq
+
+LOOK = ("dlq", "orders")
+
+
+def _filled(queues: Dlq) -> set[str]:
+    """Three shapes, two types, two errors, and one that somebody sent by hand."""
+    ids = {queues.write({"card": "4111", "n": n}, type="order") for n in range(12)}
+    ids |= {queues.write(f"4111 at {n}", ErrorMessage=f"no {n} found") for n in range(5)}
+    ids |= {queues.write({"card": "4111"}, type="refund", ErrorMessage="declined")}
+    return ids | {queues.write("by hand", **died_in("nobody"))}
+
+
+def _groups(found: Any) -> dict[str, dict[str, int]]:
+    ways: dict[str, dict[str, int]] = {}
+    for each in found["groups"]:
+        ways.setdefault(each["by"], {})[each["what"]] = each["messages"]
+    return ways
+
+
+@pytest.mark.parametrize("named", ["orders", "orders-dlq"])
+def test_messages_are_seen_in_groups_and_their_commands_take_them(queues: Dlq, named: str) -> None:
+    ids = _filled(queues)
+    found = queues.operator.json("dlq", named)
+    assert (found["messages"], found["sampled"], found["source_arns"]) == (19, 19, [queues.source])
+    assert _groups(found) == {
+        "body": {'{"card":"string","n":"number"}': 12, "not JSON": 6, '{"card":"string"}': 1},
+        "error": {"ErrorMessage: no # found": 5, "ErrorMessage: declined": 1},
+        "attribute": {"type = order": 12, "type = refund": 1},
+        "source": {queues.source: 18, "SQS names none: it was sent here": 1},
+        "receive count": {"1 receive": 19},
+    }
+    for each in found["groups"]:
+        if each["command"]:
+            words = shlex.split(each["command"])
+            assert words[:3] == ["mendq", "redrive", "orders"]
+            assert queues.operator.json(*words[1:], "--dry-run")["matched"] == each["messages"]
+    assert [each["by"] for each in found["groups"] if not each["where"]] == ["receive count"]
+    assert queues.ids(queues.messages) == ids
+
+
+def test_each_is_received_once_and_visible_again(queues: Dlq) -> None:
+    ids = _filled(queues)
+    found = queues.operator.json(*LOOK, "--sample", "7")
+    assert (found["messages"], found["sampled"]) == (19, 7)
+    counts = sorted(each.receive_count for each in queues.seen(queues.messages))
+    assert counts == [1] * 12 + [2] * 7
+    assert queues.ids(queues.messages) == ids
+
+
+def test_what_expires_first_is_said_and_since_when_they_are_there(queues: Dlq) -> None:
+    assert "about 0 messages, 0 looked at" in queues.said(*LOOK)
+    _filled(queues)
+    queues.configure(queues.messages, MessageRetentionPeriod="7200")
+    found = queues.operator.json(*LOOK)
+    assert found["oldest_sent_at"] <= found["newest_sent_at"] <= found["first_received_at"]
+    assert len(found["expire_first"]) == 3
+    shown = queues.said(*LOOK)
+    for message_id, at in found["expire_first"].items():
+        assert f"{at} {message_id} expires" in shown
+    assert found["oldest_sent_at"] < min(found["expire_first"].values())
+    assert "about 19 messages, 19 looked at: given back at once, a receive more each" in shown
+
+
+def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: Dlq) -> None:
+    queues.write({"card": "4111", "x": {"deep": "4111"}}, ErrorMessage="\x1b[31m bad\n")
+    queues.write("4111 \x1b[31m plain")
+    for words in (LOOK, (*LOOK, "--json")):
+        output = queues.operator.mendq(*words).output
+        assert "4111" not in output
+        assert "\x1b" not in output
+        assert [each for each in output.splitlines() if each != each.rstrip()] == []
+    assert "9999 " in queues.said(*LOOK), "a text is seen by its form"
+    shown = queues.said(*LOOK, "--bodies")
+    assert '{"card": "4111", "x": {"deep": "4111"}}' in shown
+    assert "4111 \\x1b[31m plain" in shown
+
+
+def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(queues: Dlq) -> None:
+    queues.write(queue=queues.account.queue("plain", tag=None))
+    queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
+    assert "no terminal" in queues.operator.refused("dlq", "plain", code=2)
+    queues.refusals.clear()
+    found = queues.operator.json("dlq", "plain", "--yes")
+    assert (found["sampled"], found["source_arns"]) == (1, [])
+    assert queues.operator.json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
+
+
+def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: Dlq) -> None:
+    ids = _filled(queues)
+    last = queues.account.queue("last", tag=None)
+    queues.configure(queues.messages, RedrivePolicy=Redrive(last, 1).text)
+    assert queues.operator.json(*LOOK, code=1)["error"]["code"] == "dlq_of_dlq"
+    queues.configure(queues.messages, RedrivePolicy="")
+    assert queues.ids(queues.messages) == ids
+
+
+def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(queues: Dlq) -> None:
+    _filled(queues)
+    queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.source))
+    found = queues.operator.json("dlq", "orders-dlq", "--yes")
+    (most, *_) = found["groups"]
+    assert most["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
+    by_hand = next(each for each in found["groups"] if each["what"].startswith("SQS names none"))
+    assert (by_hand["where"], by_hand["command"]) == (
+        f"!exists(system.{SOURCE})",
+        "",
+    )
+
+
+def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: Dlq) -> None:
+    quarantine = queues.account.queue("orders-quarantine", tag=None)
+    mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "c", "redrive_count": 2}
+    mark |= {"source": queues.source}
+    queues.write({"n": 1}, quarantine, **died_in("nobody"), **{QUARANTINED: json.dumps(mark)})
+    found = queues.operator.json("dlq", "orders-quarantine")
+    words = shlex.split(found["groups"][0]["command"])
+    assert words[:4] == ["mendq", "quarantine", "return", "orders-quarantine"]
+    assert queues.operator.json(*words[1:], "--dry-run")["matched"] == 1
+
+
+@pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
+def test_whether_they_can_have_died_for_want_of_time_is_said(
+    queues: Dlq, seconds: str, says: str
+) -> None:
+    _filled(queues)
+    queues.configure(queues.source, VisibilityTimeout=seconds)
+    for _ in range(3):
+        assert queues.operator.json(*LOOK)["hints"] == [], "three receives do not kill"
+    (hint,) = queues.operator.json(*LOOK)["hints"]
+    assert says in hint
+    assert f"3 x {seconds} s" in hint
+
+
+def test_a_fifo_queues_groups_are_seen_and_go_on_in_order(operator: Operator) -> None:
+    queues = dlq(operator, fifo=True)
+    for n in range(36):
+        queues.write({"n": n}, group=f"g{n % 3}")
+    found = operator.json("dlq", "orders.fifo")
+    assert found["sampled"] == 30, "ten of each group"
+    assert _groups(found)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
+    arrived = [json.loads(each.body)["n"] for each in queues.taken_away(queues.messages)]
+    for group in range(3):
+        assert [each for each in arrived if each % 3 == group] == list(range(group, 36, 3))
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+@pytest.mark.parametrize("how", ["interrupted", "AccessDenied"])
+def test_however_it_ends_all_are_visible_again(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, how: str, *, fifo: bool
+) -> None:
+    queues = dlq(operator, fifo=fifo)
+    ids = {queues.write({"n": n}, group=f"g{n}") for n in range(25)}
+    take, calls = MessageMover.take, list[int]()
+
+    def struck(mover: MessageMover, most: int) -> Any:
+        calls.append(most)
+        if len(calls) == 2 and how == "interrupted":
+            os.kill(os.getpid(), signal.SIGINT)
+        elif len(calls) == 2:
+            queues.refuse("ReceiveMessage", how, "no more")
+        return take(mover, most)
+
+    monkeypatch.setattr(MessageMover, "take", struck)
+    error = operator.json("dlq", queues.messages, code=1)["error"]
+    assert how in f"{error}"
+    queues.refusals.clear()
+    assert queues.ids(queues.messages) == ids

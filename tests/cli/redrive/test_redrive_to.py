@@ -1,0 +1,172 @@
+"""Messages whose source is gone go where a person says; those of a source that is there stay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mendq.cli.redrive import work
+from mendq.model.queue import Redrive
+from mendq.redrive.messages import QUARANTINED, REDRIVEN
+from mendq.redrive.progress import Stage
+from tests.cli.conftest import Operator
+from tests.cli.redrive.dlq import Dlq, died_in, dlq
+
+ALL = ("--all", "--yes")
+
+
+@pytest.fixture
+def renamed(queues: Dlq) -> Dlq:
+    """`orders` is gone, `orders-v2` is there, and `refunds`, which lives, shares the DLQ."""
+    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
+    queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
+    queues.account.queue("orders-v2", tag=None)
+    _delete(queues)
+    return queues
+
+
+def _delete(queues: Dlq, arn: str = "") -> None:
+    queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(arn or queues.source))
+
+
+def _arn(queues: Dlq, name: str) -> str:
+    return queues.source.replace("orders", name)
+
+
+def _to(queues: Dlq, *arguments: str, code: int = 0) -> Any:
+    return queues.operator.json("redrive", "orders-dlq", "--to", *arguments, code=code)
+
+
+def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: Dlq) -> None:
+    renamed.write("gone", type="order")
+    renamed.write("of its own", **died_in(_arn(renamed, "orders-v2")))
+    renamed.write("living", **died_in(_arn(renamed, "refunds")))
+    renamed.write("by hand", **died_in("nobody"))
+    renamed.write("elsewhere", **died_in("arn:aws:sqs:eu-west-1:123456789012:orders"))
+    shown = renamed.said("redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run")
+    for says in (
+        "orders-dlq -> orders-v2",
+        "1 died in orders",
+        "1 message died in refunds, which is there: it stays here",
+        "SQS does not say for which source, so it stays here",
+        "orders-v2 has no DLQ: what fails there comes again until it expires",
+        f"--source-arn {renamed.messages} --destination-arn {_arn(renamed, 'orders-v2')}",
+    ):
+        assert says in shown
+    assert _to(renamed, "orders-v2", *ALL) == {"matched": 2, "moved": 2, "left": 3, "failed": 0}
+    arrived = {each.body: each for each in renamed.seen(_arn(renamed, "orders-v2"))}
+    marks = {body: json.loads(each.attributes[REDRIVEN].value) for body, each in arrived.items()}
+    assert marks["gone"]["died_in"] == renamed.source
+    assert "died_in" not in marks["of its own"]
+    assert {each["source"] for each in marks.values()} == {_arn(renamed, "orders-v2")}
+    assert renamed.bodies(renamed.messages) == {"living", "by hand", "elsewhere"}
+
+
+def test_a_source_that_is_there_is_left_only_by_its_name(queues: Dlq) -> None:
+    queues.account.queue("orders-v2", tag=None)
+    ids = {queues.write("one"), queues.write("other", **died_in(_arn(queues, "refunds")))}
+    refused = queues.operator.refused("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
+    assert "with --from orders they go to orders-v2 all the same" in refused
+    assert _to(queues, "orders-v2", "--where", "body_text == 'one'", "--yes")["matched"] == 0
+    refused = queues.operator.refused("redrive", "orders", "--from", "orders", *ALL, code=2)
+    assert "give both" in refused
+    assert queues.ids(queues.messages) == ids
+    for named in ("orders", "orders-dlq"):
+        asked = ("redrive", named, "--to", "orders-v2", "--from", "orders")
+        assert queues.operator.json(*asked, "--all", "--dry-run")["matched"] == 1
+    assert queues.operator.json(*asked, *ALL)["moved"] == 1
+    assert queues.bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
+
+
+def _forbidden(here: Dlq, arn: str) -> None:
+    here.account.tag(arn, **{"mendq:redrive": "off"})
+
+
+UNFIT: dict[str, tuple[str, Callable[[Dlq], object]]] = {
+    "DLQ or a quarantine": ("orders-dlq", lambda _: None),
+    "or a quarantine": ("x-quarantine", lambda here: here.account.queue("x-quarantine")),
+    "other type": ("orders.fifo", lambda here: here.account.queue("orders.fifo")),
+    "there is no queue": ("nobodys", lambda _: None),
+    "of orders-v2 forbids it": ("orders-v2", lambda h: _forbidden(h, _arn(h, "orders-v2"))),
+    "of orders-dlq forbids it": ("orders-v2", lambda here: _forbidden(here, here.dlq)),
+    "a message movement": ("orders-v2", lambda here: here.tasks.append({"Status": "RUNNING"})),
+    "sending back": ("orders-v2", lambda here: here.redrive_in(Stage.RAMP)),
+}
+
+
+@pytest.mark.parametrize("says", UNFIT)
+def test_what_nobody_would_consume_or_somebody_forbids_is_refused(renamed: Dlq, says: str) -> None:
+    ids = {renamed.write()}
+    other, makes = UNFIT[says]
+    makes(renamed)
+    error = _to(renamed, other, *ALL, code=4 if says == "there is no queue" else 1)["error"]
+    assert says in error["message"]
+    assert renamed.ids(renamed.messages) == ids
+
+
+def test_mendqs_own_redrives_wait_meanwhile(renamed: Dlq) -> None:
+    ids = {renamed.write()}
+    assert renamed.claimed()
+    assert "another run is at work" in _to(renamed, "orders-v2", *ALL, code=1)["error"]["message"]
+    assert renamed.ids(renamed.messages) == ids
+
+
+def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
+    renamed: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids, policy = {renamed.write()}, Redrive(renamed.dlq, 3).text
+    monkeypatch.setattr(
+        work, "confirm", lambda *_, **__: renamed.account.queue("orders", RedrivePolicy=policy)
+    )
+    assert _to(renamed, "orders-v2", "--all", code=1)["error"]["code"] == "queues_changed"
+    assert renamed.ids(renamed.messages) == ids
+
+
+def test_a_quarantine_is_emptied_to_another_queue(renamed: Dlq) -> None:
+    quarantine = renamed.account.queue("orders-quarantine", tag=None)
+    mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "c", "redrive_count": 2}
+    for source in (renamed.source, _arn(renamed, "refunds"), "no queue at all"):
+        text = json.dumps({**mark, "source": source})
+        renamed.write(source, quarantine, **died_in("nobody"), **{QUARANTINED: text})
+    done = renamed.operator.json("redrive", "orders-quarantine", "--to", "orders-v2", *ALL)
+    assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
+    (arrived,) = renamed.seen(_arn(renamed, "orders-v2"))
+    mark = json.loads(arrived.attributes[REDRIVEN].value)
+    assert (mark["died_in"], mark["redrive_count"]) == (renamed.source, 3)
+
+
+def test_a_source_that_was_deleted_before_says_what_to_do(renamed: Dlq) -> None:
+    assert "`mendq redrive DLQ --to OTHER`" in renamed.redrive(*ALL, code=4)["error"]["message"]
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_source_deleted_in_the_middle_ends_it_at_once_and_nothing_is_lost(
+    operator: Operator, before: int, *, fifo: bool
+) -> None:
+    queues = dlq(operator, fifo=fifo)
+    ids = [queues.write({"n": n}, group=f"g{n % 10}") for n in range(35)]
+    sends, arrived = list[str](), list[Any]()
+
+    def deleting(call: str, _: Any) -> None:
+        if call == "SendMessageBatch":
+            if len(sends) == before:
+                arrived.extend(queues.taken_away(queues.source))
+                _delete(queues)
+            sends.append(call)
+
+    queues.refusals.append(deleting)
+    name = queues.source.rpartition(":")[2]
+    shown = queues.said("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
+    went = 10 * before
+    assert len(sends) == before + 1, "it stops at the first that finds nobody"
+    assert f"{went} messages sent back, 10 failed, {25 - went} left in" in shown
+    assert f"{name} is gone: stopped. Of {went} sent there" in shown
+    assert f"`mendq redrive {queues.messages.rpartition(':')[2]} --to OTHER --all`" in shown
+    left = queues.taken_away(queues.messages)
+    numbers = [json.loads(each.body)["n"] for each in (*arrived, *left)]
+    assert sorted(numbers) == list(range(35)), "each is where it is said to be"
+    assert {each.message_id for each in left} <= set(ids), "visible again, as they were"

@@ -1,0 +1,141 @@
+"""Each group's filter takes the group and nothing else, and shows no value of a body."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from mendq.redrive.message_filter import message_filter
+from mendq.redrive.message_groups import MOST_GROUPS, MessageGroup, groups_of, outline
+from mendq.redrive.messages import Message, MessageAttribute
+from tests.redrive.test_message_filter import ATTRIBUTES, DOCUMENTS, MESSAGES
+from tests.redrive.toy import DEAD, NOW, SOURCE, message
+
+ERRORS = ["timed out after 3000 ms", "timed out after 20 ms", "no\nsecond", "4711", "", "`'\"\\é"]
+NAMES = st.sampled_from(["type", "a b", "ErrorMessage", "x-exception-message"]) | st.text()
+GIVEN = ATTRIBUTES | st.builds(MessageAttribute, st.just("String"), st.sampled_from(ERRORS))
+SAMPLES = st.lists(
+    st.builds(
+        structs.replace,
+        MESSAGES,
+        attributes=st.dictionaries(NAMES, GIVEN, max_size=3),
+        source_arn=st.sampled_from([None, SOURCE, DEAD]),
+    ),
+    max_size=8,
+).map(lambda them: [structs.replace(each, message_id=f"m-{n}") for n, each in enumerate(them)])
+
+
+def taken(where: str, sample: list[Message]) -> list[Message]:
+    return [each for each in sample if message_filter(where).judge(each, NOW).matches]
+
+
+def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
+    return [each for each in groups_of(sample, NOW, bodies=bodies) if each.by == way]
+
+
+@given(SAMPLES, st.booleans())
+def test_the_filter_of_a_group_takes_exactly_its_messages(
+    sample: list[Message], bodies: bool
+) -> None:
+    groups = groups_of(sample, NOW, bodies=bodies)
+    for each in groups:
+        assert each.where.isascii()
+        assert each.where.isprintable()
+        assert not each.where or taken(each.where, sample) == list(each.messages)
+    shown = [each for each in groups if each.by == "body"]
+    assert len(shown) == MOST_GROUPS or sum(len(each.messages) for each in shown) == len(sample)
+
+
+@given(SAMPLES, st.dictionaries(st.sampled_from("abc"), st.sampled_from(["s3cret", 73, None])))
+def test_no_value_of_a_body_is_in_a_group(sample: list[Message], secrets: dict[str, Any]) -> None:
+    texts = ("s3cret", json.dumps(secrets), json.dumps({"Message": json.dumps(secrets)}))
+    told = [structs.replace(message(text), attributes={}) for text in texts]
+    for each in by(
+        "body", [structs.replace(one, message_id=f"m-{n}") for n, one in enumerate(told)]
+    ):
+        for text in (each.what, each.where, *(outline(one.body) for one in each.messages)):
+            assert "s3cret" not in text
+            assert "73" not in text
+
+
+SHAPES = {
+    '{"b": 1.5, "a": "x"}': '{"a":"string","b":"number"}',
+    '{"a": true, "b": [1], "c": null}': '{"a":"boolean","b":"array","c":"null"}',
+    '{"a": {"b": {"c": 1}}}': '{"a":{"b":"object"}}',
+    '{"Message": "{\\"n\\": 1}"}': '{"Message":{"n":"number"}}',
+    '{"a key": {}, "`": "{}"}': '{"`":"string","a key":{}}',
+    "{}": "{}",
+    "[1]": "array",
+    '"text"': "string",
+    "null": "not JSON",
+    "plain text 12": "not JSON",
+}
+
+
+@pytest.mark.parametrize("body", SHAPES)
+def test_bodies_are_alike_by_their_names_and_kinds(body: str) -> None:
+    alone = groups_of([message("m", body=body)], NOW)[0]
+    assert alone.what == SHAPES[body]
+    assert alone.where.startswith("body | ")
+    others = [each for each in SHAPES if SHAPES[each] != SHAPES[body]]
+    assert taken(alone.where, [message("o", body=each) for each in others]) == []
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_a_filter_takes_no_other_shape_that_it_has_not_seen(one: Any, other: Any) -> None:
+    (first, second) = (
+        groups_of([message("m", body=json.dumps(each))], NOW)[0] for each in (one, other)
+    )
+    takes = bool(taken(first.where, [message("o", body=json.dumps(other))]))
+    assert takes is (first.what == second.what)
+
+
+def test_a_shape_too_large_for_a_filter_is_said_by_its_size() -> None:
+    large = json.dumps({f"a rather long name {n}": n for n in range(60)})
+    sample = [message("large", body=large), message("small", body='{"a": 1}')]
+    assert [each.what for each in by("body", sample)] == [
+        "object of length 60",
+        '{"a":"number"}',
+    ]
+    assert [len(taken(each.where, sample)) for each in by("body", sample)] == [1, 1]
+
+
+def test_error_texts_are_alike_but_for_what_varies() -> None:
+    def failing(n: int, text: str) -> Message:
+        return message(f"m-{n}", attributes={"ERROR_MESSAGE": MessageAttribute("String", text)})
+
+    sample = [failing(n, f"Order {n} timed out after {n * 7} ms") for n in range(30)]
+    sample += [failing(30, "declined"), failing(31, f"id {'a1' * 16} unknown\n  at line 7")]
+    found = {each.what: len(each.messages) for each in by("error", sample)}
+    assert found == {
+        "ERROR_MESSAGE: Order # timed out after # ms": 30,
+        "ERROR_MESSAGE: declined": 1,
+        "ERROR_MESSAGE: id # unknown": 1,
+    }
+
+
+def test_an_attribute_of_many_values_is_one_group() -> None:
+    def traced(n: int) -> Message:
+        given = {"trace": f"t-{n}", "type": "order" if n % 3 else "refund"}
+        attributes = {name: MessageAttribute("String", each) for name, each in given.items()}
+        return message(f"m-{n}", attributes=attributes, group_id=f"g-{n % 2}")
+
+    sample = [traced(n) for n in range(12)]
+    found = [(each.what, len(each.messages)) for each in by("attribute", sample)]
+    assert found == [("trace, whatever its value", 12), ("type = order", 8), ("type = refund", 4)]
+    assert [each.what for each in by("message group", sample)] == ["g-0", "g-1"]
+    assert not by("receive count", sample)[0].where, "the next look would change it"
+
+
+def test_texts_are_sorted_by_what_they_say_only_where_that_is_asked_for() -> None:
+    sample = [message(f"{n}", body=f"order {n} failed") for n in range(9)]
+    sample.append(message("other", body="<xml/>"))
+    assert [each.what for each in by("body", sample)] == ["not JSON"]
+    found = {each.what: each.where for each in by("body", sample, bodies=True)}
+    assert list(found) == ["order # failed", "<xml/>"]
+    assert outline("order 12 é failed") == "aaaaa 99 a aaaaaa"
