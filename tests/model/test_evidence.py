@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.catalogue.examples import failed_call
 from mendq.model.evidence import (
+    MAXIMUM_MESSAGE,
     MAXIMUM_RETAINED,
     Evidence,
     Sighting,
@@ -132,3 +134,43 @@ def test_a_few_are_named() -> None:
     assert named(()) == "a caller that CloudTrail does not name"
     assert named("abc") == "a, b, c"
     assert named("abcd") == "a, b, c and 1 more"
+
+
+def _called(n: int) -> Sighting:
+    at = AT + timedelta(seconds=n)
+    said = {"error_code": "KmsThrottled", "error_message": "x", "source_ip": "192.0.2.7"}
+    return Sighting(at, f"e{n}", f"r{n}", "arn:role/x", "SendMessage", user_agent="sdk", **said)
+
+
+def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
+    evidence, found = Evidence.of(map(_called, range(12))), Evidence((MEASURED,))
+    document = evidence.document()
+    ids = [each["request_id"] for each in document["requests"]]  # type: ignore[attr-defined]
+    assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]
+    grown = found.added_to(Evidence.of(map(_called, range(12, 20))).added_to(document))
+    assert [each["request_id"] for each in grown["requests"]][:5] == ids[:5]
+    assert [each["request_id"] for each in grown["requests"]][5:] == [
+        f"r{n}" for n in range(15, 20)
+    ]
+    assert grown["requests"][0] == {
+        "request_id": "r0",
+        "at": "2026-11-16T09:30:00.000Z",
+        "operation": "SendMessage",
+        "error_code": "KmsThrottled",
+        "error_message": "x",
+        "principal_arn": "arn:role/x",
+        "source_ip": "192.0.2.7",
+        "user_agent": "sdk",
+    }
+
+
+def test_what_a_scan_found_has_no_request_and_what_is_not_known_is_left_out() -> None:
+    assert Evidence((MEASURED,)).document()["requests"] == []
+    (request,) = Evidence.of([Sighting(AT, "e", "r", "")]).document()["requests"]  # type: ignore[attr-defined]
+    assert request == {"request_id": "r", "at": "2026-11-16T09:30:00.000Z"}
+
+
+def test_what_a_call_said_of_itself_survives_the_case_store() -> None:
+    assert Sighting.from_text(_called(1).to_text()).request() == _called(1).request()
+    long = replace(failed_call("SendMessage", "Throttling", "m" * 2_000), user_agent="sdk")
+    assert len(Sighting.of(long).error_message) == MAXIMUM_MESSAGE
