@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Of each kind of change; many where all count.
 MOST_PAGES_OF_EACH = 2
 MOST_PAGES = 10
+MOST_EARLIER = 3
 EVENTS_PER_PAGE = 50
 SQS = "sqs.amazonaws.com"
 CLOUDFORMATION = "cloudformation.amazonaws.com"
@@ -55,7 +57,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
     clients: Clients
 
     def last_of(self, queue_arn: str) -> QueueChange | str | None:
-        """The newest change of the queue's configuration that went through.
+        """The newest change of the queue's configuration that went through, with some before it.
 
         None where CloudTrail's whole history holds none; a text where it does not say: a page goes
         out without it. Never raises.
@@ -63,13 +65,14 @@ class RecentChanges(Struct, frozen=True, dict=True):
         if isinstance(self._read, str):
             return self._read
         changes, cut_at = self._read
-        ours = (change for change, named in changes if change and queue_arn in named)
-        newest = max(ours, key=lambda change: change.at, default=None)
+        ours = [change for change, named in changes if change and queue_arn in named]
+        ours.sort(key=lambda change: change.at, reverse=True)
+        newest = ours[0] if ours else None
         # Others' queues that are made by the hundred hide no change of this one.
         may_hide = [at for name, at in cut_at.items() if newest is None or name not in _ITS_LIFE]
         if may_hide and (newest is None or newest.at < max(may_hide)):
             return f"not among the newest {len(changes)} changes of this account's queues"
-        return newest
+        return newest and replace(newest, earlier=tuple(ours[1 : 1 + MOST_EARLIER]))
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:

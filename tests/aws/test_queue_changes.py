@@ -196,3 +196,13 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
 def test_what_cloudtrail_does_not_say_is_said(account: Account) -> None:
     answer_instead(account.clients.cloudtrail, {})
     assert _last(account) == "CloudTrail did not say (no events in its answer)"
+
+
+def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
+    for _ in range(6):
+        account.history.insert(0, event(account, QUEUE))
+        account.later(hours=1)
+    last = RecentChanges(account.clients).last_of(QUEUE)
+    assert isinstance(last, QueueChange)
+    hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
+    assert hours == [1, 2, 3, 4]

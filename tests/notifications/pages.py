@@ -85,6 +85,14 @@ def every_page() -> dict[str, NotificationText]:
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
     advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
     unchanged = {"known": Known(NOW, ATTRIBUTES), "last_change": last}
+    before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
+    then = {**ATTRIBUTES, "VisibilityTimeout": "60", "tag mendq": "heal", "tag team": "shop"}
+    well = Known(NOW - timedelta(days=2), {**then, "consumer bill": "timeout 9 s"})
+    since = {"baseline": well, "known": None, "last_change": replace(last, earlier=(before,))}
+    tags = {f"tag {key}": text for key, text in BESIDE["tags"].items()}
+    as_it_was = {**since, "baseline": Known(well.at, ATTRIBUTES | tags)}
+    requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
+    from_hosts = {**CASE.evidence, "requests": requests}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
     back_and_retained: dict[str, Any] = {"steps": (BACK, RETAINED)}
     return {
@@ -105,6 +113,9 @@ def every_page() -> dict[str, NotificationText]:
         "what is overridden": notified({"tags": STACK, "attributes": theirs}, **overridden),
         "what is overridden without a stack": notified({"known": None}, **overridden),
         "messages and an overridden value": notified(**back_and_retained, **overridden),
+        "what changed since a scan found it well": notified(since, evidence=from_hosts),
+        "what is as it was when a scan found it well": notified(as_it_was),
+        "a queue that is gone and was well": notified({**since, **unknown}, steps=()),
         "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
         "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
