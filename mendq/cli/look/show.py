@@ -224,3 +224,5 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.whole(f"by {principal}", "")
+    for each in evidence.get("requests", ()):
+        out.under(" ".join(f"{name}: {text}" for name, text in each.items()), "dim")
