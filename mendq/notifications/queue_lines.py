@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from mendq.model.facts import Facts, function_name
 from mendq.model.policy import QueueChange
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import (
+    CHANGED_LATELY,
     NOT_SET,
     Known,
     configured,
@@ -113,22 +114,25 @@ def described(facts: Facts) -> dict[str, str]:
     return configured({**facts.attributes, **tags, **consumers})
 
 
-def baseline_lines(baseline: Known | None, facts: Facts) -> tuple[str, ...]:
-    """What has changed since a scan found it well; what it was where it is gone.
+def baseline_lines(baselines: Sequence[Known], facts: Facts, now: datetime) -> Iterator[str]:
+    """What differs from how a scan found it well, `baselines` newest first; all where it is gone.
 
-    Tags and consumers are compared where `facts` shows any: they may not have been asked for.
+    Where it stands as the newest, and that is young, what was before is said too. Tags and
+    consumers are compared where `facts` shows any: they may not have been asked for.
     """
-    if baseline is None:
-        return ()
-    if not facts.exists:
-        return since_lines(baseline, {})
+    if baselines and not facts.exists:
+        yield from since_lines(baselines[0], {})
+        return
     read = {TAG: facts.tags, CONSUMER: facts.lambda_consumers or facts.stopped_consumers}
     unread = tuple(prefix for prefix, some in read.items() if not some)
-    then = {name: it for name, it in baseline.attributes.items() if not name.startswith(unread)}
-    found = differences(then, described(facts))
     of = ", ".join(["attributes", *(f"{each}s" for each in read if each not in unread)])
-    well = f"a scan found it well at {moment(baseline.at)}; compared: {of}"
-    return (f"{well}:", *first_of(found, _MOST_LINES)) if found else (well, "nothing differs now")
+    for each in baselines[:2]:
+        then = {name: it for name, it in each.attributes.items() if not name.startswith(unread)}
+        found = first_of(differences(then, described(facts)), _MOST_LINES)
+        yield f"a scan found it well at {moment(each.at)}; of its {of} differs now:"
+        yield from found or ("nothing",)
+        if found or now - each.at > CHANGED_LATELY:
+            return
 
 
 def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:

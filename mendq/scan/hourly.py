@@ -201,21 +201,21 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
 
 
 def _note_baselines(
-    scanned: Scanned, listing: Listing, symptoms: Iterable[Symptom], context: ScanContext
+    scanned: Scanned, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
 ) -> Scanned:
     """Keep how queues are that are well, where that is new; why that failed counts as a failure.
 
-    A fault that a queue works with, in its configuration or its cost, is none here, unless it came
-    since.
+    A fault that a queue works with is none here, unless it came since; what costs money is none.
     """
+    of_cost = {each.name for each in symptoms if each.detection and each.detection.measured_last}
+    works_with = {each.name for each in symptoms if each.plan is None or each.is_of_configuration}
     wrong = defaultdict[str, set[str]](set)
     for found in scanned.findings:
         for arn in (found.queue_arn, *found.sources):
-            wrong[arn].add(found.symptom)
+            wrong[arn].update({found.symptom} - of_cost)
     try:
         for case in context.open_cases.by_due() if scanned.looked_at else ():
-            wrong[case.queue_arn].add(case.symptom)
-        works_with = {each.name for each in symptoms if _works_with(each)}
+            wrong[case.queue_arn].update({case.symptom} - of_cost)
         whole = scanned.looked_at.keys() - scanned.failed.keys()
         well = [arn for arn in whole if wrong[arn] <= works_with]
         for shard, arns in groupby(sorted(well, key=shard_of), shard_of):
@@ -227,16 +227,12 @@ def _note_baselines(
                     context.baselines.put(arn, configuration, context.now)
                     noted[name] = now
             if noted:
-                there = {each.name: before.get(each.name) for each in listing.queues}
-                context.scan_store.note_baselines(shard, {**there, **noted})
+                there = {each.name for each in listing.queues}
+                still = {k: each for k, each in before.items() if k in there or listing.failed}
+                context.scan_store.note_baselines(shard, {**still, **noted})
     except CaseStoreUnavailable as error:
         return replace(scanned, failed={**scanned.failed, "baselines": error})
     return scanned
-
-
-def _works_with(symptom: Symptom) -> bool:
-    of_cost = symptom.detection is not None and symptom.detection.measured_last
-    return symptom.plan is None or symptom.is_of_configuration or of_cost
 
 
 def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext) -> None:

@@ -108,7 +108,8 @@ def _look_at(
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed.setdefault(queue.queue_arn, error)
     to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
-    whole = {} if suspected or failed else {queue.queue_arn: described(facts)}
+    unsure = suspected or failed or window is None
+    whole = {} if unsure else {queue.queue_arn: described(facts)}
     looked = Scanned(queues_scanned=1, findings=tuple(findings), failed=failed, looked_at=whole)
     return looked, to_measure
 

@@ -108,9 +108,9 @@ class ScanStore(Table, frozen=True):
             noted = items.json_in(found, "baselines", dict[str, list[str]], "{}")
         return noted
 
-    def note_baselines(self, shard: str, noted: Mapping[str, Noted | None]) -> None:
-        key, there = items.key(items.ACCOUNT, f"baselines#{shard}"), filter(all, noted.items())
-        self.change(key, "SET baselines = :noted", noted=items.as_json(dict(there)))
+    def note_baselines(self, shard: str, noted: Mapping[str, Noted]) -> None:
+        key = items.key(items.ACCOUNT, f"baselines#{shard}")
+        self.change(key, "SET baselines = :noted", noted=items.as_json(noted))
 
 
 # What tells a new configuration: a digest, another each year, and the faults it was put with.

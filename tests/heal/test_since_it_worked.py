@@ -38,7 +38,7 @@ def test_what_changed_is_told_with_who_and_from_where_it_fails(account: Account)
     account.history = [event(account, queue, requestParameters=asked)]
     body = _notified(account, queue)
     assert section(body, "SINCE IT WORKED") == [
-        f"a scan found it well at {at:%Y-%m-%d %H:%M:%S} UTC; compared: attributes, tags:",
+        f"a scan found it well at {at:%Y-%m-%d %H:%M:%S} UTC; of its attributes, tags differs now:",
         "VisibilityTimeout: 90 -> 30",
         "tag team: till -> shop",
     ]
@@ -55,7 +55,18 @@ def test_nothing_changed_is_said_and_so_is_nothing_known(account: Account) -> No
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     _well(account, queue, {"mendq": "propose"})
     body = _notified(account, queue)
-    assert section(body, "SINCE IT WORKED")[1:] == ["nothing differs now"]
+    assert section(body, "SINCE IT WORKED")[1:] == ["nothing"]
+
+
+def test_a_change_that_a_scan_took_for_well_is_told_all_the_same(account: Account) -> None:
+    """Calls may begin to fail hours after it."""
+    queue = account.queue(tag="propose", VisibilityTimeout="90")
+    _well(account, queue, {"mendq": "propose"})
+    account.later(days=3)
+    account.set_visibility(queue, 30)
+    _well(account, queue, {"mendq": "propose"})
+    lines = section(_notified(account, queue), "SINCE IT WORKED")
+    assert [lines[1], lines[3]] == ["nothing", "VisibilityTimeout: 90 -> 30"]
 
 
 def test_a_queue_that_was_never_well_says_nothing_of_it(account: Account) -> None:

@@ -67,7 +67,7 @@ BESIDE = st.fixed_dictionaries(
         **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
         "event_names": st.lists(TEXT, max_size=9),
         "known": st.none() | st.builds(Known, TIMES, TEXTS),
-        "baseline": st.none() | st.builds(Known, TIMES, TEXTS),
+        "baselines": st.lists(st.builds(Known, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
         "shown": st.lists(KEYS, max_size=9),
     }

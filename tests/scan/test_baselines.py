@@ -20,6 +20,13 @@ FAULTY = slow("faulty", of_configuration=True)
 QUIET: list[Symptom] = []
 
 
+def _queue(scanned: Scanning, name: str = "orders", **attributes: str) -> str:
+    """One that stood as it is for a while."""
+    queue = scanned.account.queue(name, **attributes)
+    scanned.account.later(hours=2)
+    return queue
+
+
 def _of(scanned: Scanning, queue: str) -> tuple[Known, ...]:
     return Baselines(scanned.account.clients.dynamodb, "case_store").of(queue)
 
@@ -38,7 +45,7 @@ def _writes(scanned: Scanning) -> list[str]:
 
 
 def test_a_well_queue_is_put_once_with_tags_and_consumers(scanned: Scanning) -> None:
-    queue = scanned.account.queue("orders", VisibilityTimeout="90")
+    queue = _queue(scanned, VisibilityTimeout="90")
     scanned.account.tag(queue, team="")
     consumed(scanned, queue)
     written, at = _writes(scanned), scanned.account.now
@@ -61,15 +68,16 @@ def test_a_well_queue_is_put_once_with_tags_and_consumers(scanned: Scanning) -> 
 
 def test_a_day_has_one_baseline_its_last(scanned: Scanning) -> None:
     account = scanned.account
-    queue = account.queue("orders", VisibilityTimeout="30")
-    account.now = account.now.replace(hour=1, minute=0)
-    for seconds, hours in ((30, 1), (60, 1), (90, 24), (90, 1)):
+    queue = _queue(scanned, VisibilityTimeout="30")
+    account.now = (account.now + timedelta(days=1)).replace(hour=1, minute=0)
+    for seconds in (30, 60, 90):
         account.set_visibility(queue, seconds)
+        account.later(hours=3)
         scanned.done(QUIET)
-        account.now += timedelta(hours=hours)
     newest, *earlier = _of(scanned, queue)
     assert [each.attributes["VisibilityTimeout"] for each in (newest, *earlier)] == ["90"]
     account.set_visibility(queue, 120)
+    account.later(days=1)
     scanned.done(QUIET)
     assert [each.attributes["VisibilityTimeout"] for each in _of(scanned, queue)] == ["120", "90"]
 
@@ -94,6 +102,16 @@ def test_what_could_not_be_measured_is_not_called_well(scanned: Scanning) -> Non
     assert _of(scanned, suspect) == ()
 
 
+def test_a_queue_that_was_changed_just_now_may_yet_show_what_is_wrong(scanned: Scanning) -> None:
+    queue = scanned.account.queue("orders")
+    scanned.account.later(minutes=59)
+    scanned.done(QUIET)
+    assert _of(scanned, queue) == ()
+    an_hour_on(scanned.account)
+    scanned.done(QUIET)
+    assert len(_of(scanned, queue)) == 1
+
+
 def test_a_measured_queue_without_a_finding_is_put(scanned: Scanning) -> None:
     (queue,) = measured_queues(scanned, 1)
     scanned.done([slow(detect=lambda _: None)])
@@ -102,7 +120,7 @@ def test_a_measured_queue_without_a_finding_is_put(scanned: Scanning) -> None:
 
 def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: Scanning) -> None:
     """Else a queue without a DLQ would have no history, or its fault be taken for well."""
-    old, young = (scanned.account.queue(each) for each in ("old", "young"))
+    old, young = (_queue(scanned, each) for each in ("old", "young"))
     odd = slow(
         "odd",
         of_configuration=True,
@@ -113,10 +131,9 @@ def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: 
         ),
     )
     scanned.done([odd])
-    an_hour_on(scanned.account)
-    scanned.account.later(days=1)
     for each in (old, young):
         scanned.account.set_visibility(each, 31)
+    scanned.account.later(days=1)
     scanned.done([odd])
     stood = [
         [each.attributes["VisibilityTimeout"] for each in _of(scanned, queue)]
@@ -125,10 +142,15 @@ def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: 
     assert stood == [["31", "30"], ["30"]]
 
 
+def test_what_only_costs_money_is_nothing_wrong(scanned: Scanning) -> None:
+    (queue,) = measured_queues(scanned, 1)
+    assert scanned.done([slow(measured_last=True)]).findings
+    assert len(_of(scanned, queue)) == 1
+
+
 def test_an_open_case_is_no_good_time(scanned: Scanning) -> None:
     account = scanned.account
-    queue = account.queue("orders.fifo", VisibilityTimeout="30")
-    account.later(seconds=200)
+    queue = _queue(scanned, "orders.fifo", VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
     scanned.done(QUIET)
     assert _of(scanned, queue) == ()
@@ -137,9 +159,8 @@ def test_an_open_case_is_no_good_time(scanned: Scanning) -> None:
 def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
     scanned: Scanning,
 ) -> None:
-    queue = scanned.account.queue("orders")
+    queue = _queue(scanned)
     client = scanned.account.clients.dynamodb
-    scanned.account.later(minutes=1)
 
     def refuse(params: Any, **_: Any) -> None:
         if b"SET baselines" in params["body"]:
@@ -158,11 +179,11 @@ def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
 def test_a_queue_that_is_gone_is_not_noted_for_ever(scanned: Scanning) -> None:
     account, arn = scanned.account, "arn:aws:sqs:us-east-1:123456789012:{}".format
     names = [each for each in (f"q{n}" for n in range(99)) if shard_of(arn(each)) == "7"][:2]
-    gone, there = map(account.queue, names)
+    gone, there = (_queue(scanned, each) for each in names)
     scanned.done(QUIET)
     account.clients.sqs.delete_queue(QueueUrl=account.url(gone))
-    account.later(days=1)
     account.set_visibility(there, 60)
+    account.later(days=1)
     scanned.done(QUIET)
     noted = account.case_store_items()["account", "baselines#7"]["baselines"]["S"]
     assert list(json.loads(noted)) == names[1:]
