@@ -137,40 +137,35 @@ def test_a_few_are_named() -> None:
 
 
 def _called(n: int) -> Sighting:
-    at = AT + timedelta(seconds=n)
-    said = {"error_code": "KmsThrottled", "error_message": "x", "source_ip": "192.0.2.7"}
-    return Sighting(at, f"e{n}", f"r{n}", "arn:role/x", "SendMessage", user_agent="sdk", **said)
+    call = failed_call("SendMessage", "KmsThrottled", "x" * 2_000)
+    over = {"event_id": f"e{n:02}", "request_id": f"r{n}", "user_agent": "sdk"}
+    return Sighting.of(replace(call, event_time=AT + timedelta(seconds=n), **over))
+
+
+def _requests(evidence: Evidence) -> list[dict[str, str]]:
+    return evidence.document()["requests"]  # type: ignore[return-value]
 
 
 def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
-    evidence, found = Evidence.of(map(_called, range(12))), Evidence((MEASURED,))
-    document = evidence.document()
-    ids = [each["request_id"] for each in document["requests"]]  # type: ignore[attr-defined]
+    evidence, later = (Evidence.of(map(_called, range(*each))) for each in ((12,), (12, 20)))
+    ids = [each["request_id"] for each in _requests(evidence)]
     assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]
-    grown = found.added_to(Evidence.of(map(_called, range(12, 20))).added_to(document))
-    assert [each["request_id"] for each in grown["requests"]][:5] == ids[:5]
-    assert [each["request_id"] for each in grown["requests"]][5:] == [
-        f"r{n}" for n in range(15, 20)
-    ]
-    assert grown["requests"][0] == {
+    grown = Evidence((MEASURED,)).added_to(later.added_to(evidence.document()))["requests"]
+    assert [each["request_id"] for each in grown] == [f"r{n}" for n in (*range(5), *range(15, 20))]
+    assert grown[0] == {
         "request_id": "r0",
         "at": "2026-11-16T09:30:00.000Z",
         "operation": "SendMessage",
         "error_code": "KmsThrottled",
-        "error_message": "x",
-        "principal_arn": "arn:role/x",
-        "source_ip": "192.0.2.7",
+        "error_message": "x" * MAXIMUM_MESSAGE,
+        "principal_arn": _called(0).principal_arn,
+        "source_ip": "10.0.0.7",
         "user_agent": "sdk",
     }
+    assert Sighting.from_text(_called(0).to_text()).request() == grown[0]
 
 
 def test_what_a_scan_found_has_no_request_and_what_is_not_known_is_left_out() -> None:
-    assert Evidence((MEASURED,)).document()["requests"] == []
-    (request,) = Evidence.of([Sighting(AT, "e", "r", "")]).document()["requests"]  # type: ignore[attr-defined]
+    assert _requests(Evidence((MEASURED,))) == []
+    (request,) = _requests(Evidence.of([Sighting(AT, "e", "r", "")]))
     assert request == {"request_id": "r", "at": "2026-11-16T09:30:00.000Z"}
-
-
-def test_what_a_call_said_of_itself_survives_the_case_store() -> None:
-    assert Sighting.from_text(_called(1).to_text()).request() == _called(1).request()
-    long = replace(failed_call("SendMessage", "Throttling", "m" * 2_000), user_agent="sdk")
-    assert len(Sighting.of(long).error_message) == MAXIMUM_MESSAGE

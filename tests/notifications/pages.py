@@ -91,8 +91,9 @@ def every_page() -> dict[str, NotificationText]:
     well = Known(NOW - timedelta(days=2), {**then, "consumer bill": "timeout 9 s"})
     since = {"baselines": (well,), "known": None, "last_change": replace(last, earlier=(before,))}
     tags = {f"tag {key}": text for key, text in BESIDE["tags"].items()}
-    as_it_was = {**since, "baselines": (Known(well.at, ATTRIBUTES | tags),)}
-    lately = {**since, "baselines": (*as_it_was["baselines"], replace(well, at=LONG_AGO))}
+    same = Known(well.at, ATTRIBUTES | tags)
+    as_it_was = {**since, "baselines": (same,)}
+    lately = {**since, "baselines": (same, replace(well, at=LONG_AGO))}
     requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
     from_hosts = {**CASE.evidence, "requests": requests}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}

@@ -41,9 +41,8 @@ def history(call: Invocation, queue: QueueName) -> None:
     with call.out.waiting("reading baselines, cases and CloudTrail"):
         baselines = Baselines(account.clients.dynamodb, account.output("CaseTable")).of(arn)
         changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
+        events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
-        cases = list(_of_cases(account, arn))
-    events = [*_of_baselines(baselines), *_of_changes(changes), *cases]
     since = list(differences(baselines[0].attributes, now)) if baselines and now else None
     document = {
         "queue_arn": arn,

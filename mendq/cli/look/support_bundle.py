@@ -54,11 +54,9 @@ def support_bundle(
     with call.out.waiting("reading the case, its queue and CloudWatch"):
         bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
     replace_if_changed(path, json.dumps(bundle, indent=2, ensure_ascii=True) + "\n")
-    requests, unknown = bundle["requests"], bundle["not_known"]
-    call.out.document(
-        {"file": str(path.resolve()), "requests": len(requests), "not_known": unknown}
-    )
-    call.out.say(f"{path}: {counted(len(requests), 'request')}, no message bodies")
+    number, unknown = len(bundle["requests"]), bundle["not_known"]
+    call.out.document({"file": str(path.resolve()), "requests": number, "not_known": unknown})
+    call.out.say(f"{path}: {counted(number, 'request')}, no message bodies")
     for line in unknown:
         call.out.say(line, "yellow")
 
@@ -66,16 +64,14 @@ def support_bundle(
 def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
     case, clients = whole.case, call.account.clients
     queue, requests = parts_of(case.queue_arn), case.evidence.get("requests", [])
-    unknown, more = list[str](), case.evidence["failed_calls"] - len(requests)
-    if more:
-        unknown.append(f"{counted(more, 'failed call')} more: see the trail's log files")
-    if not requests:
-        unknown.append("no failed call is known in full: the case says what it stands on")
-    if any(now - datetime.fromisoformat(each["at"]) > OLD for each in requests):
-        days = f"{OLD.days} days: AWS may not find them any more"
-        unknown.append(f"there are requests older than {days}")
-    if whole.now is None:
-        unknown.append("the queue is gone: see the facts from before in the case")
+    more = case.evidence["failed_calls"] - len(requests)
+    are_old = any(now - datetime.fromisoformat(each["at"]) > OLD for each in requests)
+    unknown = {
+        f"{counted(more, 'failed call')} more: see the trail's log files": more > 0,
+        "no failed call is known in full: the case says what it stands on": not requests,
+        f"there are requests older than {OLD.days} days: AWS may not find them any more": are_old,
+        "the queue is gone: see the facts from before in the case": whole.now is None,
+    }
     return {
         "schema": SCHEMA,
         "made_at": to_text(now),
@@ -86,7 +82,7 @@ def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
         "attributes": whole.now,
         "tags": dict(tags_shown(clients, case.queue_arn)),
         "metrics": _metrics(clients, case, now),
-        "not_known": unknown,
+        "not_known": [line for line, so in unknown.items() if so],
         "case": whole.document(),
     }
 
@@ -95,22 +91,21 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     """What SQS counted around the first and the last failure, for a day at most."""
     first, last = (datetime.fromisoformat(case.evidence[e]) for e in ("first_at", "last_at"))
     since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
-    period = next((each for age, each in _PERIODS if now - since < age), 3600)
+    seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
     of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
     asked = metrics_of(fifo=on_fifo(case.queue_arn))
     with looking(f"metrics of {case.queue_arn}"):
         answer = clients.cloudwatch.get_metric_data(
             StartTime=since,
             EndTime=until,
-            MetricDataQueries=[query(key, of_queue, *each, period) for key, each in asked.items()],
+            MetricDataQueries=[query(key, of_queue, *each, seconds) for key, each in asked.items()],
             ScanBy="TimestampAscending",
         )
     series = {
-        f"{asked[each['Id']][0]} {asked[each['Id']][1]}": [
-            [to_text(at), value]
-            for at, value in zip(each["Timestamps"], each["Values"], strict=False)
+        " ".join(asked[each["Id"]]): [
+            *zip(map(to_text, each["Timestamps"]), each["Values"], strict=False)
         ]
         for each in answer["MetricDataResults"]
     }
-    window = {"since": to_text(since), "until": to_text(until)}
-    return {**window, "period_seconds": period, "series": series}
+    period = {"since": to_text(since), "until": to_text(until), "period_seconds": seconds}
+    return {**period, "series": series}
