@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -138,7 +139,7 @@ def test_a_few_are_named() -> None:
 
 def _called(n: int) -> Sighting:
     call = failed_call("SendMessage", "KmsThrottled", "x" * 2_000)
-    over = {"event_id": f"e{n:02}", "request_id": f"r{n}", "user_agent": "sdk"}
+    over: Any = {"event_id": f"e{n:02}", "request_id": f"r{n}", "user_agent": "sdk"}
     return Sighting.of(replace(call, event_time=AT + timedelta(seconds=n), **over))
 
 

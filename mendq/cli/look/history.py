@@ -24,6 +24,7 @@ from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.notifications.configuration import Known, differences
 from mendq.notifications.queue_lines import change_line, described
+from mendq.notifications.text import moment
 
 # So long CloudTrail's event history goes back.
 REMEMBERED = timedelta(days=90)
@@ -44,35 +45,29 @@ def history(call: Invocation, queue: QueueName) -> None:
         events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
     since = list(differences(baselines[0].attributes, now)) if baselines and now else None
-    document = {
-        "queue_arn": arn,
-        "queue_exists": bool(now),
-        "changed_since_baseline": since,
-        "changes_not_known": changes if isinstance(changes, str) else None,
-        "events": sorted(events, key=lambda each: str(each["at"]), reverse=True),
-    }
-    call.out.document(document)
-    if not call.as_json:
-        _show(call, document)
-
-
-def _show(call: Invocation, document: Event) -> None:
-    out, since = call.out, document["changed_since_baseline"]
-    out.whole(document["queue_arn"], "bold")
-    if not document["queue_exists"]:
-        out.say("the queue is gone, or was never there", "red")
-    elif since is None:
-        out.say("no baseline: no scan has found it well yet, or it is not managed", "yellow")
-    else:
-        out.say("changed since its baseline:" if since else "as its baseline, nothing changed")
-        for line in since:
-            out.under(line)
-    if why := document["changes_not_known"]:
-        out.say(f"who changed it is not known: {why}", "yellow")
-    for each in document["events"]:
-        out.show(Text.assemble(f"\n{each['at']}  ", (each["kind"], "bold")))
+    why = changes if isinstance(changes, str) else None
+    events.sort(key=lambda each: str(each["at"]), reverse=True)
+    said = {"queue_arn": arn, "queue_exists": bool(now), "changed_since_baseline": since}
+    call.out.document({**said, "changes_not_known": why, "events": events})
+    call.out.whole(arn, "bold")
+    call.out.say(_stands(baselines, now, since))
+    for line in since or ():
+        call.out.under(line)
+    if why:
+        call.out.say(f"who changed it is not known: {why}", "yellow")
+    for each in events:
+        call.out.show(Text.assemble(f"\n{each['at']}  ", (each["kind"], "bold")))
         for line in each["says"]:
-            out.under(line)
+            call.out.under(line)
+
+
+def _stands(baselines: Sequence[Known], now: Mapping[str, str], since: Sequence[str] | None) -> str:
+    if not now:
+        return "the queue is gone, or was never there"
+    if since is None:
+        return "no baseline: no scan has found it well yet, or it is not managed"
+    differs = "differs now in:" if since else "nothing differs now"
+    return f"a scan found it well at {moment(baselines[0].at)}; {differs}"
 
 
 def _now(account: Account, arn: str) -> dict[str, str]:

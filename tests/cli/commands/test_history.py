@@ -37,7 +37,7 @@ def test_what_changed_before_it_broke(operator: Operator) -> None:
     assert found["changed_since_baseline"] == ["VisibilityTimeout: 60 -> 90"]
     assert found["changes_not_known"] is None
     shown = operator.mendq("history", arn).stdout
-    for words in ("changed since its baseline:", "VisibilityTimeout: 90 -> 60", f"by {ALICE}"):
+    for words in ("differs now in:", "VisibilityTimeout: 90 -> 60", f"by {ALICE}"):
         assert words in shown
 
 
@@ -47,7 +47,7 @@ def test_a_queue_that_no_scan_found_well_and_one_as_it_was(operator: Operator) -
     assert "no baseline" in operator.shown("history", arn)
     _well(operator, arn)
     assert operator.json("history", arn)["changed_since_baseline"] == []
-    assert "nothing changed" in operator.shown("history", arn)
+    assert "nothing differs now" in operator.shown("history", arn)
 
 
 def test_a_queue_that_is_gone_still_has_its_history(operator: Operator) -> None:
