@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from datetime import timedelta
-
 from mendq.cases.context import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import public_url
@@ -73,19 +70,3 @@ def test_a_queue_that_was_never_well_says_nothing_of_it(account: Account) -> Non
     body = _notified(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert section(body, "SINCE IT WORKED") == []
     assert section(body, "SINCE LAST KNOWN") == ["nothing is known from before"]
-
-
-def test_a_baseline_that_nobody_can_read_hides_no_notification(account: Account) -> None:
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    item = {"pk": {"S": queue}, "sk": {"S": "baselines"}, "baselines": {"S": "[3]"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    assert section(_notified(account, queue), "SINCE IT WORKED") == []
-
-
-def test_a_case_holds_the_requests_that_aws_support_asks_for(account: Account) -> None:
-    queue = account.queue(tag="propose", VisibilityTimeout="30")
-    _notified(account, queue)
-    (transition,) = account.transitions()
-    first, *_ = transition["evidence"]["requests"]
-    assert json.dumps(first["error_message"]).endswith('receipt handle has expired."')
-    assert first["at"] == f"{account.now - timedelta():%Y-%m-%dT%H:%M:%S}.000Z"

@@ -112,12 +112,6 @@ def test_a_queue_that_was_changed_just_now_may_yet_show_what_is_wrong(scanned: S
     assert len(_of(scanned, queue)) == 1
 
 
-def test_a_measured_queue_without_a_finding_is_put(scanned: Scanning) -> None:
-    (queue,) = measured_queues(scanned, 1)
-    scanned.done([slow(detect=lambda _: None)])
-    assert len(_of(scanned, queue)) == 1
-
-
 def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: Scanning) -> None:
     """Else a queue without a DLQ would have no history, or its fault be taken for well."""
     old, young = (_queue(scanned, each) for each in ("old", "young"))

@@ -72,7 +72,3 @@ def test_where_cloudtrail_does_not_say_who_that_is_said(operator: Operator) -> N
     operator.aws.history = [{"EventTime": operator.aws.now, "CloudTrailEvent": "{"}]
     assert "not readable" in operator.json("history", arn)["changes_not_known"]
     assert "who changed it is not known" in operator.shown("history", arn)
-
-
-def test_no_queue_of_that_name_is_a_mistake(operator: Operator) -> None:
-    operator.refused("history", "or ders", code=2)
