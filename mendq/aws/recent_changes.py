@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Of each kind of change; many where all count.
 MOST_PAGES_OF_EACH = 2
 MOST_PAGES = 10
+MOST_EARLIER = 3
 EVENTS_PER_PAGE = 50
 SQS = "sqs.amazonaws.com"
 CLOUDFORMATION = "cloudformation.amazonaws.com"
@@ -54,7 +56,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
     clients: Clients
 
     def last_of(self, queue_arn: str) -> QueueChange | str | None:
-        """The newest change of the queue's configuration that went through.
+        """The newest change of the queue's configuration that went through, with some before it.
 
         None where CloudTrail's whole history holds none; a text where it does not say: a page goes
         out without it. Never raises.
@@ -62,15 +64,16 @@ class RecentChanges(Struct, frozen=True, dict=True):
         if isinstance(self._read, str):
             return self._read
         changes, cut_at = self._read
-        ours = (change for change, named in changes if change and queue_arn in named)
-        newest = max(ours, key=lambda change: change.at, default=None)
+        ours = [change for change, named in changes if change and queue_arn in named]
+        ours.sort(key=lambda change: change.at, reverse=True)
+        newest = ours[0] if ours else None
         # A queue that was changed was made before: queues that are made and deleted, which
         # anybody can do by the hundred, are taken for others', and hide no change of this one.
         hiding = _CHANGES_OF_A_QUEUE_THAT_IS_THERE if newest else CHANGES
         may_hide = [at for name, at in cut_at.items() if name in hiding]
         if may_hide and (newest is None or newest.at < max(may_hide)):
             return f"not among the newest {len(changes)} changes of this account's queues"
-        return newest
+        return newest and replace(newest, earlier=tuple(ours[1 : 1 + MOST_EARLIER]))
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
+from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import RecentChanges
 from mendq.cases import items
 from mendq.cases.finding import round_of
@@ -24,6 +26,7 @@ from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings
 from mendq.model.steps import AttributeStep
+from mendq.notifications.configuration import Known
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -65,6 +68,10 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     @property
     def case_bucket(self) -> CaseBucket:
         return CaseBucket(self.clients.s3, self.settings.case_bucket)
+
+    @property
+    def baselines(self) -> Baselines:
+        return Baselines(self.clients.dynamodb, self.settings.case_table)
 
     @property
     def moves_by_name(self) -> MovesByName:
@@ -121,6 +128,38 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
     def just_now(self) -> datetime:
         """The time by the clock, as far as there is one."""
         return self.clock() if self.clock else self.now
+
+
+# A scan keeps what has not changed anew each year, so that only what is gone expires.
+BASELINES_LAST = timedelta(days=400)
+# Some fifty of a usual queue; an item holds 400 KB.
+MOST_BASELINE_BYTES = 100_000
+
+
+class Baselines(Table, frozen=True):
+    """How queues were when a scan found them well; methods raise CaseStoreUnavailable."""
+
+    def of(self, queue_arn: str) -> tuple[Known, ...]:
+        """Newest first, one of a day; none where what is there is none of ours."""
+        found = self.get(_baselines_key(queue_arn))
+        with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
+            return tuple(items.json_in(found, "baselines", list[Known], "[]"))
+        return ()
+
+    def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:
+        """Keep how the queue is, unless that is what was put last; the oldest make room."""
+        baselines = [*self.of(queue_arn)]
+        if not baselines or baselines[0].attributes != configuration:
+            earlier = [each for each in baselines if each.at.date() != now.date()]
+            baselines = [Known(now, configuration), *earlier]
+        while len(text := items.as_json(baselines)) > MOST_BASELINE_BYTES and len(baselines) > 1:
+            baselines.pop()
+        update, until = "SET baselines = :baselines, expires_at = :expires", now + BASELINES_LAST
+        self.change(_baselines_key(queue_arn), update, baselines=text, expires=until)
+
+
+def _baselines_key(queue_arn: str) -> items.Key:
+    return items.key(queue_arn, "baselines")
 
 
 A_ROUND = timedelta(hours=1)

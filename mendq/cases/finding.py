@@ -90,7 +90,8 @@ class Scanned:
 
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
     not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
-    counts those that are no more, `unseen` those of which nothing could be seen.
+    counts those that are no more, `unseen` those of which nothing could be seen. `looked_at` holds
+    the configuration of those at which all was looked that may be wrong.
     """
 
     queues_scanned: int = 0
@@ -103,6 +104,7 @@ class Scanned:
     after: str = ""
     findings: tuple[Finding, ...] = ()
     failed: Mapping[str, Exception] = field(default_factory=dict)
+    looked_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def is_blind(self) -> bool:
@@ -237,5 +239,6 @@ def together(one: Scanned, other: Scanned) -> Scanned:
         after=other.after or one.after,
         findings=(*one.findings, *other.findings),
         failed={**one.failed, **other.failed},
+        looked_at={**one.looked_at, **other.looked_at},
         **{name: getattr(one, name) + getattr(other, name) for name in counts},
     )

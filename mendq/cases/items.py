@@ -122,7 +122,7 @@ def texts_in(item: Item, name: str) -> list[str]:
     return list(item.get(name, {}).get("SS", []))
 
 
-def _json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
+def json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
     """The value of that kind in one attribute, as `as_json` writes it."""
     return msgspec.json.decode(text_in(item, name, otherwise), type=kind)
 
@@ -183,8 +183,8 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     return CaseStoreView(
         frozen="; ".join(each.reason for each in freezes_in(freeze)) if freeze else None,
         case=case_of(case),
-        hold_up=_json_in(case, "held_up", HoldUp | None),
-        failures=Evidence.of(map(Sighting.from_text, _json_in(case, "failures", list[str], "[]"))),
+        hold_up=json_in(case, "held_up", HoldUp | None),
+        failures=Evidence.of(map(Sighting.from_text, json_in(case, "failures", list[str], "[]"))),
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
@@ -223,7 +223,7 @@ def page_fields(page: NotificationRecord) -> dict[str, Any]:
 def page_of(item: Item) -> NotificationRecord | None:
     if not item:
         return None
-    announced = _json_in(item, "announced", dict[str, datetime])
+    announced = json_in(item, "announced", dict[str, datetime])
     return record_in(NotificationRecord, item, announced=announced)
 
 
@@ -249,8 +249,8 @@ def configuration_fields(now: Configuration, known_until: datetime) -> dict[str,
 def _known_of(item: Item) -> Configuration | None:
     if not item:
         return None
-    attributes = _json_in(item, "attributes", dict[str, str])
-    known = _json_in(item, "earlier", tuple[datetime, dict[str, str]] | None)
+    attributes = json_in(item, "attributes", dict[str, str])
+    known = json_in(item, "earlier", tuple[datetime, dict[str, str]] | None)
     earlier = Known(*known) if known else None
     return record_in(Configuration, item, attributes=attributes, earlier=earlier)
 
@@ -267,6 +267,6 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 
 def _attribute_of(item: Item) -> AttributeRecord:
-    writes = _json_in(item, "writes", tuple[Write, ...], "[]")
+    writes = json_in(item, "writes", tuple[Write, ...], "[]")
     intent = case_of({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

@@ -151,6 +151,7 @@ def _record(
         facts=facts,
         known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
         last_change=context.recent_changes.last_of(case.queue_arn),
+        baselines=context.baselines.of(case.queue_arn),
         next_command=notice.next_command,
         first=notice.first,
         beyond=notice.beyond,

@@ -80,8 +80,8 @@ class Declared(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A word of Python's has an underscore behind it."""
-        return self.run.__name__.rstrip("_")
+        """A word of Python's has an underscore behind it; one between words is a hyphen."""
+        return self.run.__name__.rstrip("_").replace("_", "-")
 
     @property
     def typed(self) -> str:

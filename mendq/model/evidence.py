@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -84,6 +84,11 @@ def who_called(event_name: str, queue_arn: str) -> str:
 
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_RETAINED = 10
+MAXIMUM_MESSAGE = 300
+# Of the requests that a case stands on, so many of the first and of the last are kept.
+REQUESTS_AT_EACH_END = 5
+_ASKED_FOR = ("request_id", "error_code", "error_message")
+_OF_REQUESTS = (*_ASKED_FOR, "principal_arn", "source_ip", "user_agent")
 STALE_AFTER = timedelta(minutes=60)
 # So many distinct events, so close together, before anything is believed.
 DISTINCT_EVENTS = 3
@@ -96,7 +101,8 @@ class Sighting:
 
     `requested_visibility_seconds` is the visibility timeout that the call itself asked for, if it
     did; `refused_by` the policy that refused it, if one did. `measured` tells what a scan found
-    from a failed call: one is enough, because it stands on hours of counting.
+    from a failed call: one is enough, because it stands on hours of counting. Message and user
+    agent are others' text.
     """
 
     event_time: datetime
@@ -107,6 +113,10 @@ class Sighting:
     requested_visibility_seconds: int | None = field(default=None, compare=False)
     refused_by: RefusedBy | None = field(default=None, compare=False)
     measured: bool = field(default=False, compare=False)
+    error_code: str = field(default="", compare=False)
+    error_message: str = field(default="", compare=False)
+    source_ip: str = field(default="", compare=False)
+    user_agent: str = field(default="", compare=False)
 
     @classmethod
     def of_measurement(cls, at: datetime) -> Self:
@@ -125,6 +135,10 @@ class Sighting:
             call.event_name,
             call.requested_visibility_seconds,
             refused_by(call.error_code, call.error_message),
+            error_code=call.raw_error_code,
+            error_message=call.error_message[:MAXIMUM_MESSAGE],
+            source_ip=call.source_ip,
+            user_agent=call.user_agent,
         )
 
     def to_text(self) -> str:
@@ -135,12 +149,16 @@ class Sighting:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Raise ValueError or TypeError where `text` is none of ours."""
-        at, event_id, request_id, principal, name, visibility, refused, *measured = json.loads(text)
+        at, event_id, request_id, principal, name, visibility, refused, *more = json.loads(text)
         seen_at = datetime.fromtimestamp(at / 1000, UTC)
         refused_by = None if refused is None else RefusedBy(refused)
-        return cls(
-            seen_at, event_id, request_id, principal, name, visibility, refused_by, *measured
-        )
+        return cls(seen_at, event_id, request_id, principal, name, visibility, refused_by, *more)
+
+    def request(self) -> dict[str, str]:
+        """What AWS Support asks for, and where it came from; what is not known is left out."""
+        said = {"at": to_text(self.event_time), "operation": self.event_name}
+        said |= {name: getattr(self, name) for name in _OF_REQUESTS}
+        return {name: text for name, text in said.items() if text}
 
 
 @dataclass(frozen=True)
@@ -222,6 +240,7 @@ class Evidence:
             "first_at": to_text(first.event_time),
             "last_at": to_text(last.event_time),
             "principals": list(self.principals()),
+            "requests": first_and_last([each.request() for each in self.calls]),
             # What a case about callers is planned by once more, when a person has approved it.
             **({"event_names": list(self.event_names()), "refused_by": refused} if refused else {}),
         }
@@ -231,6 +250,7 @@ class Evidence:
         if not self.sightings:
             return dict(document)
         newer = self.document()
+        requests: Any = newer.pop("requests")
         both = {
             name: sorted({*document.get(name, ()), *some})
             for name, some in newer.items()
@@ -244,7 +264,14 @@ class Evidence:
             "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],
             "principals": both["principals"][:MAXIMUM_PRINCIPALS],
+            "requests": first_and_last([*document.get("requests", ()), *requests]),
         }
+
+
+def first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """A few of either end, in their order."""
+    first, later = requests[:REQUESTS_AT_EACH_END], requests[REQUESTS_AT_EACH_END:]
+    return [*first, *later[-REQUESTS_AT_EACH_END:]]
 
 
 def to_text(moment: datetime) -> str:

@@ -174,6 +174,8 @@ MAXIMUM_BYTES = 262_144
 MAXIMUM_TEXT = 2_048
 MAXIMUM_CODE = 128
 MAXIMUM_PRINCIPAL = 256
+# As much of it as names the SDK and, on Lambda, where it ran.
+MAXIMUM_USER_AGENT = 200
 Record = Mapping[str, Any]
 
 
@@ -194,6 +196,7 @@ class FailedCall:
     session_created_at: datetime | None
     request_id: str
     source_ip: str
+    user_agent: str = ""
     requested_visibility_seconds: int | None = None
 
 
@@ -257,6 +260,7 @@ def _failed_call(
         session_created_at=_time(_mapping(session.get("attributes")).get("creationDate")),
         request_id=_text(detail, "requestID", 128),
         source_ip=_text(detail, "sourceIPAddress", 128),
+        user_agent=_text(detail, "userAgent", MAXIMUM_USER_AGENT),
         requested_visibility_seconds=_requested_visibility(detail),
     )
 

@@ -160,7 +160,7 @@ class QueueChange:
 
     `attributes` are those that it set; `of_policy` where it may have changed the policy too;
     `by_cloudformation` where AWS itself says
-    so, and not the caller.
+    so, and not the caller. `earlier` are some before it, newest first, where it was asked for last.
     """
 
     at: datetime
@@ -169,6 +169,7 @@ class QueueChange:
     attributes: tuple[str, ...] = ()
     of_policy: bool = True
     by_cloudformation: bool = False
+    earlier: tuple[QueueChange, ...] = ()
 
     @property
     def who(self) -> str:

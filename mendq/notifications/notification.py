@@ -17,6 +17,7 @@ from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.commands import next_lines
 from mendq.notifications.configuration import Known
 from mendq.notifications.queue_lines import (
+    baseline_lines,
     changed_last_lines,
     evidence_lines,
     facts_lines,
@@ -60,9 +61,10 @@ class CaseDetails(Struct, frozen=True):
 
     `sentence` is the symptom's; the attributes of `facts` are the queue's now, empty where it is
     gone; `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
-    `shown` names attributes to show whole, set or not. `first` has to be done before the change,
-    `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
-    their maker quotes what is not its own.
+    `baselines` are how a scan found the queue well, newest first. `shown` names attributes to show
+    whole, set or not. `first` has to be done before the change, `beyond` after it; they and
+    `next_command` (empty: look at the queue) stand as they are given: their maker quotes what is
+    not its own.
     """
 
     sentence: str
@@ -71,6 +73,7 @@ class CaseDetails(Struct, frozen=True):
     known: Known | None
     last_change: QueueChange | str | None
     next_command: str
+    baselines: tuple[Known, ...] = ()
     first: Iterable[str] = ()
     beyond: Iterable[str] = ()
     shown: Iterable[str] = ()
@@ -80,7 +83,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
     """The page of a case in one of the states of NOTIFIED; anything else raises ValueError."""
     if case.state not in NOTIFIED:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
-    attributes = of.facts.attributes
+    attributes, says_known = of.facts.attributes, of.known or not of.baselines
     sections = (
         Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
         Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
@@ -89,7 +92,8 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
         Section("UNDO", undo(case, attributes), cut=False),
         *template(case, of.facts),
         Section("BEYOND THAT", first_of((_advice(each) for each in of.beyond), _MOST_NAMED)),
-        Section("SINCE LAST KNOWN", since_lines(of.known, attributes)),
+        Section("SINCE IT WORKED", tuple(baseline_lines(of.baselines, of.facts, case.at))),
+        Section("SINCE LAST KNOWN", since_lines(of.known, attributes) if says_known else ()),
         Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
         Section("NEXT", next_lines(case, of.runbook, of.next_command), cut=False),
     )

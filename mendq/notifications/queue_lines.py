@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, function_name
 from mendq.model.policy import QueueChange
 from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, Known, configured, differences
+from mendq.notifications.configuration import (
+    CHANGED_LATELY,
+    NOT_SET,
+    Known,
+    configured,
+    differences,
+)
 from mendq.notifications.text import first_of, moment, plain, value
 
 _MOST_LINES = 20
 _MOST_NAMED = 5
+_MOST_FROM = 2
 _MOST_SHOWN = 1_000
 
 _FACTS = (
@@ -37,7 +44,14 @@ def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> t
         f"from {_sighting(evidence, 'first')}",
         f"to   {_sighting(evidence, 'last')}",
         *first_of(principals, _MOST_NAMED),
+        *_came_from(evidence),
     )
+
+
+def _came_from(evidence: Mapping[str, Any]) -> Iterator[str]:
+    for name, words in (("source_ip", "from address"), ("user_agent", "with")):
+        said = {each[name]: None for each in evidence.get("requests", ()) if name in each}
+        yield from first_of((f"{words} {value(each)}" for each in said), _MOST_FROM)
 
 
 def _sighting(evidence: Mapping[str, Any], which: str) -> str:
@@ -82,17 +96,59 @@ def since_lines(known: Known | None, attributes: Mapping[str, str]) -> tuple[str
     return (f"what stood there at {at} -> what stands there now:", *lines)
 
 
+TAG, CONSUMER = "tag", "consumer"
+
+
+def described(facts: Facts) -> dict[str, str]:
+    """What somebody chose of a queue, its tags and its consumers; empty where it is gone.
+
+    CloudFormation's own tags are left out, which no person sets.
+    """
+    if not facts.exists:
+        return {}
+    tags = {f"{TAG} {key}": text or '""' for key, text in facts.tags.items() if key[:4] != "aws:"}
+    consumers = {f"{CONSUMER} {function_name(each)}": "stopped" for each in facts.stopped_consumers}
+    for each in facts.lambda_consumers:
+        window = f", batching window {each.batching_window_seconds} s"
+        consumers[f"{CONSUMER} {each.name}"] = f"timeout {each.timeout_seconds} s{window}"
+    return configured({**facts.attributes, **tags, **consumers})
+
+
+def baseline_lines(baselines: Sequence[Known], facts: Facts, now: datetime) -> Iterator[str]:
+    """What differs from how a scan found it well, `baselines` newest first; all where it is gone.
+
+    Where it stands as the newest, and that is young, what was before is said too. Tags and
+    consumers are compared where `facts` shows any: they may not have been asked for.
+    """
+    if baselines and not facts.exists:
+        yield from since_lines(baselines[0], {})
+        return
+    read = {TAG: facts.tags, CONSUMER: facts.lambda_consumers or facts.stopped_consumers}
+    unread = tuple(prefix for prefix, some in read.items() if not some)
+    of = ", ".join(["attributes", *(f"{each}s" for each in read if each not in unread)])
+    for each in baselines[:2]:
+        then = {name: it for name, it in each.attributes.items() if not name.startswith(unread)}
+        found = first_of(differences(then, described(facts)), _MOST_LINES)
+        yield f"a scan found it well at {moment(each.at)}; of its {of} differs now:"
+        yield from found or ("nothing",)
+        if found or now - each.at > CHANGED_LATELY:
+            return
+
+
 def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
     if last_change is None:
         return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
     if isinstance(last_change, str):
         return (f"not known: {plain(last_change, 300)}",)
-    names = ", ".join(first_of((value(each, 64) for each in last_change.attributes), _MOST_NAMED))
-    return (
-        value(last_change.principal_arn),
-        f"{value(last_change.event_name, 64)} at {moment(last_change.at)}"
-        + (f": {names}" if names else ""),
-    )
+    before = (f"before: {change_line(e)} by {value(e.principal_arn)}" for e in last_change.earlier)
+    return (value(last_change.principal_arn), change_line(last_change), *before)
+
+
+def change_line(change: QueueChange) -> str:
+    """What was called and when, and the attributes that it set."""
+    names = ", ".join(first_of((value(each, 64) for each in change.attributes), _MOST_NAMED))
+    called = f"{value(change.event_name, 64)} at {moment(change.at)}"
+    return called + (f": {names}" if names else "")
 
 
 def _read_moment(text: object) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
+from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -33,10 +36,11 @@ from mendq.heal.guardrails import why_many
 from mendq.heal.repeats import spoken_for
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode
+from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.store import ScanStore, Stretch, findings_of
+from mendq.scan.store import Noted, ScanStore, Stretch, as_noted, findings_of, is_new, shard_of
 
 # What measuring the suspects and handing over may take; by then no further queue is begun with.
 SECONDS_TO_MEASURE = 300
@@ -59,13 +63,16 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
         return reader_in(self, self.settings.consent, self.paces)
 
     @property
+    def may_begin(self) -> bool:
+        return self.remaining_seconds() > SECONDS_TO_DELIVER
+
+    @property
     def allowance(self) -> Allowance:
         most = share_of_the_day(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
             may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
             may_measure=lambda metrics: (
-                self.remaining_seconds() > SECONDS_TO_DELIVER
-                and self.scan_store.spend(metrics, most, self.now)
+                self.may_begin and self.scan_store.spend(metrics, most, self.now)
             ),
         )
 
@@ -98,6 +105,7 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
     if scanned.findings:
         context.moves_by_name.note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
+    scanned = _note_baselines(scanned, listing, symptoms, context)
     _put_down(scanned, listing, stretch, context)
     again = stretch.is_first and scanned.is_blind
     done = not again and (not queues or scanned.after == queues[-1].name)
@@ -186,6 +194,41 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
         )
     except (ClientError, BotoCoreError) as error:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error
+
+
+def _note_baselines(
+    scanned: Scanned, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
+) -> Scanned:
+    """Keep how queues are that are well, where that is new; why that failed counts as a failure.
+
+    A fault that a queue works with is none here, unless it came since; what costs money is none.
+    """
+    of_cost = {each.name for each in symptoms if each.detection and each.detection.measured_last}
+    works_with = {each.name for each in symptoms if each.plan is None or each.is_of_configuration}
+    wrong = defaultdict[str, set[str]](set)
+    for found in scanned.findings:
+        for arn in (found.queue_arn, *found.sources):
+            wrong[arn].update({found.symptom} - of_cost)
+    try:
+        for case in context.open_cases.by_due() if scanned.looked_at else ():
+            wrong[case.queue_arn].update({case.symptom} - of_cost)
+        whole = scanned.looked_at.keys() - scanned.failed.keys()
+        well = [arn for arn in whole if wrong[arn] <= works_with]
+        for shard, arns in groupby(sorted(well, key=shard_of), shard_of):
+            before, noted = context.scan_store.noted_baselines(shard), dict[str, Noted]()
+            for arn in arns:
+                name, configuration = parts_of(arn).name, scanned.looked_at[arn]
+                now = as_noted(configuration, wrong[arn], context.now)
+                if is_new(now, before.get(name)) and context.may_begin:
+                    context.baselines.put(arn, configuration, context.now)
+                    noted[name] = now
+            if noted:
+                there = {each.name for each in listing.queues}
+                still = {k: each for k, each in before.items() if k in there or listing.failed}
+                context.scan_store.note_baselines(shard, {**still, **noted})
+    except CaseStoreUnavailable as error:
+        return replace(scanned, failed={**scanned.failed, "baselines": error})
+    return scanned
 
 
 def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext) -> None:

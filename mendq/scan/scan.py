@@ -23,6 +23,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Window, metrics_of
+from mendq.notifications.queue_lines import described
 from mendq.scan.reader import THREADS, ScanReader
 
 QUEUES_A_STRETCH = 200
@@ -107,7 +108,10 @@ def _look_at(
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed.setdefault(queue.queue_arn, error)
     to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
-    return Scanned(queues_scanned=1, findings=tuple(findings), failed=failed), to_measure
+    unsure = suspected or failed or window is None
+    whole = {} if unsure else {queue.queue_arn: described(facts)}
+    looked = Scanned(queues_scanned=1, findings=tuple(findings), failed=failed, looked_at=whole)
+    return looked, to_measure
 
 
 def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
@@ -154,7 +158,11 @@ def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned
                 findings += _found(symptom, facts, reader)
             except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
                 failed[queue_arn] = error
-    return Scanned(measured=len(batch), findings=tuple(findings), failed=failed)
+    whole = (each.facts for each in batch if measured[each.facts.queue_arn] is not None)
+    looked_at = {e.queue_arn: described(e) for e in whole if e.queue_arn not in failed}
+    return Scanned(
+        measured=len(batch), findings=tuple(findings), failed=failed, looked_at=looked_at
+    )
 
 
 def _detection_of(symptom: Symptom) -> Detection:

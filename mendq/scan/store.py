@@ -6,12 +6,15 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.ht
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct
 
+from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import items
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import findings_key, round_of
@@ -96,6 +99,37 @@ class ScanStore(Table, frozen=True):
                 update = f"{verb} queues :texts SET expires_at = :expires"
                 self.change(key, update, texts=texts, expires=now + REMEMBERED)
         return frozenset(admitted)
+
+    def noted_baselines(self, shard: str) -> Mapping[str, Noted]:
+        """By queue name what was put last; nothing where what is there is none of ours."""
+        found = self.get(items.key(items.ACCOUNT, f"baselines#{shard}"))
+        noted: Mapping[str, Noted] = {}
+        with suppress(CaseStoreUnreadable), items.reading(f"the baselines {shard}"):
+            noted = items.json_in(found, "baselines", dict[str, list[str]], "{}")
+        return noted
+
+    def note_baselines(self, shard: str, noted: Mapping[str, Noted]) -> None:
+        key = items.key(items.ACCOUNT, f"baselines#{shard}")
+        self.change(key, "SET baselines = :noted", noted=items.as_json(noted))
+
+
+# What tells a new configuration: a digest, another each year, and the faults it was put with.
+Noted = Sequence[str]
+
+
+def as_noted(configuration: Mapping[str, str], faults: Iterable[str], now: datetime) -> Noted:
+    digest = sha256(f"{now:%Y} {items.as_json(configuration)}".encode()).hexdigest()[:16]
+    return (digest, *sorted(faults))
+
+
+def is_new(now: Noted, before: Noted | None) -> bool:
+    """Whether it is to be put: one with a fault that it did not have then is not."""
+    return before is None or (now[0] != before[0] and {*now[1:]} <= {*before[1:]})
+
+
+def shard_of(queue_arn: str) -> str:
+    """The one of sixteen items that it is noted in: an item has room for some 4,000 queues."""
+    return sha256(queue_arn.encode()).hexdigest()[0]
 
 
 def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:

@@ -193,3 +193,13 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
     assert [recent.last_of(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [0, 1, 0]
     assert len(asked) == len(CHANGES)
     assert slept == [n / 2 for n in range(len(CHANGES))]
+
+
+def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
+    for _ in range(6):
+        account.history.insert(0, event(account, QUEUE))
+        account.later(hours=1)
+    last = RecentChanges(account.clients).last_of(QUEUE)
+    assert isinstance(last, QueueChange)
+    hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
+    assert hours == [1, 2, 3, 4]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.catalogue.examples import failed_call
 from mendq.model.evidence import (
+    MAXIMUM_MESSAGE,
     MAXIMUM_RETAINED,
     Evidence,
     Sighting,
@@ -132,3 +135,38 @@ def test_a_few_are_named() -> None:
     assert named(()) == "a caller that CloudTrail does not name"
     assert named("abc") == "a, b, c"
     assert named("abcd") == "a, b, c and 1 more"
+
+
+def _called(n: int) -> Sighting:
+    call = failed_call("SendMessage", "KmsThrottled", "x" * 2_000)
+    over: Any = {"event_id": f"e{n:02}", "request_id": f"r{n}", "user_agent": "sdk"}
+    return Sighting.of(replace(call, event_time=AT + timedelta(seconds=n), **over))
+
+
+def _requests(evidence: Evidence) -> list[dict[str, str]]:
+    return evidence.document()["requests"]  # type: ignore[return-value]
+
+
+def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
+    evidence, later = (Evidence.of(map(_called, range(*each))) for each in ((12,), (12, 20)))
+    ids = [each["request_id"] for each in _requests(evidence)]
+    assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]
+    grown = Evidence((MEASURED,)).added_to(later.added_to(evidence.document()))["requests"]
+    assert [each["request_id"] for each in grown] == [f"r{n}" for n in (*range(5), *range(15, 20))]
+    assert grown[0] == {
+        "request_id": "r0",
+        "at": "2026-11-16T09:30:00.000Z",
+        "operation": "SendMessage",
+        "error_code": "KmsThrottled",
+        "error_message": "x" * MAXIMUM_MESSAGE,
+        "principal_arn": _called(0).principal_arn,
+        "source_ip": "10.0.0.7",
+        "user_agent": "sdk",
+    }
+    assert Sighting.from_text(_called(0).to_text()).request() == grown[0]
+
+
+def test_what_a_scan_found_has_no_request_and_what_is_not_known_is_left_out() -> None:
+    assert _requests(Evidence((MEASURED,))) == []
+    (request,) = _requests(Evidence.of([Sighting(AT, "e", "r", "")]))
+    assert request == {"request_id": "r", "at": "2026-11-16T09:30:00.000Z"}

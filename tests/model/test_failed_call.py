@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mendq.model.failed_call import (
     MAXIMUM_BYTES,
+    MAXIMUM_USER_AGENT,
     FailedCall,
     Unreadable,
     read,
@@ -78,6 +79,7 @@ def test_the_fields_of_a_failed_call() -> None:
         session_created_at=datetime(2026, 11, 7, 22, 13, 6, tzinfo=UTC),
         request_id="r-1",
         source_ip="10.0.118.80",
+        user_agent="Boto3/1.40.0 lang/python#3.11",
     )
 
 
@@ -178,3 +180,11 @@ def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
     assert got.event_time == call().event_time, "AWS spells it in both ways"
     assert got.error_message == "x" * 2_048
     assert got.request_id == "?"
+
+
+@pytest.mark.parametrize(
+    ("given", "read_as"),
+    [(None, ""), (7, ""), ("x" * 2_000, "x" * MAXIMUM_USER_AGENT), ("a\ud800", "a?")],
+)
+def test_a_user_agent_is_the_callers_text_and_is_bounded(given: object, read_as: str) -> None:
+    assert call(userAgent=given).user_agent == read_as

@@ -70,6 +70,7 @@ MASS = MassSymptom(
 )
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(12)]
 WHERE = notification.place("123456789012", "us-east-1")
+LONG_AGO = NOW - timedelta(days=9)
 LATE = NOW + timedelta(hours=15)
 WHY = "MessageRejected: Email address is not verified."
 AGAIN = Again("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
@@ -85,6 +86,16 @@ def every_page() -> dict[str, NotificationText]:
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
     advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
     unchanged = {"known": Known(NOW, ATTRIBUTES), "last_change": last}
+    before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
+    then = {**ATTRIBUTES, "VisibilityTimeout": "60", "tag mendq": "heal", "tag team": "shop"}
+    well = Known(NOW - timedelta(days=2), {**then, "consumer bill": "timeout 9 s"})
+    since = {"baselines": (well,), "known": None, "last_change": replace(last, earlier=(before,))}
+    tags = {f"tag {key}": text for key, text in BESIDE["tags"].items()}
+    same = Known(well.at, ATTRIBUTES | tags)
+    as_it_was = {**since, "baselines": (same,)}
+    lately = {**since, "baselines": (same, replace(well, at=LONG_AGO))}
+    requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
+    from_hosts = {**CASE.evidence, "requests": requests}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
     back_and_retained: dict[str, Any] = {"steps": (BACK, RETAINED)}
     return {
@@ -105,6 +116,10 @@ def every_page() -> dict[str, NotificationText]:
         "what is overridden": notified({"tags": STACK, "attributes": theirs}, **overridden),
         "what is overridden without a stack": notified({"known": None}, **overridden),
         "messages and an overridden value": notified(**back_and_retained, **overridden),
+        "what changed since a scan found it well": notified(since, evidence=from_hosts),
+        "what is as it was when a scan found it well": notified(as_it_was),
+        "what changed since the scan before": notified(lately),
+        "a queue that is gone and was well": notified({**since, **unknown}, steps=()),
         "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
         "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE

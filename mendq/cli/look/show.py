@@ -225,3 +225,10 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.whole(f"by {principal}", "")
+    for each in dict.fromkeys(map(_call_line, evidence.get("requests", ()))):
+        out.under(each)
+
+
+def _call_line(call: Mapping[str, str]) -> str:
+    code, ip, agent = (call.get(e, "-") for e in ("error_code", "source_ip", "user_agent"))
+    return f"{code} from {ip} with {agent}"

@@ -70,6 +70,15 @@ def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
 
 
+def test_a_calls_own_words_are_shown_once_and_steer_no_terminal(operator: Operator) -> None:
+    queue = operator.aws.queue(VisibilityTimeout="30")
+    agent = {"userAgent": "sdk\x1b[2J", "sourceIPAddress": "192.0.2.7"}
+    operator.aws.heal(operator.aws.late_deletes(queue, "a", "b", "c", **agent))
+    shown = operator.mendq("show", case_of(operator.aws).case_id).stdout
+    line = "InvalidParameterValueException from 192.0.2.7 with sdk\\x1b[2J"
+    assert _section(shown, "Evidence").count(line) == 1
+
+
 def _section(shown: str, heading: str) -> str:
     """What stands under a heading, on one line."""
     return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())

@@ -213,4 +213,16 @@ PEOPLE = (
         Mutant("a setting that is there twice counts with its last value", _READING, "_object",
             "«{_TWICE: True} if times[key] > 1 else »»value"),
     )),
+    Selection(("tests.scan.test_baselines",), (
+        Mutant("a fault that came since is taken for well, and no page tells of the change",
+            "mendq.scan.store", "is_new", "now[0] != before[0]« and {*now[1:]} <= {*before[1:]}»»"),
+        Mutant("what nobody could measure is taken for well", "mendq.scan.scan",
+            "_measured_together", "batch« if measured[each.facts.queue_arn] is not None»»)"),
+        Mutant("what was changed just now is taken for well", "mendq.scan.scan", "_look_at",
+            "suspected or failed« or window is None»»"),
+    )),
+    Selection(("tests.heal.test_since_it_worked",), (
+        Mutant("a change that broke it hours later is not told", "mendq.notifications.queue_lines",
+            "baseline_lines", "found or «now - each.at > CHANGED_LATELY»True»:"),
+    )),
 )  # fmt: skip

@@ -1,0 +1,103 @@
+"""`mendq history QUEUE`: how it was configured when it was well, who changed it, and its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from mendq.aws.consumers import consumers_behind, consuming, mappings_of, timeout_seconds_of
+from mendq.aws.queue import tags_of
+from mendq.aws.recent_changes import changes_since
+from mendq.cases.context import Baselines
+from mendq.cli.account import Account
+from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
+from mendq.cli.invocation import Invocation
+from mendq.cli.look.case_view import opened_at, summary
+from mendq.cli.queues import find_queue, queue_arn_of
+from mendq.cli.undo.answers import histories_of
+from mendq.model.evidence import to_text
+from mendq.model.facts import Facts
+from mendq.model.policy import QueueChange
+from mendq.notifications.configuration import Known, differences
+from mendq.notifications.queue_lines import change_line, described
+from mendq.notifications.text import moment
+
+# So long CloudTrail's event history goes back.
+REMEMBERED = timedelta(days=90)
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
+_CONSUMERS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
+_CHANGED = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
+Event = dict[str, Any]
+
+
+@command(10, Kind.LOOKING, EVERY_CASE | QUEUE | _CONSUMERS | _CHANGED)
+def history(call: Invocation, queue: QueueName) -> None:
+    """What changed of a queue, who did it, and its cases."""
+    account = call.account
+    arn = queue_arn_of(account, queue)
+    with call.out.waiting("reading baselines, cases and CloudTrail"):
+        baselines = Baselines(account.clients.dynamodb, account.output("CaseTable")).of(arn)
+        changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
+        events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
+        now = _now(account, arn)
+    since = list(differences(baselines[0].attributes, now)) if baselines and now else None
+    why = changes if isinstance(changes, str) else None
+    events.sort(key=lambda each: str(each["at"]), reverse=True)
+    said = {"queue_arn": arn, "queue_exists": bool(now), "changed_since_baseline": since}
+    call.out.document({**said, "changes_not_known": why, "events": events})
+    call.out.whole(arn, "bold")
+    call.out.say(_stands(baselines, now, since))
+    for line in since or ():
+        call.out.under(line)
+    if why:
+        call.out.say(f"who changed it is not known: {why}", "yellow")
+    for each in events:
+        call.out.show(Text.assemble(f"\n{each['at']}  ", (each["kind"], "bold")))
+        for line in each["says"]:
+            call.out.under(line)
+
+
+def _stands(baselines: Sequence[Known], now: Mapping[str, str], since: Sequence[str] | None) -> str:
+    if not now:
+        return "the queue is gone, or was never there"
+    if since is None:
+        return "no baseline: no scan has found it well yet, or it is not managed"
+    differs = "differs now in:" if since else "nothing differs now"
+    return f"a scan found it well at {moment(baselines[0].at)}; {differs}"
+
+
+def _now(account: Account, arn: str) -> dict[str, str]:
+    """As a baseline has it; empty where the queue is gone."""
+    if (queue := find_queue(account, arn)) is None:
+        return {}
+    mappings, tags = mappings_of(account.clients, arn), tags_of(account.clients, arn) or {}
+    seconds = {each: timeout_seconds_of(account.clients, each) for each in consuming(mappings)}
+    enabled, stopped = consumers_behind(mappings, seconds)
+    consumers: Any = {"lambda_consumers": enabled, "stopped_consumers": stopped}
+    return described(Facts(arn, queue.attributes, tags, **consumers))
+
+
+def _of_baselines(baselines: Sequence[Known]) -> Iterator[Event]:
+    then: Mapping[str, str] = {}
+    for each in reversed(baselines):
+        says = ["a scan found it well with:", *differences(then, each.attributes)]
+        yield {"at": to_text(each.at), "kind": "baseline", "says": says}
+        then = each.attributes
+
+
+def _of_cases(account: Account, arn: str) -> Iterator[Event]:
+    for *_, case in histories_of(account.open_cases.all_transitions()).values():
+        if case.queue_arn == arn:
+            says = [f"{case.case_id}: {case.state}", case.reason]
+            yield {"at": to_text(opened_at(case)), "kind": "case", "says": says, **summary(case)}
+
+
+def _of_changes(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
+    for each in () if isinstance(changes, str) else changes:
+        who = {"principal_arn": each.principal_arn, "attributes": list(each.attributes)}
+        says = [change_line(each), f"by {each.who}"]
+        yield {"at": to_text(each.at), "kind": "change", "says": says, **who}

@@ -1,0 +1,111 @@
+"""`mendq support-bundle CASE`: one file with what AWS Support asks for about a case.
+
+It holds no message: neither CloudTrail's records nor anything else that is read has their bodies.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import query
+from mendq.aws.errors import looking
+from mendq.aws.queue import tags_shown
+from mendq.cli.commands import SHOWN, Kind, command
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import Invocation
+from mendq.cli.look.export import replace_if_changed
+from mendq.cli.look.show import CaseId, Whole, look
+from mendq.cli.output import Yes
+from mendq.model.case import Case
+from mendq.model.evidence import to_text
+from mendq.model.metrics import metrics_of
+from mendq.model.queue import on_fifo, parts_of
+from mendq.notifications.text import counted
+
+SCHEMA = 1
+AROUND = timedelta(hours=1)
+LONGEST = timedelta(days=1)
+# How long CloudTrail's event history goes back; what is older AWS may not be able to look up.
+OLD = timedelta(days=90)
+# How long CloudWatch keeps datapoints of a period.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
+_PERIODS = ((timedelta(days=15), 60), (timedelta(days=63), 300))
+_OUTPUT = typer.Option("--output", "-o", help="The file; else CASE.json.", show_default=False)
+_READ = {"sqs:ListQueueTags", "cloudwatch:GetMetricData"}
+
+
+@command(11, Kind.LOOKING, SHOWN | _READ)
+def support_bundle(
+    call: Invocation,
+    case_id: CaseId,
+    output: Annotated[Path | None, _OUTPUT] = None,
+    yes: Yes = False,
+) -> None:
+    """Write what AWS Support asks for about a case."""
+    path = output or Path(f"{case_id}.json")
+    if path.exists() and not yes:
+        raise Stopped(f"{path} is there already: --yes overwrites it", Exit.USAGE)
+    with call.out.waiting("reading the case, its queue and CloudWatch"):
+        bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
+    replace_if_changed(path, json.dumps(bundle, indent=2, ensure_ascii=True) + "\n")
+    number, unknown = len(bundle["requests"]), bundle["not_known"]
+    call.out.document({"file": str(path.resolve()), "requests": number, "not_known": unknown})
+    call.out.say(f"{path}: {counted(number, 'request')}, no message bodies")
+    for line in unknown:
+        call.out.say(line, "yellow")
+
+
+def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
+    case, clients = whole.case, call.account.clients
+    queue, requests = parts_of(case.queue_arn), case.evidence.get("requests", [])
+    more = case.evidence["failed_calls"] - len(requests)
+    are_old = any(now - datetime.fromisoformat(each["at"]) > OLD for each in requests)
+    unknown = {
+        f"{counted(more, 'failed call')} more: see the trail's log files": more > 0,
+        "no failed call is known in full: the case says what it stands on": not requests,
+        f"there are requests older than {OLD.days} days: AWS may not find them any more": are_old,
+        "the queue is gone: see the facts from before in the case": whole.now is None,
+    }
+    return {
+        "schema": SCHEMA,
+        "made_at": to_text(now),
+        "account": queue.account,
+        "region": queue.region,
+        "queue_arn": case.queue_arn,
+        "requests": [{**each, "region": queue.region} for each in requests],
+        "attributes": whole.now,
+        "tags": dict(tags_shown(clients, case.queue_arn)),
+        "metrics": _metrics(clients, case, now),
+        "not_known": [line for line, so in unknown.items() if so],
+        "case": whole.document(),
+    }
+
+
+def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
+    """What SQS counted around the first and the last failure, for a day at most."""
+    first, last = (datetime.fromisoformat(case.evidence[e]) for e in ("first_at", "last_at"))
+    since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
+    seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
+    of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
+    asked = metrics_of(fifo=on_fifo(case.queue_arn))
+    with looking(f"metrics of {case.queue_arn}"):
+        answer = clients.cloudwatch.get_metric_data(
+            StartTime=since,
+            EndTime=until,
+            MetricDataQueries=[query(key, of_queue, *each, seconds) for key, each in asked.items()],
+            ScanBy="TimestampAscending",
+        )
+    series = {
+        " ".join(asked[each["Id"]]): [
+            *zip(map(to_text, each["Timestamps"]), each["Values"], strict=False)
+        ]
+        for each in answer["MetricDataResults"]
+    }
+    period = {"since": to_text(since), "until": to_text(until), "period_seconds": seconds}
+    return {**period, "series": series}

@@ -1,0 +1,30 @@
+"""What the case store holds of how a queue was when it was well."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from mendq.cases.context import MOST_BASELINE_BYTES, Baselines
+from tests.heal.conftest import Account
+
+
+@pytest.mark.parametrize("text", ["{", "[3]", '[{"at": 1}]'])
+def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, text: str) -> None:
+    baselines = Baselines(account.clients.dynamodb, "case_store")
+    item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    assert baselines.of("arn:q") == ()
+    baselines.put("arn:q", {"VisibilityTimeout": "30"}, account.now)
+    assert len(baselines.of("arn:q")) == 1
+
+
+def test_the_oldest_make_room_and_the_newest_stays(account: Account) -> None:
+    baselines = Baselines(account.clients.dynamodb, "case_store")
+    for n in range(4):
+        policy = f"{n}" * (MOST_BASELINE_BYTES // 3)
+        baselines.put("arn:q", {"Policy": policy}, account.now + timedelta(days=n))
+    assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["3", "2"]
+    baselines.put("arn:q", {"Policy": "4" * MOST_BASELINE_BYTES}, account.now + timedelta(days=9))
+    assert [each.attributes["Policy"][0] for each in baselines.of("arn:q")] == ["4"]

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from mendq.cases.context import Baselines
+from mendq.model.facts import Facts
+from mendq.model.queue import public_url
+from mendq.notifications.queue_lines import described
+from tests.cli.conftest import Operator
+from tests.heal.policy_events import ALICE, event
+
+
+def _well(operator: Operator, arn: str, **tags: str) -> None:
+    aws = operator.aws
+    facts = Facts(arn, aws.attributes(arn), {"mendq": "heal", **tags})
+    Baselines(aws.clients.dynamodb, "case_store").put(arn, described(facts), aws.now)
+
+
+def test_what_changed_before_it_broke(operator: Operator) -> None:
+    """Baselines, who changed it and its cases, newest first."""
+    aws = operator.aws
+    arn = aws.queue("orders.fifo", VisibilityTimeout="90")
+    _well(operator, arn)
+    aws.later(days=1)
+    aws.set_visibility(arn, 60)
+    asked = {"queueUrl": public_url(arn), "attributes": {"VisibilityTimeout": "60"}}
+    aws.history = [event(aws, arn, requestParameters=asked)]
+    aws.later(hours=1)
+    _well(operator, arn)
+    aws.later(days=1)
+    aws.heal(aws.late_deletes(arn, "a", "b", "c"))
+    found = operator.json("history", "orders.fifo")
+    assert [each["kind"] for each in found["events"]] == ["case", "baseline", "change", "baseline"]
+    case, newer, change, first = found["events"]
+    assert case["symptom"] == "visibility_timeout_too_short"
+    assert newer["says"] == ["a scan found it well with:", "VisibilityTimeout: 90 -> 60"]
+    assert (change["principal_arn"], change["attributes"]) == (ALICE, ["VisibilityTimeout"])
+    assert "VisibilityTimeout: not set -> 90" in first["says"]
+    assert found["changed_since_baseline"] == ["VisibilityTimeout: 60 -> 90"]
+    assert found["changes_not_known"] is None
+    shown = operator.mendq("history", arn).stdout
+    for words in ("differs now in:", "VisibilityTimeout: 90 -> 60", f"by {ALICE}"):
+        assert words in shown
+
+
+def test_a_queue_that_no_scan_found_well_and_one_as_it_was(operator: Operator) -> None:
+    arn = operator.aws.queue("orders", tag="heal")
+    assert operator.json("history", arn)["changed_since_baseline"] is None
+    assert "no baseline" in operator.shown("history", arn)
+    _well(operator, arn)
+    assert operator.json("history", arn)["changed_since_baseline"] == []
+    assert "nothing differs now" in operator.shown("history", arn)
+
+
+def test_a_queue_that_is_gone_still_has_its_history(operator: Operator) -> None:
+    arn = operator.aws.queue("orders")
+    _well(operator, arn)
+    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
+    found = operator.json("history", arn)
+    assert (found["queue_exists"], len(found["events"])) == (False, 1)
+    assert "the queue is gone" in operator.shown("history", arn)
+
+
+def test_what_strangers_wrote_cannot_steer_the_terminal(operator: Operator) -> None:
+    arn = operator.aws.queue("orders")
+    _well(operator, arn, **{"team\x1b[2J": "\x1b[2J[bold]"})
+    shown = operator.mendq("history", arn).stdout
+    assert "\x1b" not in shown
+    assert "[bold]" in shown
+
+
+def test_where_cloudtrail_does_not_say_who_that_is_said(operator: Operator) -> None:
+    arn = operator.aws.queue("orders")
+    operator.aws.history = [{"EventTime": operator.aws.now, "CloudTrailEvent": "{"}]
+    assert "not readable" in operator.json("history", arn)["changes_not_known"]
+    assert "who changed it is not known" in operator.shown("history", arn)

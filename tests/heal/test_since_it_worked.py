@@ -1,0 +1,72 @@
+"""The first notification of a case says what changed since a scan found its queue well."""
+
+from __future__ import annotations
+
+from mendq.cases.context import Baselines
+from mendq.model.facts import Facts
+from mendq.model.queue import public_url
+from mendq.notifications.queue_lines import described
+from tests.heal.conftest import Account
+from tests.heal.policy_events import ALICE, event
+from tests.notifications.pages import section
+
+
+def _well(account: Account, queue: str, tags: dict[str, str]) -> None:
+    facts = Facts(queue, account.attributes(queue), tags)
+    Baselines(account.clients.dynamodb, "case_store").put(queue, described(facts), account.now)
+
+
+def _notified(account: Account, queue: str) -> str:
+    account.later(minutes=5)
+    calls = {"sourceIPAddress": "192.0.2.7", "userAgent": "Boto3/1.40.0 exec-env/AWS_Lambda_x"}
+    account.heal(account.late_deletes(queue, "a", "b", "c", **calls))
+    ((_, body),) = account.pages()
+    return body
+
+
+def test_what_changed_is_told_with_who_and_from_where_it_fails(account: Account) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="90")
+    account.tag(queue, team="shop")
+    at = account.now
+    _well(account, queue, {"mendq": "propose", "team": "till"})
+    account.later(days=1)
+    account.set_visibility(queue, 30)
+    asked = {"queueUrl": public_url(queue), "attributes": {"VisibilityTimeout": "30"}}
+    account.history = [event(account, queue, requestParameters=asked)]
+    body = _notified(account, queue)
+    assert section(body, "SINCE IT WORKED") == [
+        f"a scan found it well at {at:%Y-%m-%d %H:%M:%S} UTC; of its attributes, tags differs now:",
+        "VisibilityTimeout: 90 -> 30",
+        "tag team: till -> shop",
+    ]
+    assert section(body, "SINCE LAST KNOWN") == []
+    who, when = section(body, "CHANGED LAST BY")
+    assert (who, when[-17:]) == (ALICE, "VisibilityTimeout")
+    assert section(body, "EVIDENCE")[-2:] == [
+        "from address 192.0.2.7",
+        'with "Boto3/1.40.0 exec-env/AWS_Lambda_x"',
+    ]
+
+
+def test_nothing_changed_is_said_and_so_is_nothing_known(account: Account) -> None:
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    _well(account, queue, {"mendq": "propose"})
+    body = _notified(account, queue)
+    assert section(body, "SINCE IT WORKED")[1:] == ["nothing"]
+
+
+def test_a_change_that_a_scan_took_for_well_is_told_all_the_same(account: Account) -> None:
+    """Calls may begin to fail hours after it."""
+    queue = account.queue(tag="propose", VisibilityTimeout="90")
+    _well(account, queue, {"mendq": "propose"})
+    account.later(days=3)
+    account.set_visibility(queue, 30)
+    _well(account, queue, {"mendq": "propose"})
+    lines = section(_notified(account, queue), "SINCE IT WORKED")
+    assert [lines[1], lines[3]] == ["nothing", "VisibilityTimeout: 90 -> 30"]
+
+
+def test_a_queue_that_was_never_well_says_nothing_of_it(account: Account) -> None:
+    body = _notified(account, account.queue(tag="propose", VisibilityTimeout="30"))
+    assert section(body, "SINCE IT WORKED") == []
+    assert section(body, "SINCE LAST KNOWN") == ["nothing is known from before"]

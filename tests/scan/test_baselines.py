@@ -1,0 +1,184 @@
+"""How queues are that a scan finds well: put once, and again only where it is new."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from botocore.exceptions import EndpointConnectionError
+
+from mendq.cases.context import Baselines
+from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.symptom import Symptom
+from mendq.notifications.configuration import Known
+from mendq.scan.store import shard_of
+from tests.scan.scanning import Scanning, an_hour_on, consumed, denied
+from tests.scan.test_scan import measured_queues, slow
+
+FAULTY = slow("faulty", of_configuration=True)
+QUIET: list[Symptom] = []
+
+
+def _queue(scanned: Scanning, name: str = "orders", **attributes: str) -> str:
+    """One that stood as it is for a while."""
+    queue = scanned.account.queue(name, **attributes)
+    scanned.account.later(hours=2)
+    return queue
+
+
+def _of(scanned: Scanning, queue: str) -> tuple[Known, ...]:
+    return Baselines(scanned.account.clients.dynamodb, "case_store").of(queue)
+
+
+def _writes(scanned: Scanning) -> list[str]:
+    """Fills with the items of baselines that are written."""
+    written = list[str]()
+
+    def note(params: Any, **_: Any) -> None:
+        key = json.loads(params["body"])["Key"]
+        written.extend(each["S"] for each in key.values() if "baselines" in each["S"])
+
+    events = scanned.account.clients.dynamodb.meta.events
+    events.register("before-call.dynamodb.UpdateItem", note)
+    return written
+
+
+def test_a_well_queue_is_put_once_with_tags_and_consumers(scanned: Scanning) -> None:
+    queue = _queue(scanned, VisibilityTimeout="90")
+    scanned.account.tag(queue, team="")
+    consumed(scanned, queue)
+    written, at = _writes(scanned), scanned.account.now
+    assert scanned.done(QUIET).failed == {}
+    (first,) = _of(scanned, queue)
+    assert first.at == at.replace(microsecond=at.microsecond // 1000 * 1000)
+    assert first.attributes["VisibilityTimeout"] == "90"
+    assert first.attributes["tag team"] == '""'
+    assert first.attributes["consumer bill"] == "timeout 30 s, batching window 0 s"
+    assert not [each for each in first.attributes if "Number" in each or "Timestamp" in each]
+    assert len(written) == 2, "the queue's item, and the digest of what it holds"
+    for _ in range(3):
+        an_hour_on(scanned.account)
+        scanned.account.clients.sqs.send_message(
+            QueueUrl=scanned.account.url(queue), MessageBody="a"
+        )
+        scanned.done(QUIET)
+    assert len(written) == 2, "nothing is written where nothing has changed"
+
+
+def test_a_day_has_one_baseline_its_last(scanned: Scanning) -> None:
+    account = scanned.account
+    queue = _queue(scanned, VisibilityTimeout="30")
+    account.now = (account.now + timedelta(days=1)).replace(hour=1, minute=0)
+    for seconds in (30, 60, 90):
+        account.set_visibility(queue, seconds)
+        account.later(hours=3)
+        scanned.done(QUIET)
+    newest, *earlier = _of(scanned, queue)
+    assert [each.attributes["VisibilityTimeout"] for each in (newest, *earlier)] == ["90"]
+    account.set_visibility(queue, 120)
+    account.later(days=1)
+    scanned.done(QUIET)
+    assert [each.attributes["VisibilityTimeout"] for each in _of(scanned, queue)] == ["120", "90"]
+
+
+def test_what_is_found_wrong_is_no_baseline(scanned: Scanning) -> None:
+    (queue,) = measured_queues(scanned, 1)
+    scanned.count(queue, scanned.account.now - timedelta(minutes=10), sent=1)
+    scanned.done([slow()])
+    assert _of(scanned, queue) == ()
+
+
+def test_what_could_not_be_measured_is_not_called_well(scanned: Scanning) -> None:
+    """Suspect, and CloudWatch knows nothing; or nobody may look."""
+    suspect = scanned.account.queue("orders")
+    scanned.account.later(days=2)
+    healthy = slow(detect=lambda _: None)
+    done = scanned.done([healthy])
+    assert (done.suspects, _of(scanned, suspect)) == (1, ())
+    an_hour_on(scanned.account)
+    denied(scanned, suspect)
+    scanned.done(QUIET)
+    assert _of(scanned, suspect) == ()
+
+
+def test_a_queue_that_was_changed_just_now_may_yet_show_what_is_wrong(scanned: Scanning) -> None:
+    queue = scanned.account.queue("orders")
+    scanned.account.later(minutes=59)
+    scanned.done(QUIET)
+    assert _of(scanned, queue) == ()
+    an_hour_on(scanned.account)
+    scanned.done(QUIET)
+    assert len(_of(scanned, queue)) == 1
+
+
+def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: Scanning) -> None:
+    """Else a queue without a DLQ would have no history, or its fault be taken for well."""
+    old, young = (_queue(scanned, each) for each in ("old", "young"))
+    odd = slow(
+        "odd",
+        of_configuration=True,
+        detect=lambda facts: (
+            FAULTY.detection.detect(facts)  # type: ignore[union-attr]
+            if facts.visibility_seconds == 31 or facts.name == "old"
+            else None
+        ),
+    )
+    scanned.done([odd])
+    for each in (old, young):
+        scanned.account.set_visibility(each, 31)
+    scanned.account.later(days=1)
+    scanned.done([odd])
+    stood = [
+        [each.attributes["VisibilityTimeout"] for each in _of(scanned, queue)]
+        for queue in (old, young)
+    ]
+    assert stood == [["31", "30"], ["30"]]
+
+
+def test_what_only_costs_money_is_nothing_wrong(scanned: Scanning) -> None:
+    (queue,) = measured_queues(scanned, 1)
+    assert scanned.done([slow(measured_last=True)]).findings
+    assert len(_of(scanned, queue)) == 1
+
+
+def test_an_open_case_is_no_good_time(scanned: Scanning) -> None:
+    account = scanned.account
+    queue = _queue(scanned, "orders.fifo", VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "a", "b", "c"))
+    scanned.done(QUIET)
+    assert _of(scanned, queue) == ()
+
+
+def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
+    scanned: Scanning,
+) -> None:
+    queue = _queue(scanned)
+    client = scanned.account.clients.dynamodb
+
+    def refuse(params: Any, **_: Any) -> None:
+        if b"SET baselines" in params["body"]:
+            raise EndpointConnectionError(endpoint_url="dynamodb")
+
+    client.meta.events.register_first("before-call.dynamodb.UpdateItem", refuse)
+    done = scanned.done([DLQ_MISSING])
+    assert list(done.failed) == ["baselines"]
+    assert scanned.findings()["failed"] == 1, "an operator sees it"
+    client.meta.events.unregister("before-call.dynamodb.UpdateItem", refuse)
+    an_hour_on(scanned.account)
+    assert scanned.done(QUIET).failed == {}
+    assert len(_of(scanned, queue)) == 1, "it is put by the next"
+
+
+def test_a_queue_that_is_gone_is_not_noted_for_ever(scanned: Scanning) -> None:
+    account, arn = scanned.account, "arn:aws:sqs:us-east-1:123456789012:{}".format
+    names = [each for each in (f"q{n}" for n in range(99)) if shard_of(arn(each)) == "7"][:2]
+    gone, there = (_queue(scanned, each) for each in names)
+    scanned.done(QUIET)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(gone))
+    account.set_visibility(there, 60)
+    account.later(days=1)
+    scanned.done(QUIET)
+    noted = account.case_store_items()["account", "baselines#7"]["baselines"]["S"]
+    assert list(json.loads(noted)) == names[1:]
+    assert len(_of(scanned, gone)) == 1, "that lasts a year"
