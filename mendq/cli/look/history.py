@@ -13,6 +13,7 @@ from mendq.aws.consumers import consumers_behind, consuming, mappings_of, timeou
 from mendq.aws.queue import tags_of
 from mendq.aws.recent_changes import changes_since
 from mendq.cases.context import Baselines
+from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
 from mendq.cli.invocation import Invocation
@@ -40,7 +41,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     account = call.account
     arn = queue_arn_of(account, queue)
     with call.out.waiting("reading baselines, cases and CloudTrail"):
-        baselines = Baselines(account.clients.dynamodb, account.output("CaseTable")).of(arn)
+        baselines = account.stored(Baselines).of(arn)
         changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
         events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
@@ -90,7 +91,7 @@ def _of_baselines(baselines: Sequence[Known]) -> Iterator[Event]:
 
 
 def _of_cases(account: Account, arn: str) -> Iterator[Event]:
-    for *_, case in histories_of(account.open_cases.all_transitions()).values():
+    for *_, case in histories_of(account.stored(OpenCases).all_transitions()).values():
         if case.queue_arn == arn:
             says = [f"{case.case_id}: {case.state}", case.reason]
             yield {"at": to_text(opened_at(case)), "kind": "case", "says": says, **summary(case)}
