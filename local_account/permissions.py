@@ -18,6 +18,7 @@ from ministack.core.iam_actions import access_denied_response
 from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
 from ministack.core.sigv4 import (
+    HeaderSignature,
     header_signature_failure,
     parse_header_signature,
     request_time_failure,
@@ -44,8 +45,8 @@ CHECKS = {
 }
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
-
-Failure = tuple[str, str]  # code and message
+# Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
+MOST_BYTES, MOST_FILE_BYTES = 32 * 1024**2, 512 * 1024**2
 
 
 def issue_root_credentials(url: str) -> None:
@@ -68,7 +69,7 @@ class SignedCalls:
 
     A browser says by Origin whose page it asks for, and by Host which name it looked up: nothing
     of that is taken, whatever else is in it. What is left has to be signed with a key that this
-    account issued. MiniStack would let in without a signature who calls himself `test`, twelve
+    account issued, or nothing of its body is read. MiniStack would let in without a signature who calls himself `test`, twelve
     digits or nothing at all.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
@@ -82,36 +83,59 @@ class SignedCalls:
             return
         if scope["type"] == "http":
             headers = joined(scope["headers"])
-            if "origin" in headers or headers.get("host") != self.host:
-                failure: Failure | None = ("AccessDenied", f"Call {self.host}, from no web page")
-            else:
-                body = await whole_body(receive)
-                receive, failure = replayed(body, receive), _failure_of(scope, headers, body)
-            if failure is not None:
+            try:
+                signature, secret = self._caller(headers)  # before anything of the body is read
+                body = await _bounded_body(receive, signature.service)
+                _check_signature(scope, headers, body, signature, secret)
+            except _Refused as refused:
                 # In the protocol of the service that was called.
                 service = getattr(parse_header_signature(headers), "service", "")
-                why: Any = {"error_code": failure[0], "message": failure[1], "headers": headers}
+                code, message = refused.args
+                why: Any = {"error_code": code, "message": message, "headers": headers}
                 await respond(send, *access_denied_response(service, "", "", new_uuid(), **why))
                 return
+            receive = replayed(body, receive)
         await self.inner(scope, receive, send)
 
+    def _caller(self, headers: dict[str, str]) -> tuple[HeaderSignature, str]:
+        """What it says it is signed with, now, and that key's secret; raises _Refused."""
+        if "origin" in headers or headers.get("host") != self.host:
+            raise _Refused("AccessDenied", f"Call {self.host}, from no web page")
+        signature = parse_header_signature(headers)
+        if isinstance(signature, tuple):
+            raise _Refused(*signature)
+        key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+        if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
+            words = "This account did not issue that access key."
+            raise _Refused("UnrecognizedClientException", words)
+        known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+        if isinstance(known, CredentialResolutionError):
+            raise _Refused(known.code, known.message)
+        if late := request_time_failure(signature):
+            raise _Refused(*late)
+        return signature, known.secret_access_key
 
-def _failure_of(scope: Message, headers: dict[str, str], body: bytes) -> Failure | None:
-    """What is wrong where a call is not signed, now, with the secret of a key issued here."""
-    signature = parse_header_signature(headers)
-    if isinstance(signature, tuple):
-        return signature
-    key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
-    if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
-        return "UnrecognizedClientException", "This account did not issue that access key."
-    known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
-    if isinstance(known, CredentialResolutionError):
-        return known.code, known.message
+
+class _Refused(Exception):
+    """A call that is not taken: AWS's code, and a message."""
+
+
+async def _bounded_body(receive: Receive, service: str) -> bytes:
+    most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
+    body = await whole_body(receive, most)
+    if len(body) > most:
+        raise _Refused("RequestEntityTooLarge", f"No call has more than {most} bytes here")
+    return body
+
+
+def _check_signature(
+    scope: Message, headers: dict[str, str], body: bytes, signature: HeaderSignature, secret: str
+) -> None:
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
+    path = scope["raw_path"].decode("latin-1")
     call = (signature, secret, scope["method"], path, query, headers, body)
-    failure: Failure | None = request_time_failure(signature) or header_signature_failure(*call)
-    return failure
+    if failure := header_signature_failure(*call):
+        raise _Refused(*failure)
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
