@@ -83,6 +83,27 @@ def test_whom_a_page_would_reach(
 
 
 @pytest.mark.parametrize(
+    ("code", "status", "says"),
+    [("NotFound", FAIL, "there is no topic"), ("Throttled", UNKNOWN, "AWS refused")],
+)
+def test_each_topic_that_cannot_be_read_is_named(
+    operator: Operator, code: str, status: str, says: str
+) -> None:
+    settings = operator.account.settings
+    with Stubber(operator.account.clients.sns) as stub:
+        for _ in range(2):
+            stub.add_client_error("list_subscriptions_by_topic", code)
+        found = list(checks.topics(Doctor(operator.account, NOW)))
+    assert [(each.name, each.status) for each in found] == [
+        ("topic urgent", status),
+        ("topic info", status),
+    ]
+    for each, arn in zip(found, (settings.urgent_topic_arn, settings.info_topic_arn), strict=True):
+        assert each.says.startswith(says)
+        assert (arn in each.says) is (status is FAIL)
+
+
+@pytest.mark.parametrize(
     ("marked", "named"),
     [("", ""), ("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],
 )
