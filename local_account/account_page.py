@@ -79,7 +79,7 @@ def joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 async def whole_body(receive: Receive, most: float = math.inf) -> bytes:
-    """The body of a request, however many parts it comes in; read no further beyond `most` bytes."""
+    """The body of a request, however many parts it comes in; beyond `most` bytes no further."""
     parts, size = list[bytes](), 0
     while True:
         message = await receive()

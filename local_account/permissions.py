@@ -69,8 +69,8 @@ class SignedCalls:
 
     A browser says by Origin whose page it asks for, and by Host which name it looked up: nothing
     of that is taken, whatever else is in it. What is left has to be signed with a key that this
-    account issued, or nothing of its body is read. MiniStack would let in without a signature who calls himself `test`, twelve
-    digits or nothing at all.
+    account issued, or nothing of its body is read. MiniStack would let in without a signature who
+    calls himself `test`, twelve digits or nothing at all.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
