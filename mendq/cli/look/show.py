@@ -39,6 +39,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
 from mendq.model.steps import CreateDlq, Owner, stays
+from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.text import counted, plain, value
@@ -170,6 +171,8 @@ def print_whole(out: Output, whole: Whole) -> None:
             if not command.startswith("mendq "):
                 out.say("by hand, which does not look whether somebody has set it since:", "dim")
             out.command(command)
+            if RETENTION in command:
+                out.say(DELETES)
 
 
 def print_head(out: Output, whole: Whole) -> None:

@@ -12,7 +12,7 @@ from mendq.heal.undo import Outcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.model.steps import leaves_a_value
-from mendq.notifications.change_lines import with_unit
+from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
@@ -53,6 +53,8 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         for attribute, command in printed_commands(attributes).items():
             out.say(f"{why} {attribute}; by hand:")
             out.command(command)
+            if attribute == RETENTION:
+                out.say(DELETES)
 
 
 def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from mendq.cli.undo.rollback import moment_of
 from mendq.model.steps import CreateDlq
+from mendq.notifications.change_lines import DELETES
 from tests.cli.conftest import Operator
 from tests.heal.operators import ALICE, case_of, fail, move
 
@@ -208,8 +209,10 @@ def test_what_is_only_printed_is_not_done_but_for_a_queue_that_is_kept(
     case_id = operator.applied()
     answer = _answer(case_id, "printed", attribute=attribute, command="aws sqs")
     answer["attributes"] += _answer(case_id, "undone")["attributes"] * undone
-    operator.answers("RollbackFunction", *[answer] * 2)
+    operator.answers("RollbackFunction", *[answer] * 4)
     assert operator.json("rollback", case_id, "--yes", code=code) == answer
+    shown = operator.shown("rollback", case_id, "--yes", code=code)
+    assert (DELETES in shown) is (attribute == "MessageRetentionPeriod")
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from local_account.demo import picture
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story, stories_of
 from local_account.demo.verdict import claims, joined, result_of
 from mendq.model.case import Severity
+from mendq.notifications.change_lines import DELETES
 from tests.local_account.demo.ended import AT, NOTHING, SCOPE, case_of, ended, incidents, messages
 
 STORIES = stories_of("all")
@@ -68,6 +72,17 @@ def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], a
     (fault, *others) = _faults(STORIES[story], {queue: over})
     assert re.search(about, fault)
     assert all("the nightly job found" in each for each in others)
+
+
+@pytest.mark.parametrize(("name", "deletes"), [("scan", 1), ("visibility", 0)])
+def test_a_way_back_says_what_it_deletes_and_that_it_ends_with_the_demo(
+    name: str, deletes: int
+) -> None:
+    console = Console(width=400, record=True, file=io.StringIO())
+    console.print(*picture.decisions(STORIES[name], ended(STORIES[name])))
+    text = console.export_text()
+    assert text.count(f"{DELETES} (") == deletes
+    assert text.count(picture.UNDO_WORKS) == text.count(" undo aws sqs") > 0
 
 
 SENT = messages(CATALOGUE)
