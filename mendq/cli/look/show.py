@@ -20,6 +20,7 @@ from mendq.cli.look.case_view import (
     find,
     held_up_line,
     hold_up_in,
+    plan_of,
     plan_reason,
     runs_out_at,
     step_lines,
@@ -190,12 +191,13 @@ def print_head(out: Output, whole: Whole) -> None:
 def print_plan(out: Output, whole: Whole) -> None:
     """What was or would be changed, and what the queue says now."""
     out.heading("Plan")
-    for line in step_lines(whole.case.steps) or ["no change"]:
+    steps = plan_of(whole.transitions).steps
+    for line in step_lines(steps) or ["no change"]:
         out.say(line)
     if whole.new_access:
         out.say(f"Access Analyzer, beside what stands: {plain(whole.new_access, 300)}", "yellow")
     out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
-    if owner_of_case(whole.case.steps) is Owner.REDRIVE and whole.now and not whole.difference:
+    if owner_of_case(steps) is Owner.REDRIVE and whole.now and not whole.difference:
         return  # it moves messages, and changes nothing of the queue
     out.heading("Different now")
     if whole.now is None:

@@ -10,7 +10,7 @@ from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator, change_cases
 from tests.cli.scan.conftest import pair
 from tests.heal.conftest import WORKER
-from tests.heal.operators import case_of, context_of, say
+from tests.heal.operators import case_of, context_of, move, say
 from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, deny, deploy, pinned_queue
 
 PERSON = (
@@ -88,6 +88,26 @@ def test_a_persons_word_and_the_plans_reason_are_both_said(operator: Operator, w
     document = operator.json("show", case_id)
     assert said in document["reason"]
     assert PLAN in document["plan_reason"]
+
+
+def test_the_plan_says_until_when_only_while_it_waits(operator: Operator) -> None:
+    case_id = operator.proposed()
+    assert "it can be approved until" in _section(operator.mendq("show", case_id).stdout, "Plan")
+    for state in ("approved", "applied"):
+        move(operator.aws, case_of(operator.aws), state)
+        plan = _section(operator.mendq("show", case_id).stdout, "Plan")
+        assert "VisibilityTimeout: 30 s -> 45 s" in plan
+        assert PLAN in plan
+        assert "it can be approved" not in plan
+
+
+def test_what_was_rolled_back_is_not_shown_as_planned(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.lambdas_answer()
+    operator.mendq("rollback", case_id, "--yes")
+    plan = _section(operator.mendq("show", case_id).stdout, "Plan")
+    assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
+    assert PLAN in plan
 
 
 @pytest.mark.parametrize(
