@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import signal
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -36,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--story", type=stories_of, default="visibility")
         parser.add_argument("--port", type=port_of, default=0)
         chosen = parser.parse_args(arguments)
-        _require_writable(RESULT.parent)
-        return _run(chosen.story, chosen.port, console)
+        with _taken(RESULT.parent):
+            return _run(chosen.story, chosen.port, console)
     except CannotStart as refused:
         console.print(f"make demo: {refused}", style="red", markup=False, soft_wrap=True)
         return refused.exit_code
@@ -50,13 +51,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _require_writable(folder: Path) -> None:
-    """Raise CannotStart before a minute of story, not after it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise CannotStart(f"the folder {folder} cannot be written ({error.strerror})") from error
+@contextmanager
+def _taken(folder: Path) -> Iterator[None]:
+    """Keep other demos out of it; raises CannotStart before a minute of story, not after it."""
+    with ExitStack() as opened:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held = opened.enter_context((folder / ".taken").open("w"))
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotStart(f"another demo writes to {folder}: wait until it ends") from error
+        except OSError as error:
+            said = f"the folder {folder} cannot be written ({error.strerror})"
+            raise CannotStart(said) from error
+        yield
 
 
 def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
@@ -94,10 +102,10 @@ def _run_in_account(
     with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
         stage = STAGES.get(name, Stage)(story, account, console)
         stage.run()
-        return _judged(stage, RESULT.parent)
+        return _judged(name, stage, RESULT.parent)
 
 
-def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
+def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     """Run the nightly job, and compare what the story claims with what is there."""
     console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
     console.print(Group(*picture.decisions(stage.story, watch)))
@@ -113,6 +121,8 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     claims = [(each, False) for each in stage.faults]
     claims += verdict.claims(stage.story, watch, messages, incidents)
     said = {
+        "stories": [name],
+        "claims": [{"claim": words, "holds": holds} for words, holds in claims],
         "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
         "report": str(folder / nightly.REPORT) if ending else None,

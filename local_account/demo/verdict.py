@@ -17,6 +17,8 @@ from mendq.model.case import State
 Result = dict[str, Any]
 Claim = tuple[str, bool]
 NONE = "none"
+# Of each story one after the other.
+_EACH = ("stories", "claims", "queues", "cases")
 
 
 def claims(
@@ -124,7 +126,7 @@ def joined(results: Sequence[Result]) -> Result:
     once = ("not_emulated", "floors_lowered", "clock_put_forward")
     first = ("seconds_to_heal", "messages")
     return {
-        **{name: list(chain(*every[name])) for name in ("queues", "cases")},
+        **{name: list(chain(*every[name])) for name in _EACH},
         **{name: list(dict.fromkeys(chain(*every[name]))) for name in once},
         **{name: next((each for each in every[name] if each is not None), None) for name in first},
         "notifications": sum(every["notifications"]),

@@ -62,6 +62,9 @@ def test_it_ends_as_claimed_and_says_so_to_machines(name: str) -> None:
         "Subject: Mendq "
     )
     assert result["notifications"] == story.notifications
+    assert result["stories"] == [name]
+    assert result["claims"]
+    assert all(each["holds"] for each in result["claims"])
     loud = [bad.name for bad in story.queues if not bad.is_silent]
     assert (result["incidents"], result["report"]) == (len(loud), "build/demo/report.html")
     page = (FOLDER / "report.html").read_text()

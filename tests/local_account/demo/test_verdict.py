@@ -115,6 +115,8 @@ def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_
 
 
 SAID = {
+    "stories": ["visibility"],
+    "claims": [{"claim": "it is fixed", "holds": True}],
     "notifications": 2,
     "incidents": 3,
     "report": "report.html",
@@ -132,6 +134,6 @@ def test_stories_are_joined_in_their_order_and_what_is_the_same_is_said_once() -
     assert [len(both[name]) for name in ("queues", "not_emulated", "floors_lowered")] == [8, 1, 1]
     assert both["cases"] == [*first["cases"], *second["cases"]]
     assert (both["notifications"], both["incidents"], both["report"]) == (4, 6, "report.html")
-    assert both["messages"] == {"messages": 200}
+    assert (both["messages"], both["claims"]) == ({"messages": 200}, SAID["claims"] * 2)
     assert joined([{**first, "incidents": None}, second])["incidents"] is None
     assert joined([first]) == first
