@@ -18,7 +18,6 @@ from ministack.core.iam_actions import access_denied_response
 from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
 from ministack.core.sigv4 import (
-    HeaderSignature,
     header_signature_failure,
     parse_header_signature,
     request_time_failure,
@@ -47,6 +46,9 @@ RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 # Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
 MOST_BYTES, MOST_FILE_BYTES = 32 * 1024**2, 512 * 1024**2
+
+Failure = tuple[str, str]  # code and message
+TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
 
 
 def issue_root_credentials(url: str) -> None:
@@ -83,59 +85,43 @@ class SignedCalls:
             return
         if scope["type"] == "http":
             headers = joined(scope["headers"])
-            try:
-                signature, secret = self._caller(headers)  # before anything of the body is read
-                body = await _bounded_body(receive, signature.service)
-                _check_signature(scope, headers, body, signature, secret)
-            except _Refused as refused:
+            service = getattr(parse_header_signature(headers), "service", "")
+            if "origin" in headers or headers.get("host") != self.host:
+                failure: Failure | None = ("AccessDenied", f"Call {self.host}, from no web page")
+            elif (failure := _failure_of(scope, headers, None)) is None:
+                most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
+                body = await whole_body(receive, most)
+                failure = TOO_LONG if len(body) > most else _failure_of(scope, headers, body)
+                receive = replayed(body, receive)
+            if failure is not None:
                 # In the protocol of the service that was called.
-                service = getattr(parse_header_signature(headers), "service", "")
-                code, message = refused.args
-                why: Any = {"error_code": code, "message": message, "headers": headers}
+                why: Any = {"error_code": failure[0], "message": failure[1], "headers": headers}
                 await respond(send, *access_denied_response(service, "", "", new_uuid(), **why))
                 return
-            receive = replayed(body, receive)
         await self.inner(scope, receive, send)
 
-    def _caller(self, headers: dict[str, str]) -> tuple[HeaderSignature, str]:
-        """What it says it is signed with, now, and that key's secret; raises _Refused."""
-        if "origin" in headers or headers.get("host") != self.host:
-            raise _Refused("AccessDenied", f"Call {self.host}, from no web page")
-        signature = parse_header_signature(headers)
-        if isinstance(signature, tuple):
-            raise _Refused(*signature)
-        key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
-        if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
-            words = "This account did not issue that access key."
-            raise _Refused("UnrecognizedClientException", words)
-        known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
-        if isinstance(known, CredentialResolutionError):
-            raise _Refused(known.code, known.message)
-        if late := request_time_failure(signature):
-            raise _Refused(*late)
-        return signature, known.secret_access_key
 
+def _failure_of(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
+    """What is wrong where a call is not signed, now, with the secret of a key issued here.
 
-class _Refused(Exception):
-    """A call that is not taken: AWS's code, and a message."""
-
-
-async def _bounded_body(receive: Receive, service: str) -> bytes:
-    most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
-    body = await whole_body(receive, most)
-    if len(body) > most:
-        raise _Refused("RequestEntityTooLarge", f"No call has more than {most} bytes here")
-    return body
-
-
-def _check_signature(
-    scope: Message, headers: dict[str, str], body: bytes, signature: HeaderSignature, secret: str
-) -> None:
-    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    path = scope["raw_path"].decode("latin-1")
-    call = (signature, secret, scope["method"], path, query, headers, body)
-    if failure := header_signature_failure(*call):
-        raise _Refused(*failure)
+    Before its body is read, all that does not turn on the body.
+    """
+    signature = parse_header_signature(headers)
+    if isinstance(signature, tuple):
+        return signature
+    key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+    if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
+        return "UnrecognizedClientException", "This account did not issue that access key."
+    known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+    if isinstance(known, CredentialResolutionError):
+        return known.code, known.message
+    failure: Failure | None = request_time_failure(signature)
+    if failure is None and body is not None:
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
+        call = (signature, secret, scope["method"], path, query, headers, body)
+        failure = header_signature_failure(*call)
+    return failure
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
+import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -25,6 +26,7 @@ LEFT = (
     (nightly.REPORT, "the week's page: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
     (mailbox.FILE, "what people were notified of"),
+    (RESULT.name, "all of it, for machines"),
 )
 STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
@@ -37,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--story", type=stories_of, default="visibility")
         parser.add_argument("--port", type=port_of, default=0)
         chosen = parser.parse_args(arguments)
-        with _taken(RESULT.parent):
-            return _run(chosen.story, chosen.port, console)
+        _take(RESULT.parent)
+        return _run(chosen.story, chosen.port, console)
     except CannotStart as refused:
         console.print(f"make demo: {refused}", style="red", markup=False, soft_wrap=True)
         return refused.exit_code
@@ -51,20 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-@contextmanager
-def _taken(folder: Path) -> Iterator[None]:
-    """Keep other demos out of it; raises CannotStart before a minute of story, not after it."""
-    with ExitStack() as opened:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            held = opened.enter_context((folder / ".taken").open("w"))
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise CannotStart(f"another demo writes to {folder}: wait until it ends") from error
-        except OSError as error:
-            said = f"the folder {folder} cannot be written ({error.strerror})"
-            raise CannotStart(said) from error
-        yield
+def _take(folder: Path) -> None:
+    """Keep other demos out until this process ends; raises CannotStart before a minute of story."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = os.open(folder / ".taken", os.O_WRONLY | os.O_CREAT)
+        fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CannotStart(f"another demo writes to {folder}: wait until it ends") from error
+    except OSError as error:
+        raise CannotStart(f"the folder {folder} cannot be written ({error.strerror})") from error
 
 
 def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
@@ -73,7 +71,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     What is left is the last one's page, and the notifications of all.
     """
     folder, results, is_as_claimed = RESULT.parent, list[verdict.Result](), True
-    for name in (*(name for name, _ in LEFT), RESULT.name):
+    for name, _ in LEFT:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
@@ -81,9 +79,8 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
         result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
-    verdict.write_result(RESULT, verdict.joined(results))
-    files = [(folder / name, says) for name, says in LEFT]
-    left = [*files, (RESULT, "all of it, for machines")]
+    RESULT.write_text(json.dumps(verdict.joined(results), indent=2, sort_keys=True) + "\n")
+    left = [(folder / name, says) for name, says in LEFT]
     console.print(picture.farewell(left, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -175,8 +174,7 @@ def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:
 
 def _undo(seen: Observation) -> Iterator[tuple[str, str]]:
     """The command that undoes the change, for the account that stands here; none without one."""
-    address = urlsplit(seen.queue_url)
-    endpoint = f" --endpoint-url {address.scheme}://{address.netloc}"
+    endpoint = f" --endpoint-url {'/'.join(seen.queue_url.split('/')[:3])}"
     before = {each["attribute"]: each["before"] for each in (seen.case or {}).get("steps", ())}
     if before:
         yield "undo", set_command(seen.queue_arn, before, seen.queue_url) + endpoint

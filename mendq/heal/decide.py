@@ -164,9 +164,8 @@ def _decline(
     if quiet:
         notification = structs.replace(notification, severity=None)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
-        notification = structs.replace(
-            notification, changes=situation.records.says_the_silence(case)
-        )
+        changes = situation.records.says_the_silence(case)
+        notification = structs.replace(notification, changes=changes)
     return Record(case, notification, refusal)
 
 
@@ -196,9 +195,8 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
     notification = _notified(situation, case, refusal)
-    return Record(
-        case, structs.replace(notification, news=",".join(situation.evidence.principals()))
-    )
+    news = ",".join(situation.evidence.principals())
+    return Record(case, structs.replace(notification, news=news))
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict:

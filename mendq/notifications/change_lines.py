@@ -119,8 +119,7 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     if undone:
         lines += [rollback, "or by hand:"] if made else ["once the change is made:"]
         lines.append(command_line(set_command(case.queue_arn, undone)))
-    if RETENTION in undone:
-        lines.append(DELETES)
+    lines += [DELETES] * (RETENTION in undone)
     for each in _made(case):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
         lines.append(command_line(delete_queue_command(each)))
@@ -193,9 +192,8 @@ def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
 
 def _property(attribute: str) -> str:
     # A queue's policy is a resource of its own in CloudFormation.
-    return (
-        "PolicyDocument (AWS::SQS::QueuePolicy)" if attribute == "Policy" else plain(attribute, 64)
-    )
+    of_policy = "PolicyDocument (AWS::SQS::QueuePolicy)"
+    return of_policy if attribute == "Policy" else plain(attribute, 64)
 
 
 def _written(text: str) -> str:

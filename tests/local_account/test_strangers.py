@@ -108,7 +108,7 @@ def test_nothing_is_read_of_the_body_of_a_call_that_is_not_signed(tiny: LocalAcc
 
 def test_a_signed_body_is_bounded_by_what_its_service_takes(tiny: LocalAccount) -> None:
     body = b" " * (MOST_BYTES + 1)
-    with pytest.raises(ClientError, match="RequestEntityTooLarge"):
+    with pytest.raises(ClientError, match="as long here"):
         tiny.client("sqs").create_queue(QueueName="stolen", tags={"a": body.decode()})
     assert _queues(tiny) == []
     s3 = tiny.client("s3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -16,7 +16,7 @@ from mendq.aws.errors import code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import Alarms
-from mendq.cli.doctor.check import Check, Command, Log, Status, guarded, judged
+from mendq.cli.doctor.check import Check, Command, Log, Status, judged
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.doctor.life import calendars, freeze, heartbeat, last_round, probe, round_check
 from mendq.cli.doctor.visibility import (
@@ -79,32 +79,28 @@ class Doctor(Struct, dict=True):
 
 def topics(doctor: Doctor) -> Iterator[Check]:
     """One check a topic: whether anybody would hear it."""
-    settings = doctor.account.settings
-    named = {"urgent": settings.urgent_topic_arn, "info": settings.info_topic_arn}
+    account = doctor.account
+    named = {"urgent": account.settings.urgent_topic_arn, "info": account.settings.info_topic_arn}
     for name, arn in named.items():
-        yield from guarded(f"topic {name}", partial(_topic, doctor, name, arn))
-
-
-def _topic(doctor: Doctor, name: str, arn: str) -> Iterator[Check]:
-    asked = doctor.account.clients.sns.get_paginator("list_subscriptions_by_topic")
-    gone, found = "", list[str]()
-    try:
-        for page in asked.paginate(TopicArn=arn):
-            found += [each["SubscriptionArn"] for each in page["Subscriptions"]]
-    except ClientError as error:
-        if code_of(error) != "NotFound":
-            raise
-        gone = f"there is no topic {arn}: nobody hears what is {name}"
-    pending, whole = found.count(_PENDING), len(found)
-    says = f"{pending} of {whole} subscription(s) not confirmed"
-    yield judged(
-        f"topic {name}",
-        (gone, FAIL, gone, f"name one that is there in notifications.topics.{name}, and deploy"),
-        (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
-        (pending == whole, FAIL, says, _CONFIRM),
-        (pending, WARN, says, _CONFIRM),
-        (True, OK, f"{whole} subscription(s), all confirmed", ""),
-    )
+        asked = account.clients.sns.get_paginator("list_subscriptions_by_topic")
+        gone, found = "", list[str]()
+        try:
+            for page in asked.paginate(TopicArn=arn):
+                found += [each["SubscriptionArn"] for each in page["Subscriptions"]]
+        except ClientError as error:
+            if code_of(error) != "NotFound":
+                raise
+            gone = f"there is no topic {arn}: nobody hears what is {name}"
+        pending, whole = found.count(_PENDING), len(found)
+        says = f"{pending} of {whole} subscription(s) not confirmed"
+        yield judged(
+            f"topic {name}",
+            (gone, FAIL, gone, "name one that is there in notifications.topics, and deploy"),
+            (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
+            (pending == whole, FAIL, says, _CONFIRM),
+            (pending, WARN, says, _CONFIRM),
+            (True, OK, f"{whole} subscription(s), all confirmed", ""),
+        )
 
 
 def trail_bucket(doctor: Doctor) -> Iterator[Check]:

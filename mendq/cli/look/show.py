@@ -121,18 +121,17 @@ def look(call: Invocation, case_id: str) -> Whole:
     except QueueGone:
         return Whole(transitions, facts, None, timing)
     now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
-    found = undos(written, snapshots, Facts(arn, stands, {}), view)
-    if case.state is State.ROLLED_BACK:
-        found = ()  # of what was taken back nothing is to be taken back
+    # Of what was taken back nothing is to be taken back.
+    made = () if case.state is State.ROLLED_BACK else written
+    found = undos(made, snapshots, Facts(arn, stands, {}), view)
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
     is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
     values = [(each["before"], each["after"]) for each in case.steps if is_policy]
     adds = "".join(new_access(account.clients, *each) for each in values)
-    return Whole(
-        transitions, facts, now, timing, tuple(answer["attributes"]), held_up, progress, adds
-    )
+    stood = tuple(answer["attributes"])
+    return Whole(transitions, facts, now, timing, stood, held_up, progress, adds)
 
 
 @command(3, Kind.LOOKING, SHOWN)
@@ -170,10 +169,9 @@ def print_whole(out: Output, whole: Whole) -> None:
         out.lines(map(attribute_line, theirs))
         for command in whole.undo:
             if not command.startswith("mendq "):
-                out.say("by hand, which does not look whether somebody has set it since:", "dim")
+                also = f"; {DELETES}" * (RETENTION in command)
+                out.say(f"by hand, without a look at who has set it since{also}:", "dim")
             out.command(command)
-            if RETENTION in command:
-                out.say(DELETES)
 
 
 def print_head(out: Output, whole: Whole) -> None:

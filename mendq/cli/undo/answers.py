@@ -51,10 +51,9 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         if newest.state is State.ROLLED_BACK:
             out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
         for attribute, command in printed_commands(attributes).items():
-            out.say(f"{why} {attribute}; by hand:")
+            also = f"; {DELETES}" * (attribute == RETENTION)
+            out.say(f"{why} {attribute}; by hand{also}:")
             out.command(command)
-            if attribute == RETENTION:
-                out.say(DELETES)
 
 
 def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:

@@ -27,7 +27,6 @@ from mendq.cli.undo.answers import (
     print_answers,
     print_preview,
     printed_commands,
-    retained_of,
     was_rolled_back,
 )
 from mendq.heal.undo import NEVER_PUT_BACK, Outcome, Written, written_by
@@ -166,10 +165,9 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     if errors:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
     attributes = [each for answer in answers for each in answer.get("attributes", ())]
-    retained = [each.get("later_case") for answer in answers for each in retained_of(answer)]
+    retained = {each.get("later_case") for each in attributes if each["outcome"] == Outcome.THEIRS}
     undone = {each["case_id"] for each in answers if _undone(each)}
-    # A queue that is kept on purpose is not left undone.
-    by_hand = any(not stays(each) for each in printed_commands(attributes))
-    if by_hand or not undone.issuperset(each for each in retained if each is not None):
+    # A queue that stays is printed as well, and is not left undone.
+    if not all(map(stays, printed_commands(attributes))) or retained - undone - {None}:
         return Exit.FAILED
     return Exit.OVERRIDDEN if None in retained else Exit.DONE

@@ -82,25 +82,15 @@ def test_whom_a_page_would_reach(
     assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "says"),
-    [("NotFound", FAIL, "there is no topic"), ("Throttled", UNKNOWN, "AWS refused")],
-)
-def test_each_topic_that_cannot_be_read_is_named(
-    operator: Operator, code: str, status: str, says: str
-) -> None:
+def test_each_topic_that_is_not_there_is_named(operator: Operator) -> None:
     settings = operator.account.settings
     with Stubber(operator.account.clients.sns) as stub:
         for _ in range(2):
-            stub.add_client_error("list_subscriptions_by_topic", code)
+            stub.add_client_error("list_subscriptions_by_topic", "NotFound")
         found = list(checks.topics(Doctor(operator.account, NOW)))
-    assert [(each.name, each.status) for each in found] == [
-        ("topic urgent", status),
-        ("topic info", status),
-    ]
+    assert {each.status for each in found} == {FAIL}
     for each, arn in zip(found, (settings.urgent_topic_arn, settings.info_topic_arn), strict=True):
-        assert each.says.startswith(says)
-        assert (arn in each.says) is (status is FAIL)
+        assert f"there is no topic {arn}:" in each.says
 
 
 @pytest.mark.parametrize(

@@ -30,11 +30,9 @@ def test_a_second_demo_does_not_write_into_the_firsts_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "RESULT", tmp_path / "result.json")
-    monkeypatch.setattr(demo, "_run", lambda *_: demo.main([]))
-    assert demo.main([]) == 2
-    assert f"another demo writes to {tmp_path}" in capsys.readouterr().out
     monkeypatch.setattr(demo, "_run", lambda *_: 0)
-    assert demo.main([]) == 0
+    assert [demo.main([]), demo.main([])] == [0, 2]
+    assert f"another demo writes to {tmp_path}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

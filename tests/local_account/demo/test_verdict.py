@@ -114,7 +114,7 @@ def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_
     assert "AutoFixes" in fault
 
 
-SAID = {
+SAID: dict[str, Any] = {
     "stories": ["visibility"],
     "claims": [{"claim": "it is fixed", "holds": True}],
     "notifications": 2,
