@@ -73,21 +73,6 @@ def test_the_pages_example_is_said_in_each_form(
         assert _lint("sound.yaml").exit_code == 0
 
 
-def test_an_annotation_keeps_the_indentation_of_the_remedy() -> None:
-    mapping = {"EventSourceArn": {"Fn::GetAtt": ["Orders", "Arn"]}, "FunctionName": "bill"}
-    resources = {
-        "Orders": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "orders"}},
-        "Bill": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
-    }
-    text = json.dumps({"Resources": resources})
-    (template,) = json.loads(_lint("-", "--json", given=text).stdout)["templates"]
-    (remedy,) = [
-        each["remedy"] for each in template["findings"] if each["symptom"] == "dlq_missing"
-    ]
-    assert "  Type: AWS::SQS::Queue" in remedy
-    assert "%0A".join(remedy) in _lint("-", "--format", "github", given=text).stdout
-
-
 @pytest.mark.parametrize(
     ("argument", "says"),
     [("README.md", "pip install 'mendq[lint]'"), ("x", "there is no x: name a template")],

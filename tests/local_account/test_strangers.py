@@ -110,7 +110,6 @@ def test_a_signed_body_is_bounded_by_what_its_service_takes(tiny: LocalAccount) 
     body = b" " * (MOST_BYTES + 1)
     with pytest.raises(ClientError, match="as long here"):
         tiny.client("sqs").create_queue(QueueName="stolen", tags={"a": body.decode()})
-    assert _queues(tiny) == []
     s3 = tiny.client("s3")
     s3.create_bucket(Bucket="files")
     s3.put_object(Bucket="files", Key="file", Body=body)
