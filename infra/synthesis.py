@@ -39,7 +39,7 @@ def raw_settings(app: cdk.App) -> Mapping[str, Any]:
     """
     raw = app.node.try_get_context("mendq")
     if isinstance(raw, str):
-        raw = _parsed(raw, "mendq", """-c takes one such as '{"mode": "heal"}'""")
+        raw = _parsed(raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes""")
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):

@@ -7,6 +7,7 @@ changes or does it. Calls are signed like AWS's. docs/local-account.md lists the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -77,13 +78,14 @@ def joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return texts
 
 
-async def whole_body(receive: Receive) -> bytes:
-    """The body of a request, however many parts it comes in."""
-    parts: list[bytes] = []
+async def whole_body(receive: Receive, most: float = math.inf) -> bytes:
+    """The body of a request, however many parts it comes in; beyond `most` bytes no further."""
+    parts, size = list[bytes](), 0
     while True:
         message = await receive()
         parts.append(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body"):
+        size += len(parts[-1])
+        if message["type"] != "http.request" or not message.get("more_body") or size > most:
             return b"".join(parts)
 
 

@@ -44,8 +44,11 @@ CHECKS = {
 }
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
+# Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
+MOST_BYTES, MOST_FILE_BYTES = 32 * 1024**2, 512 * 1024**2
 
 Failure = tuple[str, str]  # code and message
+TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
 
 
 def issue_root_credentials(url: str) -> None:
@@ -68,8 +71,8 @@ class SignedCalls:
 
     A browser says by Origin whose page it asks for, and by Host which name it looked up: nothing
     of that is taken, whatever else is in it. What is left has to be signed with a key that this
-    account issued. MiniStack would let in without a signature who calls himself `test`, twelve
-    digits or nothing at all.
+    account issued, or nothing of its body is read. MiniStack would let in without a signature who
+    calls himself `test`, twelve digits or nothing at all.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
@@ -82,22 +85,27 @@ class SignedCalls:
             return
         if scope["type"] == "http":
             headers = joined(scope["headers"])
+            service = getattr(parse_header_signature(headers), "service", "")
             if "origin" in headers or headers.get("host") != self.host:
                 failure: Failure | None = ("AccessDenied", f"Call {self.host}, from no web page")
-            else:
-                body = await whole_body(receive)
-                receive, failure = replayed(body, receive), _failure_of(scope, headers, body)
+            elif (failure := _failure_of(scope, headers, None)) is None:
+                most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
+                body = await whole_body(receive, most)
+                failure = TOO_LONG if len(body) > most else _failure_of(scope, headers, body)
+                receive = replayed(body, receive)
             if failure is not None:
                 # In the protocol of the service that was called.
-                service = getattr(parse_header_signature(headers), "service", "")
                 why: Any = {"error_code": failure[0], "message": failure[1], "headers": headers}
                 await respond(send, *access_denied_response(service, "", "", new_uuid(), **why))
                 return
         await self.inner(scope, receive, send)
 
 
-def _failure_of(scope: Message, headers: dict[str, str], body: bytes) -> Failure | None:
-    """What is wrong where a call is not signed, now, with the secret of a key issued here."""
+def _failure_of(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
+    """What is wrong where a call is not signed, now, with the secret of a key issued here.
+
+    Before its body is read, all that does not turn on the body.
+    """
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
         return signature
@@ -107,10 +115,12 @@ def _failure_of(scope: Message, headers: dict[str, str], body: bytes) -> Failure
     known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
     if isinstance(known, CredentialResolutionError):
         return known.code, known.message
-    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
-    call = (signature, secret, scope["method"], path, query, headers, body)
-    failure: Failure | None = request_time_failure(signature) or header_signature_failure(*call)
+    failure: Failure | None = request_time_failure(signature)
+    if failure is None and body is not None:
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
+        call = (signature, secret, scope["method"], path, query, headers, body)
+        failure = header_signature_failure(*call)
     return failure
 
 

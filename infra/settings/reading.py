@@ -66,7 +66,7 @@ def entries(words: str, most: int = 200) -> Meta:
 _NUMBERS = {int: "whole number", float: "number"}
 _PLAIN = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
-    Mode: one_of("observe, propose or heal", MODES),
+    Mode: Meta(title="a mode", description="observe, propose or heal", extra={"names": MODES}),
 }
 
 
@@ -80,7 +80,7 @@ def words_of(kind: Any, *, floors: bool = True) -> str:
     """What a setting may hold, as a person reads it."""
     base, bounds = bounds_of(kind)
     if base not in _NUMBERS:
-        return str(bounds.title)
+        return str(bounds.description or bounds.title)
     return f"{_NUMBERS[base]} from {bounds.begins(floors=floors):g} to {bounds.most:.12g}"
 
 
@@ -154,12 +154,12 @@ class Reading:
         self.note(path, f"{shown(raw)} is not an object", "write it as {..}")
         return None
 
-    def _list(self, kind: Any, bounds: Meta, raw: object, path: str) -> tuple[Any, ...]:
+    def _list(self, kind: Any, bounds: Meta, raw: object, path: str) -> Any:
         if not isinstance(raw, (list, tuple)):
             self.note(path, f"{shown(raw)} is not a {bounds.title}", "write it as [..]")
             return ()
         if len(raw) > (most := bounds.max_length or 0):
-            self.note(path, f"{len(raw)} entries are too many", f"keep at most {most}")
+            return self.note(path, f"{len(raw)} entries are too many", f"keep at most {most}")
         for index, each in enumerate(raw):
             if each in raw[:index]:
                 self.note(f"{path}[{index}]", f"{shown(each)} is there twice", "leave one out")

@@ -128,3 +128,5 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
         )
     if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
+    elif settings.report.mails and not settings.nightly.enabled:
+        yield "nobody is mailed: report.sender is set, and nightly.enabled: false makes no report"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
+import json
+import os
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +26,7 @@ LEFT = (
     (nightly.REPORT, "the week's page: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
     (mailbox.FILE, "what people were notified of"),
+    (RESULT.name, "all of it, for machines"),
 )
 STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument("--story", type=stories_of, default="visibility")
         parser.add_argument("--port", type=port_of, default=0)
         chosen = parser.parse_args(arguments)
-        _require_writable(RESULT.parent)
+        _take(RESULT.parent)
         return _run(chosen.story, chosen.port, console)
     except CannotStart as refused:
         console.print(f"make demo: {refused}", style="red", markup=False, soft_wrap=True)
@@ -50,11 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _require_writable(folder: Path) -> None:
-    """Raise CannotStart before a minute of story, not after it."""
+def _take(folder: Path) -> None:
+    """Keep other demos out until this process ends; raises CannotStart before a minute of story."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        taken = os.open(folder / ".taken", os.O_WRONLY | os.O_CREAT)
+        fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CannotStart(f"another demo writes to {folder}: wait until it ends") from error
     except OSError as error:
         raise CannotStart(f"the folder {folder} cannot be written ({error.strerror})") from error
 
@@ -65,7 +71,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
     What is left is the last one's page, and the notifications of all.
     """
     folder, results, is_as_claimed = RESULT.parent, list[verdict.Result](), True
-    for name in (*(name for name, _ in LEFT), RESULT.name):
+    for name, _ in LEFT:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
@@ -73,9 +79,8 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
         result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
-    verdict.write_result(RESULT, verdict.joined(results))
-    files = [(folder / name, says) for name, says in LEFT]
-    left = [*files, (RESULT, "all of it, for machines")]
+    RESULT.write_text(json.dumps(verdict.joined(results), indent=2, sort_keys=True) + "\n")
+    left = [(folder / name, says) for name, says in LEFT]
     console.print(picture.farewell(left, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 
@@ -94,10 +99,10 @@ def _run_in_account(
     with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
         stage = STAGES.get(name, Stage)(story, account, console)
         stage.run()
-        return _judged(stage, RESULT.parent)
+        return _judged(name, stage, RESULT.parent)
 
 
-def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
+def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     """Run the nightly job, and compare what the story claims with what is there."""
     console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
     console.print(Group(*picture.decisions(stage.story, watch)))
@@ -113,6 +118,8 @@ def _judged(stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     claims = [(each, False) for each in stage.faults]
     claims += verdict.claims(stage.story, watch, messages, incidents)
     said = {
+        "stories": [name],
+        "claims": [{"claim": words, "holds": holds} for words, holds in claims],
         "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
         "report": str(folder / nightly.REPORT) if ending else None,

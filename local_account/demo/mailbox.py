@@ -84,7 +84,6 @@ class Mailbox:
 def write(messages: Sequence[Message], path: Path) -> None:
     """Add every message in full, in the order they came."""
     texts = [f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages]
-    path.parent.mkdir(parents=True, exist_ok=True)
     before = [path.read_text()] if path.exists() and path.stat().st_size else []
     path.write_text(BETWEEN.join([*before, *texts]))
 

@@ -134,10 +134,7 @@ class NightlyRuns:
 def end(stage: Stage, folder: Path) -> Ending:
     """Run the nightly and the weekly job of a story and show them; raise NightlyFailed."""
     console = stage.console
-    console.print(
-        Text("the nightly job, over the account's own trail files and cases", style="bold")
-    )
-    folder.mkdir(parents=True, exist_ok=True)
+    console.print("the nightly job, over the account's own trail files and cases", style="bold")
     with console.status("the trail's files") as status:
         ending = NightlyRuns(stage, folder, status).end()
     console.print(picture.incident_table(ending.incidents))

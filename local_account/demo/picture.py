@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -19,6 +18,7 @@ from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Observation, Watch
 from mendq.model.case import Severity, State
+from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import set_command
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ STYLES: Mapping[str, str] = {
     State.INEFFECTIVE: "bold red",
 }
 FIRST_LINES = 12
-UNDO_WORKS = "(it works while `make account` stands; this account ends with the demo)"
+UNDO_WORKS = "(as it would be typed: this account and its port end with the demo)"
 INDENT = (0, 0, 0, 2)
 NEXT = (
     ("make account", "keeps such an account standing, for tries of your own"),
@@ -169,16 +169,16 @@ def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:
         seconds = seen.seconds_to_heal()
         took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
         yield "change", texts + took
-        yield from (("undo", each) for each in undo_commands(seen))
-        yield "", UNDO_WORKS
+        yield from _undo(seen)
 
 
-def undo_commands(seen: Observation) -> list[str]:
+def _undo(seen: Observation) -> Iterator[tuple[str, str]]:
     """The command that undoes the change, for the account that stands here; none without one."""
-    address = urlsplit(seen.queue_url)
-    endpoint = f" --endpoint-url {address.scheme}://{address.netloc}"
+    endpoint = f" --endpoint-url {'/'.join(seen.queue_url.split('/')[:3])}"
     before = {each["attribute"]: each["before"] for each in (seen.case or {}).get("steps", ())}
-    return [set_command(seen.queue_arn, before, seen.queue_url) + endpoint] if before else []
+    if before:
+        yield "undo", set_command(seen.queue_arn, before, seen.queue_url) + endpoint
+        yield "", f"{DELETES} {UNDO_WORKS}" if RETENTION in before else UNDO_WORKS
 
 
 def _field(name: str, text: str) -> RenderableType:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from local_account.demo.mailbox import Message
@@ -121,22 +119,17 @@ def result_of(watch: Watch, said: Mapping[str, Any]) -> Result:
 def joined(results: Sequence[Result]) -> Result:
     """Several stories as one."""
     every = {name: [each[name] for each in results] for name in results[0]}
+    whole = ("stories", "claims", "queues", "cases")
     once = ("not_emulated", "floors_lowered", "clock_put_forward")
     first = ("seconds_to_heal", "messages")
     return {
-        **{name: list(chain(*every[name])) for name in ("queues", "cases")},
+        **{name: list(chain(*every[name])) for name in whole},
         **{name: list(dict.fromkeys(chain(*every[name]))) for name in once},
         **{name: next((each for each in every[name] if each is not None), None) for name in first},
         "notifications": sum(every["notifications"]),
         "incidents": None if None in every["incidents"] else sum(every["incidents"]),
         "report": every["report"][-1],
     }
-
-
-def write_result(path: Path, result: Result) -> None:
-    """Write `build/demo/result.json`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n")
 
 
 def _seconds_to_heal(watch: Watch) -> float | None:

@@ -22,6 +22,7 @@ from mendq.model.steps import AttributeStep
 from mendq.notifications.text import moment
 
 ACTOR = "heal"
+UNTIL = "; it can be approved until "
 # What a plan's case opens in where heal does not carry it out itself.
 _OPENS = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
 # They pass by themselves; a case that waits goes on waiting and is called for again.
@@ -163,9 +164,8 @@ def _decline(
     if quiet:
         notification = structs.replace(notification, severity=None)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
-        notification = structs.replace(
-            notification, changes=situation.records.says_the_silence(case)
-        )
+        changes = situation.records.says_the_silence(case)
+        notification = structs.replace(notification, changes=changes)
     return Record(case, notification, refusal)
 
 
@@ -195,9 +195,8 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
         evidence=situation.evidence.added_to(situation.open_case.evidence),
     )
     notification = _notified(situation, case, refusal)
-    return Record(
-        case, structs.replace(notification, news=",".join(situation.evidence.principals()))
-    )
+    news = ",".join(situation.evidence.principals())
+    return Record(case, structs.replace(notification, news=news))
 
 
 def _act_on(situation: Situation, plan: Plan) -> Verdict:
@@ -213,7 +212,7 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
     if mode is Mode.HEAL:
         reason = f"{plan.reason}; settings let {owner} do it without a person"
     elif longest is not None:
-        reason = f"{reason}; it can be approved until {moment(situation.now + longest)}"
+        reason = f"{reason}{UNTIL}{moment(situation.now + longest)}"
     case = _opened(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})

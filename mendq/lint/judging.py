@@ -191,13 +191,11 @@ def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
         if name.startswith("Fn::"):
             yield NotJudged(*found.place_of(resource), "it is written out when deployed")
         elif resource.type == "AWS::CloudFormation::Stack":
-            why = "a nested stack: its template is another"
-            yield NotJudged(*found.place_of(resource), why)
+            yield NotJudged(*found.place_of(resource), "a nested stack: its template is another")
         elif resource.type in (MAPPING, QUEUE) and name in found.astray:
             asking = (TOO_SHORT.name, *_asking_for(Need.LAMBDA_CONSUMERS))
-            why = found.astray[name].because
             about = asking if resource.type == MAPPING else ()
-            yield _not_judged(found, found.place_of(resource), why, *about)
+            yield _not_judged(found, found.place_of(resource), found.astray[name].because, *about)
         for ignored in sorted(resource.ignored - _LOOKED_FOR):
             place = found.place_of(resource, "Metadata", "mendq", "ignore")
             yield NotJudged(*place, f"{ignored} is no symptom that is looked for")

@@ -15,7 +15,7 @@ from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import Environment, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.policy import EVERYBODY, statements_of
-from mendq.model.queue import DEFAULTS, arn_of, arn_of_url
+from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, redrive_of
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -237,4 +237,6 @@ def _spelled(name: str, found: Any) -> str:
         raise NotKnown("it is no whole number")
     if name in _BOOLEANS and text.lower() not in ("true", "false"):
         raise NotKnown("it is neither true nor false")
+    if name == REDRIVE and text not in ("", "{}") and redrive_of(text) is None:
+        raise NotKnown("no redrive policy that SQS would take")
     return text.lower() if name in _BOOLEANS else text

@@ -129,7 +129,9 @@ def _findings(templates: Sequence[Linted]) -> list[tuple[str, Finding]]:
 
 
 def _escaped(text: str) -> str:
-    return visible(text, _MOST_ANNOTATION).replace("%", "%25")
+    """Its indentation stays: a remedy is YAML."""
+    indentation = " " * (len(text) - len(text.lstrip(" ")))
+    return indentation + visible(text, _MOST_ANNOTATION).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -22,7 +22,9 @@ from mendq.notifications.configuration import NOT_SET, as_json, differences
 from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
 
 _MOST_STEPS = 4
-_RETENTION = "MessageRetentionPeriod"
+RETENTION = "MessageRetentionPeriod"
+# Of a command that puts back a shorter one.
+DELETES = "this deletes the messages that are older"
 
 _TRIED = frozenset(
     {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
@@ -117,8 +119,7 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     if undone:
         lines += [rollback, "or by hand:"] if made else ["once the change is made:"]
         lines.append(command_line(set_command(case.queue_arn, undone)))
-    if _RETENTION in undone:
-        lines.append("this deletes the messages that are older")
+    lines += [DELETES] * (RETENTION in undone)
     for each in _made(case):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
         lines.append(command_line(delete_queue_command(each)))
@@ -191,9 +192,8 @@ def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
 
 def _property(attribute: str) -> str:
     # A queue's policy is a resource of its own in CloudFormation.
-    return (
-        "PolicyDocument (AWS::SQS::QueuePolicy)" if attribute == "Policy" else plain(attribute, 64)
-    )
+    of_policy = "PolicyDocument (AWS::SQS::QueuePolicy)"
+    return of_policy if attribute == "Policy" else plain(attribute, 64)
 
 
 def _written(text: str) -> str:

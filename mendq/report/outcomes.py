@@ -17,7 +17,7 @@ OUTCOMES = {
     "declined": "declined",
     "expired": "expired without an answer",
     "ineffective": "changed without effect",
-    "overridden": "left to whoever changed it back",
+    "overridden": "left to whoever set another value",
     "rolled_back": "rolled back",
     "escalated": "left to a person",
     "not_seen": "without a case",

@@ -30,9 +30,9 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 22_488, 22_500),
-    Ceiling("code lines beside it", "beside", "code_lines", 4_991, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 28_284, 28_500),
+    Ceiling("code lines of the product", "product", "code_lines", 22_499, 22_500),
+    Ceiling("code lines beside it", "beside", "code_lines", 4_997, 5_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 28_344, 28_500),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
     Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),

@@ -55,14 +55,12 @@ class Analyzer:
     fails_with: int | None = None
 
     def __post_init__(self) -> None:
-        self.account.clients.access_analyzer.meta.events.register(
-            "before-send.accessanalyzer", self._answer
-        )
+        events = self.account.clients.access_analyzer.meta.events
+        events.register("before-send.accessanalyzer", self._answer)
 
     def leave(self) -> None:
-        self.account.clients.access_analyzer.meta.events.unregister(
-            "before-send.accessanalyzer", self._answer
-        )
+        events = self.account.clients.access_analyzer.meta.events
+        events.unregister("before-send.accessanalyzer", self._answer)
 
     def _answer(self, event_name: str, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         check = event_name.rpartition(".")[2]

@@ -69,9 +69,8 @@ def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
 
 def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> None:
     account.later(hours=23, minutes=55)
-    answered = unchanged(
-        account, proposed.queue_arn, lambda: say(account, "approve", proposed.case_id)
-    )
+    queue, case_id = proposed.queue_arn, proposed.case_id
+    answered = unchanged(account, queue, lambda: say(account, "approve", case_id))
     assert answered["error"] == "expired"
     assert heal.asked == []
 
@@ -170,9 +169,8 @@ def test_a_person_ends_a_case_and_whoever_says_so_second_hears_who_did(
     assert (first["state"], first["by"]) == (f"{word}d", ALICE)
     ended = case_of(account)
     assert (ended.state, ended.actor, ended.n) == (f"{word}d", ALICE, case.n + 1)
-    heard = unchanged(
-        account, proposed.queue_arn, lambda: say(account, word, proposed.case_id, BOB)
-    )
+    queue, case_id = proposed.queue_arn, proposed.case_id
+    heard = unchanged(account, queue, lambda: say(account, word, case_id, BOB))
     assert heard == first
 
 

@@ -103,7 +103,12 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
 
 @pytest.mark.parametrize(
     ("said", "line"),
-    [("{mode: heal}", "is not JSON"), ("7", "is not an object"), ("[]", "is not an object")],
+    [
+        ("{mode: heal}", "is not JSON"),
+        ("heal", 'is not JSON .* as {"mode": "heal"}'),
+        ("7", "is not an object"),
+        ("[]", "is not an object"),
+    ],
 )
 def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):

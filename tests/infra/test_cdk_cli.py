@@ -57,7 +57,7 @@ def test_a_file_of_settings_is_passed_on_whole_and_its_mistakes_are_said(
     done = cdk(cli, tmp_path, *words, "--output", str(tmp_path / "cdk.out"))
     assert done.returncode == 1
     assert "modus: no such setting; did you mean mode?" in done.stderr
-    assert 'mode: "Heal" is not observe, propose or heal; did you mean heal?' in done.stderr
+    assert 'mode: "Heal" is not a mode; did you mean heal?' in done.stderr
     assert '"http://events.example.com/in?key=a=b" is not an e-mail address' in done.stderr
     assert "Traceback" not in done.stderr
 

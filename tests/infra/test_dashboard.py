@@ -25,9 +25,8 @@ def _widgets(settings: str = "default") -> list[dict[str, Any]]:
 
 def _metrics(settings: str = "default") -> list[list[Any]]:
     """Those with a name; expressions are made of them."""
-    every = [
-        metric for each in _widgets(settings) for metric in each["properties"].get("metrics", ())
-    ]
+    shown = [each["properties"].get("metrics", ()) for each in _widgets(settings)]
+    every = [metric for each in shown for metric in each]
     return [each for each in every if len(each) > 1]
 
 

@@ -73,6 +73,16 @@ def test_the_pages_example_is_said_in_each_form(
         assert _lint("sound.yaml").exit_code == 0
 
 
+def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr("mendq.lint.view", raising=False)
+    monkeypatch.setitem(sys.modules, "mendq.lint.view", None)
+    for argument, says in ((__file__, "pip install 'mendq[lint]'"), ("x", "there is no x: name a")):
+        result = _lint(argument)
+        assert (result.exit_code, says in result.stderr) == (2, True)
+
+
 def test_only_lint_itself_loads_cfn_lint() -> None:
     code = "import sys, mendq.cli.__main__; sys.exit('cfnlint' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mendq.lint.judging import Linted, lint
 from mendq.lint.template import MOST_NESTED, MOST_STEPS, NotATemplate, Work, read
 from mendq.lint.values import Environment
-from mendq.lint.view import document
+from mendq.lint.view import document, github_lines
 
 CASES = {
     each["title"]: each
@@ -79,7 +79,10 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 @pytest.mark.parametrize("title", WRONG)
 def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
     text = _text(title)
-    for each in _linted(text, Environment(*CASES[title].get("environment", ()))).findings:
+    result = _linted(text, Environment(*CASES[title].get("environment", ())))
+    annotations = "".join(github_lines([result]))
+    for each in result.findings:
+        assert "%0A".join(each.remedy) in annotations, "each line as far in as it is"
         if each.symptom in IN_WORDS or each.remedy[0].startswith("PolicyDocument:"):
             assert each.remedy
         else:

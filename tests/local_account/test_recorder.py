@@ -132,9 +132,8 @@ def test_records_are_saved_placed_matched_and_explained(
         assert all(-2 < each["seconds"] < 15 for each in ways.values())
         assert rows[call]["answer"].startswith(ways["event"]["error code"][:11]) or shape == "older"
     for call in NOT_FAILED:
-        assert {each["matched as"] for each in rows[call]["records"].values()} <= {
-            "not read: not_failed"
-        }
+        matched = {each["matched as"] for each in rows[call]["records"].values()}
+        assert matched <= {"not read: not_failed"}
     _assert_places(rows, shape)
     if shape == "bare":
         first = rows["by_a_service"]["records"]["trail"]

@@ -51,9 +51,8 @@ class PinnedQueue:
     def made(cls, account: LocalAccount) -> PinnedQueue:
         """Pinned with `mendq policy pin`; a change by `deployer` may be undone."""
         queue = new_queue(account, tags={"mendq": "propose"})
-        caller, deployer = (
-            new_role(account, {"AWS": of}, ALL_OF_SQS, of=of) for of in (OTHER_ACCOUNT, ACCOUNT)
-        )
+        accounts = (OTHER_ACCOUNT, ACCOUNT)
+        caller, deployer = (new_role(account, {"AWS": of}, ALL_OF_SQS, of=of) for of in accounts)
         # Nobody's JSON library spells it like this: what is put back is the text.
         text = json.loads(policy(_lets_send(queue, caller)))
         good = json.dumps(text, indent=3, separators=(" ,", " : "))

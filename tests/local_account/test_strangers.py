@@ -20,6 +20,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
+from local_account.permissions import MOST_BYTES
 from local_account.process import LocalAccount
 from local_account.where import OTHER_ACCOUNT, REGION, credentials, operator, shell
 from tests.local_account.callers import ALL_OF_SQS, new_role, session_of, user
@@ -94,6 +95,24 @@ def test_any_other_call_is_refused_and_makes_nothing(
 ) -> None:
     assert _status(tiny, *asked(tiny)) == 403
     assert _queues(tiny) == []
+
+
+def test_nothing_is_read_of_the_body_of_a_call_that_is_not_signed(tiny: LocalAccount) -> None:
+    """It is answered though none of the body comes; without end it would fill the memory."""
+    with closing(HTTPConnection(urlsplit(tiny.endpoint_url).netloc, timeout=5)) as connection:
+        connection.putrequest("POST", "/")
+        connection.putheader("Content-Length", "300000000")
+        connection.endheaders()
+        assert connection.getresponse().status == 403
+
+
+def test_a_signed_body_is_bounded_by_what_its_service_takes(tiny: LocalAccount) -> None:
+    body = b" " * (MOST_BYTES + 1)
+    with pytest.raises(ClientError, match="as long here"):
+        tiny.client("sqs").create_queue(QueueName="stolen", tags={"a": body.decode()})
+    s3 = tiny.client("s3")
+    s3.create_bucket(Bucket="files")
+    s3.put_object(Bucket="files", Key="file", Body=body)
 
 
 # JSON, query, XML and CBOR.

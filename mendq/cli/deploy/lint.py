@@ -41,7 +41,9 @@ def lint(
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
     except ModuleNotFoundError as missing:
-        line = f"{missing.name} is not installed: install mendq with its extra `lint`"
+        line = f"{missing.name} is not installed: pip install 'mendq[lint]' (in a clone '.[lint]')"
+        if template != "-" and not Path(template).exists():
+            line = _not_read(template, FileNotFoundError())
         raise Stopped(line, Exit.USAGE) from missing
     judged = _judged(template)
     call.out.document(view.document(judged))

@@ -83,12 +83,19 @@ def topics(doctor: Doctor) -> Iterator[Check]:
     named = {"urgent": account.settings.urgent_topic_arn, "info": account.settings.info_topic_arn}
     for name, arn in named.items():
         asked = account.clients.sns.get_paginator("list_subscriptions_by_topic")
-        pages = asked.paginate(TopicArn=arn)
-        found = [each["SubscriptionArn"] for page in pages for each in page["Subscriptions"]]
+        gone, found = "", list[str]()
+        try:
+            for page in asked.paginate(TopicArn=arn):
+                found += [each["SubscriptionArn"] for each in page["Subscriptions"]]
+        except ClientError as error:
+            if code_of(error) != "NotFound":
+                raise
+            gone = f"there is no topic {arn}: nobody hears what is {name}"
         pending, whole = found.count(_PENDING), len(found)
         says = f"{pending} of {whole} subscription(s) not confirmed"
         yield judged(
             f"topic {name}",
+            (gone, FAIL, gone, "name one that is there in notifications.topics, and deploy"),
             (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
             (pending == whole, FAIL, says, _CONFIRM),
             (pending, WARN, says, _CONFIRM),

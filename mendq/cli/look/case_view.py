@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +15,7 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import minute
 from mendq.heal.approve import DECISIONS
+from mendq.heal.decide import UNTIL
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.evidence import to_text
@@ -81,11 +81,16 @@ def opened_at(case: Case) -> datetime:
     return case.opened_at or case.at
 
 
+def plan_of(transitions: Sequence[Case]) -> Case:
+    """The transition with which the newest plan came up; a rollback is none."""
+    planned = [each for each in transitions if each.state is not State.ROLLED_BACK] or transitions
+    return next(each for each in planned if each.steps == planned[-1].steps)
+
+
 def plan_reason(transitions: Sequence[Case]) -> str:
     """Why these steps: what was said when they came up, not what was said of them since."""
-    newest = transitions[-1]
-    since = takewhile(lambda each: each.steps == newest.steps, reversed(transitions))
-    return [each.reason for each in since][-1]
+    reason = plan_of(transitions).reason
+    return reason if transitions[-1].state is State.PROPOSED else reason.partition(UNTIL)[0]
 
 
 def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:

@@ -295,9 +295,8 @@ def _said(verdict: Verdict, finding: Finding) -> WouldDo:
         return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
     # A person takes the steps of what pages; what was found stands above its line.
     steps = () if case.state is State.ESCALATED else tuple(step_lines(case.steps))
-    return WouldDo(
-        _ENDS_IN[case.state], steps, "" if case.reason == finding.because else case.reason
-    )
+    reason = "" if case.reason == finding.because else case.reason
+    return WouldDo(_ENDS_IN[case.state], steps, reason)
 
 
 def _refused(refusal: Refusal | None) -> WouldDo:

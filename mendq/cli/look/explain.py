@@ -44,9 +44,8 @@ def explain(
         return
     every = [explained_record(each) for each in records]
     announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
-    call.out.document(
-        {"records": len(every), "left_out": len(every) - len(announced), "explained": announced}
-    )
+    left_out = len(every) - len(announced)
+    call.out.document({"records": len(every), "left_out": left_out, "explained": announced})
     call.out.say(f"{len(every)} records, {len(announced)} of them failed SQS calls or not readable")
     for each in announced:
         call.out.say("")

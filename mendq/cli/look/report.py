@@ -112,9 +112,8 @@ class Reports(Struct, frozen=True):
     def weeks(self, key: str) -> list[str]:
         """Those whose object is there, oldest first; other things lie beside it."""
         before, _, after = key.partition("{}")
-        listed = self.account.clients.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=before
-        )
+        pages = self.account.clients.s3.get_paginator("list_objects_v2")
+        listed = pages.paginate(Bucket=self.bucket, Prefix=before)
         keys = (each["Key"] for page in listed for each in page.get("Contents", []))
         names = (each.removeprefix(before).removesuffix(after) for each in keys)
         return sorted(set(filter(_is_week, names)))

@@ -20,6 +20,7 @@ from mendq.cli.look.case_view import (
     find,
     held_up_line,
     hold_up_in,
+    plan_of,
     plan_reason,
     runs_out_at,
     step_lines,
@@ -39,6 +40,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
 from mendq.model.steps import CreateDlq, Owner, stays
+from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.text import counted, plain, value
@@ -119,18 +121,17 @@ def look(call: Invocation, case_id: str) -> Whole:
     except QueueGone:
         return Whole(transitions, facts, None, timing)
     now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
-    found = undos(written, snapshots, Facts(arn, stands, {}), view)
-    if case.state is State.ROLLED_BACK:
-        found = ()  # of what was taken back nothing is to be taken back
+    # Of what was taken back nothing is to be taken back.
+    made = () if case.state is State.ROLLED_BACK else written
+    found = undos(made, snapshots, Facts(arn, stands, {}), view)
     answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
     is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
     values = [(each["before"], each["after"]) for each in case.steps if is_policy]
     adds = "".join(new_access(account.clients, *each) for each in values)
-    return Whole(
-        transitions, facts, now, timing, tuple(answer["attributes"]), held_up, progress, adds
-    )
+    stood = tuple(answer["attributes"])
+    return Whole(transitions, facts, now, timing, stood, held_up, progress, adds)
 
 
 @command(3, Kind.LOOKING, SHOWN)
@@ -168,7 +169,8 @@ def print_whole(out: Output, whole: Whole) -> None:
         out.lines(map(attribute_line, theirs))
         for command in whole.undo:
             if not command.startswith("mendq "):
-                out.say("by hand, which does not look whether somebody has set it since:", "dim")
+                also = f"; {DELETES}" * (RETENTION in command)
+                out.say(f"by hand, without a look at who has set it since{also}:", "dim")
             out.command(command)
 
 
@@ -187,12 +189,13 @@ def print_head(out: Output, whole: Whole) -> None:
 def print_plan(out: Output, whole: Whole) -> None:
     """What was or would be changed, and what the queue says now."""
     out.heading("Plan")
-    for line in step_lines(whole.case.steps) or ["no change"]:
+    steps = plan_of(whole.transitions).steps
+    for line in step_lines(steps) or ["no change"]:
         out.say(line)
     if whole.new_access:
         out.say(f"Access Analyzer, beside what stands: {plain(whole.new_access, 300)}", "yellow")
     out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
-    if owner_of_case(whole.case.steps) is Owner.REDRIVE and whole.now and not whole.difference:
+    if owner_of_case(steps) is Owner.REDRIVE and whole.now and not whole.difference:
         return  # it moves messages, and changes nothing of the queue
     out.heading("Different now")
     if whole.now is None:

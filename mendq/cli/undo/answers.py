@@ -12,7 +12,7 @@ from mendq.heal.undo import Outcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.model.steps import leaves_a_value
-from mendq.notifications.change_lines import with_unit
+from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
@@ -51,7 +51,8 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         if newest.state is State.ROLLED_BACK:
             out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
         for attribute, command in printed_commands(attributes).items():
-            out.say(f"{why} {attribute}; by hand:")
+            also = f"; {DELETES}" * (attribute == RETENTION)
+            out.say(f"{why} {attribute}; by hand{also}:")
             out.command(command)
 
 

@@ -26,7 +26,7 @@ from mendq.cli.undo.answers import (
     name_later_cases,
     print_answers,
     print_preview,
-    retained_of,
+    printed_commands,
     was_rolled_back,
 )
 from mendq.heal.undo import NEVER_PUT_BACK, Outcome, Written, written_by
@@ -81,7 +81,7 @@ def rollback(
     """Undo a fix; a person's newer value is kept.
 
     Exits with 3 where a person's value was kept, whatever else was undone; with 4 where case or
-    queue is gone; with 1 where something could not be done.
+    queue is gone; with 1 where something was not done, as what is only printed.
     """
     if (case_id is None) == (since is None):
         raise Stopped("give either a CASE or --since T", Exit.USAGE)
@@ -164,8 +164,10 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     errors = {each["error"]["code"] for each in answers if "error" in each}
     if errors:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
-    retained = [each.get("later_case") for answer in answers for each in retained_of(answer)]
-    if None in retained:
-        return Exit.OVERRIDDEN
+    attributes = [each for answer in answers for each in answer.get("attributes", ())]
+    retained = {each.get("later_case") for each in attributes if each["outcome"] == Outcome.THEIRS}
     undone = {each["case_id"] for each in answers if _undone(each)}
-    return Exit.DONE if undone.issuperset(retained) else Exit.FAILED
+    # A queue that stays is printed as well, and is not left undone.
+    if not all(map(stays, printed_commands(attributes))) or retained - undone - {None}:
+        return Exit.FAILED
+    return Exit.OVERRIDDEN if None in retained else Exit.DONE

@@ -37,9 +37,8 @@ def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) 
     operator.answers("ApproveFunction", answer)
     assert operator.json("approve", case_id, "--yes", code=1) == answer
     operator.answers("ApproveFunction", answer)
-    assert "nothing was changed by this command" in operator.shown(
-        "approve", case_id, "--yes", code=1
-    )
+    shown = operator.shown("approve", case_id, "--yes", code=1)
+    assert "nothing was changed by this command" in shown
 
 
 @pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])

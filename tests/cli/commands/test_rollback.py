@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from mendq.cli.undo.rollback import moment_of
+from mendq.model.steps import CreateDlq
+from mendq.notifications.change_lines import DELETES
 from tests.cli.conftest import Operator
 from tests.heal.operators import ALICE, case_of, fail, move
 
@@ -195,6 +197,21 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     done = operator.json("rollback", case_id, "--yes", code=1)
     assert done["error"]["code"] == "aws_refused"
     assert [each["command"] for each in done["attributes"]] == [command]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "undone", "code"),
+    [("Policy", False, 1), ("MessageRetentionPeriod", True, 1), (CreateDlq.attribute, True, 0)],
+)
+def test_what_is_only_printed_is_not_done_but_for_a_queue_that_is_kept(
+    operator: Operator, attribute: str, undone: bool, code: int
+) -> None:
+    case_id = operator.applied()
+    answer = _answer(case_id, "printed", attribute=attribute, command="aws sqs")
+    answer["attributes"] += _answer(case_id, "undone")["attributes"] * undone
+    operator.answers("RollbackFunction", *[answer] * 2)
+    shown = operator.shown("rollback", case_id, "--yes", code=code)
+    assert (DELETES in shown) is (attribute == "MessageRetentionPeriod")
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,23 @@ def test_a_persons_word_and_the_plans_reason_are_both_said(operator: Operator, w
     say(operator.aws, word, case_id, PERSON)
     shown = operator.mendq("show", case_id).stdout
     assert PLAN in _section(shown, "Plan")
-    assert said not in _section(shown, "Plan")
+    for ended in (said, "it can be approved"):
+        assert ended not in _section(shown, "Plan")
     for words in (PLAN, said):
         assert words in _section(shown, "Timeline (UTC)")
     assert f"  by {PERSON}\n" in shown
     document = operator.json("show", case_id)
     assert said in document["reason"]
     assert PLAN in document["plan_reason"]
+
+
+def test_what_was_rolled_back_is_not_shown_as_planned(operator: Operator) -> None:
+    case_id = operator.applied()
+    operator.lambdas_answer()
+    operator.mendq("rollback", case_id, "--yes")
+    plan = _section(operator.mendq("show", case_id).stdout, "Plan")
+    assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
+    assert PLAN in plan
 
 
 @pytest.mark.parametrize(
@@ -113,6 +123,7 @@ def test_what_waits_says_until_when_and_what_a_person_may_say(
     ends_at = case_of(operator.aws).at + hours
     shown = operator.mendq("show", case_id).stdout
     assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
+    assert ("it can be approved until" in _section(shown, "Plan")) is (state == "proposed")
     for word in ("approve", "decline", "close"):
         assert (f"  mendq {word} {case_id} --region us-east-1\n" in shown) is (word in words)
     assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")

@@ -67,9 +67,8 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
     def look(
         ringing: str, *others: Mapping[str, Any], hours_old: float = 100, **logs: Log
     ) -> dict[str, Check]:
-        account = structs.replace(
-            operator.account, known=known, made_at=NOW - timedelta(hours=hours_old)
-        )
+        made_at = NOW - timedelta(hours=hours_old)
+        account = structs.replace(operator.account, known=known, made_at=made_at)
         asked: dict[str, Any] = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
         asked["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
         with Stubber(account.clients.cloudwatch) as stub:

@@ -82,6 +82,16 @@ def test_whom_a_page_would_reach(
     assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
 
 
+def test_each_topic_that_is_not_there_is_named(operator: Operator) -> None:
+    settings = operator.account.settings
+    with Stubber(operator.account.clients.sns) as stub:
+        for _ in range(2):
+            stub.add_client_error("list_subscriptions_by_topic", "NotFound")
+        found = list(checks.topics(Doctor(operator.account, NOW)))
+    for each, arn in zip(found, (settings.urgent_topic_arn, settings.info_topic_arn), strict=True):
+        assert (each.status, f"there is no topic {arn}:" in each.says) == (FAIL, True)
+
+
 @pytest.mark.parametrize(
     ("marked", "named"),
     [("", ""), ("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],

@@ -55,9 +55,8 @@ def _beat(
     account, failed = structs.replace(operator.account, made_at=NOW - stack_age), _minutes(errors)
     with Stubber(account.clients.cloudwatch) as stub:
         for metric, counted in {"Invocations": _minutes(runs), "Errors": failed}.items():
-            points = [
-                {"Timestamp": NOW - n * MINUTE, "Sum": float(n in counted)} for n in _minutes(runs)
-            ]
+            sums = {NOW - n * MINUTE: float(n in counted) for n in _minutes(runs)}
+            points = [{"Timestamp": at, "Sum": each} for at, each in sums.items()]
             asked = {**OWN, "MetricName": metric, "StartTime": ANY, "EndTime": ANY, "Period": ANY}
             stub.add_response("get_metric_statistics", {"Datapoints": points}, asked)
         (check,) = heartbeat(account, NOW)
@@ -141,9 +140,8 @@ ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 
 
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    document = (
-        Scanned(queues_scanned=30, suspects=9, measured=5, skipped_for_budget=4).document(at) | over
-    )
+    scanned = Scanned(queues_scanned=30, suspects=9, measured=5, skipped_for_budget=4)
+    document = scanned.document(at) | over
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
 
 

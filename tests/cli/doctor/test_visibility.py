@@ -96,9 +96,8 @@ def test_a_late_delete_on_a_standard_queue_answers_200_and_the_scan_finds_the_ra
 
 
 def test_calls_that_no_trail_logs_are_said_by_queue() -> None:
-    most = _trail(
-        _field("resources.ARN", Equals=[ORDERS]), _field("eventName", NotEquals=["DeleteMessage"])
-    )
+    names = _field("eventName", NotEquals=["DeleteMessage"])
+    most = _trail(_field("resources.ARN", Equals=[ORDERS]), names)
     found = not_logged([most], [ORDERS, OTHERS])
     assert found[ORDERS] == {"DeleteMessage"}
     assert {"DeleteMessage", "SendMessage"} < found[OTHERS]
@@ -107,9 +106,8 @@ def test_calls_that_no_trail_logs_are_said_by_queue() -> None:
 
 def test_before_a_queue_is_managed_a_symptom_has_its_calls() -> None:
     """Whichever queue the selectors cover."""
-    sends = _trail(
-        _field("resources.ARN", Equals=[ORDERS]), _field("eventName", Equals=["SendMessage"])
-    )
+    names = _field("eventName", Equals=["SendMessage"])
+    sends = _trail(_field("resources.ARN", Equals=[ORDERS]), names)
     found = _sight("message_too_long", [sends], ANY_QUEUE)
     assert found.partly == {ANY_QUEUE: "not logged: SendMessageBatch"}
     assert ANY_QUEUE in _sight("dedup_id_missing", [], ANY_QUEUE).blind

@@ -73,6 +73,12 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
+def test_a_list_that_is_too_long_is_not_read_any_further() -> None:
+    with pytest.raises(SettingsRefused) as refused:
+        read({"queues": [f"orders-{n}!" for n in range(100_000)]})
+    assert str(refused.value) == "queues: 100000 entries are too many; keep at most 200"
+
+
 def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text(f'{{"trail": {{}},\n"autonomy": {DEEP}}}')

@@ -106,9 +106,8 @@ def _another_trail(account: LocalAccount) -> Iterator[str]:
     fields = [{"Field": "eventCategory", "Equals": ["Management"]}]
     cloudtrail = account.client("cloudtrail")
     cloudtrail.create_trail(Name="second", S3BucketName="nowhere")
-    cloudtrail.put_event_selectors(
-        TrailName="second", AdvancedEventSelectors=[{"FieldSelectors": fields}]
-    )
+    selectors = [{"FieldSelectors": fields}]
+    cloudtrail.put_event_selectors(TrailName="second", AdvancedEventSelectors=selectors)
     cloudtrail.start_logging(Name="second")
     yield "second"
     cloudtrail.delete_trail(Name="second")

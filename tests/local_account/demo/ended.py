@@ -26,9 +26,8 @@ class Ended(Watch):
 
 def case_of(bad: BadQueue, n: int = 1, **over: Any) -> dict[str, Any]:
     state = str(bad.states[n - 1])
-    pairs = {
-        name: pair[::-1] if state == "rolled_back" else pair for name, pair in bad.steps.items()
-    }
+    way = -1 if state == "rolled_back" else 1
+    pairs = {name: pair[::way] for name, pair in bad.steps.items()}
     return {
         "case_id": f"case-{bad.name}",
         "n": n,
@@ -56,15 +55,15 @@ def seen_of(bad: BadQueue, **over: Any) -> Observation:
     before = {name: pair[0] for name, pair in bad.steps.items()} | bad.created_with
     made = {name: after for name, (_, after) in bad.changes.items()}
     given: dict[str, Any] = {
+        "queue_arn": f"{SCOPE}{bad.name}",
+        "queue_url": "http://h:1/q",
         "before": before,
         "now": {**before, **made, **over.pop("attributes", {})},
         "failures_at": [] if bad.is_silent else [AT] * 3,
         "calls_well": bad.traffic.convincing if bad.is_to_be_fixed else 0,
         "case": cases_of(bad)[-1],
     }
-    return Observation(
-        **{"queue_arn": f"{SCOPE}{bad.name}", "queue_url": "http://h:1/q"} | given | over
-    )
+    return Observation(**given | over)
 
 
 def ended(

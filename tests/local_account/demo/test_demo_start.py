@@ -26,6 +26,15 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert f"make demo: the folder {tmp_path / 'build' / 'demo'} cannot be written" in line
 
 
+def test_a_second_demo_does_not_write_into_the_firsts_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "RESULT", tmp_path / "result.json")
+    monkeypatch.setattr(demo, "_run", lambda *_: 0)
+    assert [demo.main([]), demo.main([])] == [0, 2]
+    assert f"another demo writes to {tmp_path}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -46,8 +55,8 @@ def test_a_value_that_is_none_is_one_line(
 def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, after: str) -> None:
     with subprocess.Popen(
         COMMAND,
-        cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
