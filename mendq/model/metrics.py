@@ -13,6 +13,8 @@ SURPLUS_MESSAGES = 20
 SURPLUS_SHARE = 0.05
 # An oldest message that grew older by so much of the time is the one that was oldest before.
 STANDS_STILL_SHARE = 0.9
+# So many of the receives that killing these messages takes have to be counted.
+TRIED_SHARE = 0.9
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 TRIED_OFTEN = 5
@@ -116,6 +118,15 @@ class Measured:
     def fruitless_receives(self) -> int:
         """Receives that ended in no delete; those of messages still in flight may yet."""
         return max(0, self.received - self.deleted - self.now.in_flight)
+
+    def dead_after(self, receives: int) -> int:
+        """How many left after so many receives each and no delete; 0 where the counts say no such.
+
+        What expires or is purged leaves without those receives.
+        """
+        left = -self.messages_arrived - self.deleted_unsure
+        tried = self.fruitless_receives >= TRIED_SHARE * receives * left
+        return left if receives and tried and left > self.inexact_by else 0
 
     @property
     def oldest_stands_still(self) -> bool:
