@@ -140,7 +140,7 @@ def test_lint_heal_and_scan_give_the_same_number(
     facts = queue(words, VisibilityTimeout=visibility, lambda_consumers=consumers)
     for asked in (facts, replace(facts, found="messages were handled twice")):
         answer = answer_to(TOO_SHORT, asked)
-        (finding,) = said or [None]
+        finding = next(iter(said), None)
         if isinstance(answer, Plan):
             guessed = not tags.get(MAX_PROCESSING_TAG) and not functions
             lines = (f"VisibilityTimeout: {step_of(answer).after}",)

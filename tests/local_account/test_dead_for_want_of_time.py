@@ -32,8 +32,8 @@ PUT_BACK_MINUTES = (1, 65)  # the last whole minute is an empty queue's as well
 def _source_and_dlq(account: LocalAccount) -> tuple[Queue, Queue]:
     dead = new_queue(account, tags={"mendq": "heal"}, MessageRetentionPeriod="1209600")
     policy = Redrive(dead.arn, RECEIVES).text
-    times = {"VisibilityTimeout": f"{TIMEOUT_SECONDS}", "RedrivePolicy": policy}
-    source = new_queue(account, tags=TAGS, **times)
+    timeout = f"{TIMEOUT_SECONDS}"
+    source = new_queue(account, tags=TAGS, VisibilityTimeout=timeout, RedrivePolicy=policy)
     dead.set(RedriveAllowPolicy=RedriveAllow("byQueue", (source.arn,)).text)
     for queue in (source, dead) * 2:  # the first whole minute is an empty queue's
         account.put_back(queue.arn, minutes=1)
