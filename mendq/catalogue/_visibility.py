@@ -22,7 +22,7 @@ class VisibilityNeed:
     """What consumers need, and why; from `enough_seconds` on the current timeout will do.
 
     `least_seconds` to go to where AWS's advice (0: none) is over the ceiling; `takes_seconds` is
-    what work was measured or said to take, 0 where nobody knows.
+    what work is said to take, or `is_measured` to, 0 where nobody knows.
     """
 
     least_seconds: int
@@ -30,6 +30,7 @@ class VisibilityNeed:
     because: str
     recommended_seconds: int = 0
     takes_seconds: float = 0
+    is_measured: bool = False
 
     def within(self, ceiling_seconds: int) -> int:
         """What to go to: AWS's advice where the ceiling allows it."""
@@ -71,6 +72,7 @@ def _of_a_consumer(consumer: LambdaConsumer) -> VisibilityNeed:
         f"and waits {window_seconds} s for a batch{lasts}",
         recommended_seconds=6 * timeout_seconds + window_seconds,
         takes_seconds=p99_seconds + window_seconds if p99_seconds else 0,
+        is_measured=bool(p99_seconds),
     )
 
 

@@ -84,12 +84,14 @@ def detect(facts: Facts) -> Found | None:
 def _dead_for_want_of_time(facts: Facts, measured: Measured) -> Found | None:
     """Nobody deletes late, and messages die of receives that ended too soon.
 
-    They die of errors just so: what tells the two apart is work that is known to take as long.
+    They die of errors just so: what tells the two apart is work that is known to take longer, by
+    what was measured rather than by a tag, which may be old.
     """
     died, dead = measured.dead_after(facts.max_receive_count or 0), _in_its_dlq(facts)
-    unmet = visibility.unmet(facts, visibility.readable(facts))
+    needs = visibility.readable(facts)
+    unmet = visibility.unmet(facts, [each for each in needs if each.is_measured] or needs)
     longest = max(unmet, key=lambda need: need.takes_seconds, default=None)
-    if not died or not dead or longest is None or longest.takes_seconds < facts.visibility_seconds:
+    if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
         return None
     return Found(
         f"in {measured.hours:.1f} h {counted(died, 'message')} left without a delete after "
@@ -247,10 +249,10 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         NotFound("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
         NotFound("its Lambda consumer fails", _counted(lambda_consumers=(FAILING,))),
         NotFound("messages died, and nothing names more time", _dead(None)),
-        NotFound("messages died, and the tag names less than the visibility timeout", _dead(29)),
+        NotFound("messages died, and the tag names no more than there is", _dead(30)),
         NotFound(
-            "messages died, and the function may run long and is quick",
-            _dead(None, lambda_consumers=(replace(_LONG, duration_p99_seconds=2.0),)),
+            "messages died, and the function may run long and is quick, whatever the tag says",
+            _dead(lambda_consumers=(replace(_LONG, duration_p99_seconds=2.0),)),
         ),
         NotFound("messages expired or were purged: nobody received them", _dead(received=800)),
         NotFound(

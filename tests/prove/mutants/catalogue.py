@@ -92,7 +92,7 @@ CATALOGUE = (
         Mutant("messages that expired are taken for messages that died of their receives",
             "mendq.model.metrics", "Measured.dead_after", "if receives« and tried»» and left"),
         Mutant("what may be errors is taken for want of time", _RACE, "_dead_for_want_of_time",
-            "longest is None« or longest.takes_seconds < facts.visibility_seconds»»:"),
+            "longest is None« or longest.takes_seconds <= facts.visibility_seconds»»:"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (
         Mutant("a fix lowers a number, which may delete messages", _STEPS,
