@@ -255,10 +255,6 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
             _dead(lambda_consumers=(replace(_LONG, duration_p99_seconds=2.0),)),
         ),
         NotFound("messages expired or were purged: nobody received them", _dead(received=800)),
-        NotFound(
-            "the messages in its DLQ are old, and all since were tried three times and handled",
-            _dead(received=3_000, deleted=1_000),
-        ),
         NotMatched(
             "an extension after the consumer's own delete is its own bug",
             refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE),
@@ -269,11 +265,6 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
             "consumer_failing",
         ),
         Refused("a need over the ceiling is not met in part", _queue(30, 601), "over_ceiling"),
-        Refused(
-            "half as much again as a function may run is over the ceiling",
-            _queue(30, lambda_consumers=(replace(FUNCTION, timeout_seconds=601),)),
-            "over_ceiling",
-        ),
         Refused(
             "a third guess since a person's last choice",
             _queue(31, person_visibility_seconds=10),

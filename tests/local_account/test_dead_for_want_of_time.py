@@ -16,7 +16,7 @@ from local_account.demo.traffic import Caller, numbered, send
 from local_account.process import LocalAccount
 from mendq.cases import items
 from mendq.model.lifecycle import A_SCAN_AND_ITS_WINDOW
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import Redrive
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import case_in, mendq_here, newest_case
 from tests.local_account.queues import Queue, eventually, new_queue
@@ -34,9 +34,6 @@ def _source_and_dlq(account: LocalAccount) -> tuple[Queue, Queue]:
     policy = Redrive(dead.arn, RECEIVES).text
     timeout = f"{TIMEOUT_SECONDS}"
     source = new_queue(account, tags=TAGS, VisibilityTimeout=timeout, RedrivePolicy=policy)
-    dead.set(RedriveAllowPolicy=RedriveAllow("byQueue", (source.arn,)).text)
-    for queue in (source, dead) * 2:  # the first whole minute is an empty queue's
-        account.put_back(queue.arn, minutes=1)
     return source, dead
 
 
