@@ -43,15 +43,15 @@ HAPPENINGS = {
 
 
 def in_window(
-    hours: float, *, is_new: bool = False, **series: Sequence[tuple[int, float]]
+    hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
 ) -> Measured | None:
     """What the datapoints, by the minute since SINCE, amount to."""
     points = {key: [(SINCE + n * MINUTE, v) for n, v in each] for key, each in series.items()}
     return measured(points, Window(SINCE, SINCE + hours * HOUR, is_new))
 
 
-def known(hours: float, *, is_new: bool = False, **series: Sequence[tuple[int, float]]) -> Measured:
-    found = in_window(hours, is_new=is_new, **series)
+def known(hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]) -> Measured:
+    found = in_window(hours, is_new, **series)
     assert found is not None
     return found
 
@@ -77,7 +77,7 @@ def played(
         series["visible"].append((n, gauge))
         for key in ("sent", "received", "deleted"):
             series[key].append((n, counts[key]))
-    return known(6, is_new=is_new, **series)
+    return known(6, is_new, **series)
 
 
 def minutes_of(*what: str) -> st.SearchStrategy[list[list[Happening]]]:
@@ -143,7 +143,7 @@ def test_all_is_counted_of_a_new_queue_that_was_reported_at_once(begins: int) ->
     found = played(minutes, 4, begins, is_new=True)
     assert (found.surplus_deletes, found.before) == (300 if begins < 2 else -300, Gauges())
     died = {"sent": [(0, 300)], "received": [(0, 900)], "visible": [(begins, 0), (5, 0)]}
-    dead = [known(1, is_new=is_new, **died).dead_after(3) for is_new in (True, False)]
+    dead = [known(1, is_new, **died).dead_after(3) for is_new in (True, False)]
     assert dead == [300 if begins < 2 else 0, 0]
 
 
