@@ -167,14 +167,3 @@ def dead(visibility: int = 30, tagged: object = 40, **over: Any) -> Facts:
 )
 def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
     assert bool(found_in(ENTRY, dead(**over))) is is_found
-
-
-@given(st.integers(1, 43_200), st.integers(1, 20), st.integers(0, 5_000), st.integers(0, 30_000))
-def test_nobody_is_said_to_have_died_of_fewer_receives_than_it_takes(
-    visibility: int, receives: int, expired: int, fruitless: int
-) -> None:
-    """What is purged or expires leaves as well."""
-    over: dict[str, Any] = {"RedrivePolicy": Redrive(DLQ_ARN, receives).text}
-    counts = {"sent": expired + 10, "deleted": 10, "received": 10 + fruitless}
-    facts = found_in(ENTRY, dead(visibility, 43_200, **counts, **over))
-    assert facts is None or fruitless >= 0.9 * receives * expired
