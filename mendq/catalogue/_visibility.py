@@ -53,7 +53,7 @@ def named(facts: Facts) -> list[VisibilityNeed]:
     """
     needs = [_of_a_consumer(each) for each in facts.lambda_consumers]
     if (tagged := seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None:
-        seconds, because = half_more(tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged} s"
+        seconds, because = ceil(1.5 * tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged} s"
         needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged))
     return needs
 
@@ -66,7 +66,7 @@ def _of_a_consumer(consumer: LambdaConsumer) -> VisibilityNeed:
         f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more" if p99_seconds else ""
     )
     return VisibilityNeed(
-        least_seconds=half_more(timeout_seconds) + window_seconds,
+        least_seconds=ceil(1.5 * timeout_seconds) + window_seconds,
         enough_seconds=timeout_seconds + window_seconds,
         because=f"its Lambda consumer may run {timeout_seconds} s "
         f"and waits {window_seconds} s for a batch{lasts}",
@@ -74,10 +74,6 @@ def _of_a_consumer(consumer: LambdaConsumer) -> VisibilityNeed:
         takes_seconds=p99_seconds + window_seconds if p99_seconds else 0,
         is_measured=bool(p99_seconds),
     )
-
-
-def half_more(seconds: float) -> int:
-    return ceil(1.5 * seconds)
 
 
 def readable(facts: Facts) -> list[VisibilityNeed]:
@@ -116,7 +112,7 @@ def unmet(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
 
 def guess(facts: Facts) -> VisibilityNeed:
     """Half as much again, for a queue whose consumers nothing is known of."""
-    seconds = max(facts.visibility_seconds + 1, half_more(facts.visibility_seconds))
+    seconds = max(facts.visibility_seconds + 1, ceil(1.5 * facts.visibility_seconds))
     because = "nothing names what its consumers need, so half as much again"
     return VisibilityNeed(seconds, seconds, because)
 
@@ -162,7 +158,8 @@ def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refu
         reason = (
             f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
             f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
-            "longer visibility timeout would then only slow the retries"
+            "longer visibility timeout would then only slow the retries. Where work takes longer "
+            f"than {facts.visibility_seconds} s, let the tag {MAX_PROCESSING_TAG} say how long"
         )
         command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)

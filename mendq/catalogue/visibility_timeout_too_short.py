@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue import _visibility as visibility
+from mendq.catalogue._time_left import span
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG, VisibilityNeed
 from mendq.catalogue.examples import (
     DLQ_ARN,
@@ -75,7 +76,7 @@ def detect(facts: Facts) -> Found | None:
     came, dead = measured.deleted - surplus, _in_its_dlq(facts)
     often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
     return Found(
-        f"in {measured.hours:.1f} h {counted(came, 'message')} left{often} and "
+        f"in {span(measured.until - measured.since)} {counted(came, 'message')} left{often} and "
         f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
         f"handled twice{dead}"
     )
@@ -94,8 +95,9 @@ def _dead_for_want_of_time(facts: Facts, measured: Measured) -> Found | None:
     if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
         return None
     return Found(
-        f"in {measured.hours:.1f} h {counted(died, 'message')} left without a delete after "
-        f"{measured.fruitless_receives / died:.1f} receives each, while {longest.because}{dead}"
+        f"in {span(measured.until - measured.since)} {counted(died, 'message')} left without a "
+        f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
+        f"{longest.because}{dead}"
     )
 
 
