@@ -121,7 +121,7 @@ class FactsReader(Struct, frozen=True):
         """The time in which the queue was as it is: no measurement may speak of another."""
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
-        return Window.ending(self.now, settled_at, shortest)
+        return Window.ending(self.now, settled_at, shortest, is_new=settled_at == facts.created_at)
 
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:

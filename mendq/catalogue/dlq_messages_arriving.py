@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue._redrive_causes import CAUSES
-from mendq.catalogue.examples import dlq
+from mendq.catalogue._visibility import MAX_PROCESSING_TAG
+from mendq.catalogue.examples import dlq, source
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import consumers_of
+from mendq.notifications.text import counted
 
 _NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
@@ -44,10 +46,22 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page: what is wrong with the messages or with who handles them is not the queue's."""
     reason = (
         f"{facts.found or 'messages arrive'}. Look at what handled them, then at a message; "
-        "send them back when it is fixed"
+        f"send them back when it is fixed{_or_for_want_of_time(facts)}"
     )
     command = consumers_of(facts.source_arns[0]) if facts.source_arns else ""
     return Escalate("no_known_cause", reason, command)
+
+
+def _or_for_want_of_time(facts: Facts) -> str:
+    """No count tells messages that die of errors from those whose work takes too long."""
+    first = facts.dlq_sources[0] if facts.dlq_sources else None
+    if first is None or first.max_receive_count is None:
+        return ""
+    return (
+        f". From {first.name} they come after {counted(first.max_receive_count, 'receive')} of "
+        f"{first.visibility_seconds} s each: where work takes longer than that, the tag "
+        f"{MAX_PROCESSING_TAG} on {first.name} says so to Mendq"
+    )
 
 
 def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:
@@ -71,7 +85,7 @@ DLQ_MESSAGES_ARRIVING = Paged(
         Detected("one more than there were", _queue(), "no_known_cause"),
         Detected(
             "the first one after hours of silence",
-            _queue(1, 1, began_silent=True),
+            _queue(1, 1, began_silent=True, dlq_sources=(source(),)),
             "no_known_cause",
         ),
         NotFound("the only message is there all the while", _queue(1, 1)),

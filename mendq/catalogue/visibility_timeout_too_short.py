@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue import _visibility as visibility
+from mendq.catalogue._time_left import span
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG, VisibilityNeed
 from mendq.catalogue.examples import (
+    DLQ_ARN,
     FAILING,
     FUNCTION,
     STANDARD_ARN,
@@ -30,11 +32,12 @@ from mendq.catalogue.symptom import (
     SeenAs,
     seen_as_labelled,
 )
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import FailedCall, reason_given
 from mendq.model.limits import Limits, Mode, TagUnreadable
+from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal, Refuse
-from mendq.model.queue import on_fifo
+from mendq.model.queue import Redrive, on_fifo
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.text import counted
 
@@ -56,8 +59,8 @@ def may_be_a_race(call: FailedCall) -> bool:
 
 
 def detect(facts: Facts) -> Found | None:
-    """Messages that were handled twice; a visibility timeout that is short and harms nobody yet is
-    not told of.
+    """Messages that were handled twice, or died for want of time; a visibility timeout that is
+    short and harms nobody yet is not told of.
 
     DLQ messages arrive without being counted as sent, as do messages that are moved back; what a
     consumer gives up is received again without a race.
@@ -65,51 +68,95 @@ def detect(facts: Facts) -> Found | None:
     measured = facts.measured
     if measured is None or facts.move_task_running or facts.takes_dlq_messages:
         return None
-    if visibility.failing_consumer(facts) or not measured.shows_a_race:
+    if visibility.failing_consumer(facts):
         return None
+    if not measured.shows_a_race:
+        return _dead_for_want_of_time(facts, measured)
     surplus = measured.surplus_deletes
+    came, dead = measured.deleted - surplus, _in_its_dlq(facts)
+    often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
     return Found(
-        f"in {measured.hours:.1f} h {counted(measured.deleted - surplus, 'message')} left and "
+        f"in {span(measured.until - measured.since)} {counted(came, 'message')} left{often} and "
         f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
-        "handled twice"
+        f"handled twice{dead}"
+    )
+
+
+def _dead_for_want_of_time(facts: Facts, measured: Measured) -> Found | None:
+    """Nobody deletes late, and messages die of receives that ended too soon.
+
+    They die of errors just so: what tells the two apart is work that is known to take longer, by
+    what was measured rather than by a tag, which may be old.
+    """
+    died, dead = measured.dead_after(facts.max_receive_count or 0), _in_its_dlq(facts)
+    needs = visibility.readable(facts)
+    unmet = visibility.unmet(facts, [each for each in needs if each.is_measured] or needs)
+    longest = max(unmet, key=lambda need: need.takes_seconds, default=None)
+    if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
+        return None
+    return Found(
+        f"in {span(measured.until - measured.since)} {counted(died, 'message')} left without a "
+        f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
+        f"{longest.because}{dead}"
+    )
+
+
+def _in_its_dlq(facts: Facts) -> str:
+    """What a sentence ends with where messages wait in its DLQ."""
+    dlq, receives = facts.dlq, facts.max_receive_count
+    if dlq is None or not dlq.visible or receives is None:
+        return ""
+    return (
+        f". Its DLQ {dlq.name} holds {dlq.visible:,}: a message goes there after "
+        f"{counted(receives, 'receive')} (maxReceiveCount) of {facts.visibility_seconds} s each "
+        "(VisibilityTimeout)"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Work that could race, or a need that the visibility timeout does not cover."""
-    if facts.visible + facts.in_flight > 0:
+    """Work that could race, messages that died, or a need that is not covered."""
+    has_dead = facts.dlq is not None and facts.dlq.visible > 0
+    if has_dead or facts.visible + facts.in_flight > 0:
         return True
-    try:
-        return bool(visibility.unmet(facts, visibility.named(facts)))
-    except TagUnreadable:
-        return False
+    return bool(visibility.unmet(facts, visibility.readable(facts)))
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
-    """The longer visibility timeout that the queue's consumers need, from its facts alone."""
+    """The longer visibility timeout that the queue's consumers need, from its facts alone.
+
+    Where AWS's advice would hold too many messages for too long, the least that is needed.
+    """
     try:
         ceiling_seconds = visibility.ceiling_seconds(facts, limits)
         needs = visibility.named(facts)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
     need = visibility.largest_unmet(facts, needs) or visibility.guess(facts)
-    against = chain(
-        visibility.against_any(facts, needs),
-        visibility.against(facts, need, ceiling_seconds, named=bool(needs)),
-    )
-    return next(against, None) or _raise_to(facts, need)
+    if (refusal := next(visibility.against_any(facts, needs), None)) is not None:
+        return refusal
+    goal = visibility.goal_seconds(facts, needs, ceiling_seconds)
+    for seconds in (goal or need.least_seconds, need.least_seconds):
+        against = visibility.against(facts, need, seconds, ceiling_seconds, named=bool(needs))
+        if (refusal := next(against, None)) is None:
+            return _raise_to(facts, need, seconds, needs)
+    assert refusal is not None  # noqa: S101 - else it has returned
+    return refusal
 
 
-def _raise_to(facts: Facts, need: VisibilityNeed) -> Plan:
-    current, recommended = facts.visibility_seconds, need.recommended_seconds
+def _raise_to(
+    facts: Facts, need: VisibilityNeed, seconds: int, needs: list[VisibilityNeed]
+) -> Plan:
+    current = facts.visibility_seconds
+    recommended = max((each.recommended_seconds for each in needs), default=0)
+    because = "" if need.because in facts.found else f": {need.because}"
     reason = (
-        f"the visibility timeout of {current} s ends before its consumers are done: "
-        f"{need.because}{need.recommended_beyond(need.seconds)}"
+        f"the visibility timeout of {current} s ends before its consumers are done{because}"
+        f"{visibility.advice_beyond(needs, current)}"
     )
     return Plan(
-        (SetVisibilityTimeout(current, need.seconds),),
+        (SetVisibilityTimeout(current, seconds),),
         f"{reason}; {facts.found}" if facts.found else reason,
-        proposal=(SetVisibilityTimeout(current, recommended),) if recommended else (),
+        proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
     )
 
 
@@ -126,19 +173,29 @@ def _counted(tagged: int | None = 40, **over: Any) -> Facts:
     return _queue(30, tagged, **{**race, **work, **over})
 
 
+def _dead(tagged: int | None = 40, **over: Any) -> Facts:
+    """A standard queue, empty now, of whose messages 300 died after three receives; `over` that."""
+    died = {"sent": 1_000, "received": 1_600, "deleted": 700}
+    dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
+    counted = {"ApproximateNumberOfMessagesNotVisible": 0, "RedrivePolicy": _THREE, "dlq": dlq}
+    return _counted(tagged, **{**died, **counted, **over})
+
+
 def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:
     return (SetVisibilityTimeout(before, after),)
 
 
+_THREE = Redrive(DLQ_ARN, 3).text
 _FED = _queue(30, lambda_consumers=(FUNCTION,))
+_LONG = replace(FUNCTION, timeout_seconds=60, duration_p99_seconds=42.0, error_share=0.2)
 _LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", _EXPIRED)
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 
 VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     name="visibility_timeout_too_short",
     sentence="Consumers need longer than the visibility timeout, so messages are handled twice.",
-    plan_in_words="Raise VisibilityTimeout to what a Lambda consumer or a tag names, "
-    "else by half; never over the ceiling, never in part.",
+    plan_in_words="Raise VisibilityTimeout to six times what a Lambda consumer may run, or one and "
+    "a half times what a tag names, else by half; never over the ceiling, never in part.",
     habit="keeps outrunning its visibility timeout",
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
@@ -155,20 +212,33 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}),
+        is_suspect,
     ),
     examples=lambda: (
         Caught("a guess where nothing names the need", _LATE_DELETE, _queue(30), _to(30, 45)),
         Caught("half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)),
-        Caught("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 41)),
+        Caught("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 185)),
         Detected(
             "late deletes answer 200, and a tag says how long work takes", _counted(), _to(30, 60)
         ),
         Detected("nothing names the need", _counted(None), "race_without_named_need"),
         Detected(
             "every message is received three times and deleted twice: a race, or retries",
-            _counted(received=3_000, deleted=2_000),
+            _counted(None, received=3_000, deleted=2_000),
             "race_or_retries",
+        ),
+        Detected(
+            "each message died after three late deletes, and the queue is empty; a tag names why",
+            _dead(received=3_000, deleted=3_000),
+            _to(30, 60),
+        ),
+        Detected("messages died undeleted, and the tag names more time", _dead(), _to(30, 60)),
+        Detected(
+            "messages died undeleted, and the function takes longer than the visibility timeout",
+            _dead(None, lambda_consumers=(_LONG,)),
+            _to(30, 365),
         ),
         Detected(
             "what is named is covered, and somebody needs longer",
@@ -180,6 +250,13 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         NotFound("DLQ messages are being moved back", _counted(move_task_running=True)),
         NotFound("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
         NotFound("its Lambda consumer fails", _counted(lambda_consumers=(FAILING,))),
+        NotFound("messages died, and nothing names more time", _dead(None)),
+        NotFound("messages died, and the tag names no more than there is", _dead(30)),
+        NotFound(
+            "messages died, and the function may run long and is quick, whatever the tag says",
+            _dead(lambda_consumers=(replace(_LONG, duration_p99_seconds=2.0),)),
+        ),
+        NotFound("messages expired or were purged: nobody received them", _dead(received=800)),
         NotMatched(
             "an extension after the consumer's own delete is its own bug",
             refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE),

@@ -9,7 +9,6 @@ from enum import StrEnum
 from itertools import chain
 
 from mendq.catalogue import CATALOGUE, _visibility
-from mendq.catalogue._visibility import VisibilityNeed
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.lint.queues import MAPPING, REDRIVE, Declared, Queue
@@ -17,7 +16,7 @@ from mendq.lint.remedies import remedy_of
 from mendq.lint.template import Place, Template, listed
 from mendq.lint.values import QUEUE, Environment, NotKnown
 from mendq.model.facts import Need
-from mendq.model.limits import TagUnreadable
+from mendq.model.limits import Limits, TagUnreadable
 from mendq.model.queue import arn_of
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.change_lines import template_line
@@ -151,7 +150,8 @@ def _dlq_elsewhere(queue: Queue, found: Declared) -> str | None:
 def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
     """A visibility timeout that consumers outlast, or below AWS's advice; a scan waits longer.
 
-    An error where work outlasts it. Raises NotKnown or TagUnreadable.
+    An error where work outlasts it. What it is to be is what heal would write, within the ceiling
+    that ships. Raises NotKnown or TagUnreadable.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     known = tuple(each for each in queue.lambda_consumers if not each.unknown)
@@ -163,22 +163,25 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     short = unmet or [each for each in needs if each.recommended_seconds > seconds]
     if not short:
         return
-    longest = max(short, key=_advised_seconds)
+    ceiling = _visibility.ceiling_seconds(facts, Limits())
+    longest = max(short, key=lambda each: each.least_seconds)
     ends = "ends before its consumers are done" if unmet else "leaves Lambda no room for retries"
     because = f"the visibility timeout of {seconds} s {ends}: {longest.because}"
-    most, wanted = SetVisibilityTimeout.maximum, max(map(_advised_seconds, needs))
-    remedy = template_line(SetVisibilityTimeout.attribute, str(wanted))
-    if wanted > most:
-        why = f"no visibility timeout is longer than {most} s"
-        remedy = f"# {why}: give the function a shorter timeout"
-    because += longest.recommended_beyond(seconds)
+    because += _visibility.advice_beyond(needs, seconds)
+    remedy = _remedy(seconds, _visibility.goal_seconds(facts, needs, ceiling), ceiling)
     severity = Severity.ERROR if unmet else Severity.WARNING
     finding = _finding(found, symptom, queue, [SetVisibilityTimeout.attribute], because)
     yield replace(finding, remedy=(remedy,), severity=severity)
 
 
-def _advised_seconds(need: VisibilityNeed) -> int:
-    return need.recommended_seconds or need.seconds
+def _remedy(seconds: int, wanted: int, ceiling: int) -> str:
+    if wanted > (most := SetVisibilityTimeout.maximum):
+        why = f"no visibility timeout is longer than {most} s"
+        return f"# {why}: give the function a shorter timeout"
+    if wanted <= seconds:
+        tag = _visibility.MAX_VISIBILITY_TAG
+        return f"# over the ceiling of {ceiling} s, which the tag {tag} raises"
+    return template_line(SetVisibilityTimeout.attribute, str(wanted))
 
 
 def _not_looked_at(found: Declared) -> Iterator[NotJudged]:

@@ -13,6 +13,8 @@ SURPLUS_MESSAGES = 20
 SURPLUS_SHARE = 0.05
 # An oldest message that grew older by so much of the time is the one that was oldest before.
 STANDS_STILL_SHARE = 0.9
+# So many of the receives that killing these messages takes have to be counted.
+TRIED_SHARE = 0.9
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 TRIED_OFTEN = 5
@@ -117,6 +119,15 @@ class Measured:
         """Receives that ended in no delete; those of messages still in flight may yet."""
         return max(0, self.received - self.deleted - self.now.in_flight)
 
+    def dead_after(self, receives: int) -> int:
+        """How many left after so many receives each and no delete; 0 where the counts say no such.
+
+        What expires or is purged leaves without those receives.
+        """
+        left = -self.messages_arrived - self.deleted_unsure
+        tried = self.fruitless_receives >= TRIED_SHARE * receives * left
+        return left if receives and tried and left > self.inexact_by else 0
+
     @property
     def oldest_stands_still(self) -> bool:
         """Whether one message was the oldest all the while."""
@@ -172,21 +183,33 @@ Series = Mapping[str, Points]
 
 @dataclass(frozen=True)
 class Window:
-    """From the first second of a minute up to, and not with, that of another."""
+    """From the first second of a minute up to, and not with, that of another.
+
+    `begins_empty`: the queue was made in the first minute, and is as it was made.
+    """
 
     since: datetime
     until: datetime
+    begins_empty: bool = False
 
     @classmethod
     def ending(
-        cls, now: datetime, settled_at: datetime | None, shortest: timedelta
+        cls,
+        now: datetime,
+        settled_at: datetime | None,
+        shortest: timedelta,
+        *,
+        is_new: bool = False,
     ) -> Window | None:
         """The last hours in which the queue was as it is; None where they are too few to judge."""
         until = _to_the_minute(now - CLOUDWATCH_LAG)
         since = until - LONGEST
+        begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
-            since = _to_the_minute(settled_at + PERIOD - timedelta(microseconds=1))
-        return cls(since, until) if until - since >= max(shortest, PERIOD) else None
+            rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
+            since = _to_the_minute(settled_at + rest)
+        is_long = until - since >= max(shortest, PERIOD)
+        return cls(since, until, begins_empty) if is_long else None
 
 
 def metrics_of(*, fifo: bool) -> Mapping[str, tuple[str, str]]:
@@ -212,13 +235,14 @@ def measured(series: Series, window: Window) -> Measured | None:
     values = [value for some in points.values() for _, value in some]
     if not values or not all(isfinite(value) and value >= 0 for value in values):
         return None
-    first, last, began_silent = _ends_of_backlog(points, window.since)
-    is_one = first == last
+    first, last, began_silent = _ends_of_backlog(points, window)
+    is_one, is_empty = first == last, window.begins_empty and first == window.since
 
     def total(key: str, since: datetime) -> int:
         return int(sum(value for at, value in points[key] if at >= since))
 
-    counted_since = window.since if is_one else first + datetime.resolution
+    counted_since = window.since if is_one or is_empty else first + datetime.resolution
+    began = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
     deleted_at = [at for at, value in points["deleted"] if value]
     return Measured(
         since=window.since,
@@ -231,22 +255,26 @@ def measured(series: Series, window: Window) -> Measured | None:
         deleted_lately=total("deleted", window.until - LATELY),
         hours_with_deletes=len({(window.until - at) // _AN_HOUR for at in deleted_at}),
         empty_receives=total("empty", counted_since),
-        before=_gauges({key: [e for e in points[key] if e[0] >= first] for key in _GAUGED}),
+        before=Gauges() if is_empty else _gauges(began),
         now=_gauges({key: points[key][-1:] for key in _GAUGED}),
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
         began_silent=began_silent,
     )
 
 
-def _ends_of_backlog(series: Series, since: datetime) -> tuple[datetime, datetime, bool]:
+def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
     """The first and the last minute of a backlog, and whether silence went before the first.
 
-    The first is where the fewest were sent, early on; both are `since` where there is none.
+    The first is where the fewest were sent, early on; both are `since` where there is none, and the
+    first where the queue was made then and SQS reported it at once: all that went on is counted.
     """
+    since = window.since
     gauged = sorted({at for key in BACKLOG for at, _ in series[key]})
     if not gauged:
         return since, since, False
     earliest, last = gauged[0], gauged[-1]
+    if window.begins_empty and earliest - since <= PERIOD:
+        return since, last, False
     if earliest - since > SLOW_TO_BEGIN:
         return earliest, last, True
     sent = dict(series["sent"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, reduce
@@ -15,7 +16,7 @@ from functools import partial, reduce
 from msgspec import Struct
 
 from mendq.aws.cloudwatch import QUEUES_A_CALL
-from mendq.aws.errors import QueueGone
+from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import Finding, Scanned, together, turn_of
@@ -90,6 +91,9 @@ def _look_at(
     """What was found of one queue, and what it is a suspect of."""
     try:
         facts = reader.consumers(reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE}))
+        # Told of by the entries that ask for it.
+        with suppress(FactsUnavailable, QueueRefusesUs):
+            facts = reader.dlq(facts)
         window = reader.window(facts)
     except QueueGone:
         return Scanned(queues_scanned=1, gone=1), None

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
-from mendq.catalogue.examples import STANDARD_ARN
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN
 from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY
-from mendq.model.facts import Facts, LambdaConsumer
+from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.plan import Plan
+from mendq.model.queue import Redrive
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
 
 
@@ -40,10 +41,13 @@ def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int
     assert (step.before, step.after) == (facts.visibility_seconds, answer)
 
 
-def test_a_lambda_consumer_alone_gets_aws_s_advice_as_a_proposal() -> None:
-    answer = planned(ENTRY, queue(30, consumers=[[30, 5]]))
-    assert [step.after for step in answer.proposal] == [185]
-    assert answer.reason.endswith("; AWS recommends 185 s")
+def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
+    within = planned(ENTRY, queue(30, consumers=[[30, 5]]))
+    assert (within.proposal, step_of(within).after) == ((), 185)
+    assert within.reason.endswith("; AWS recommends 185 s")
+    beyond = planned(ENTRY, queue(30, consumers=[[300, 0]]))
+    assert [step_of(beyond).after, *(e.after for e in beyond.proposal)] == [450, 1800]
+    assert beyond.reason.endswith("; AWS recommends 1800 s")
     without = planned(ENTRY, queue(30, 21))
     assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
 
@@ -113,9 +117,53 @@ def test_a_named_need_is_met_in_full_or_a_person_is_called(seconds: int, visibil
     ("received", "deleted", "pages"),
     [(2_000, 1_500, True), (1_999, 1_500, False), (2_000, 1_499, False)],
 )
-def test_what_may_be_retries_is_never_fixed(received: int, deleted: int, *, pages: bool) -> None:
-    facts = found(raced(30, 40, received=received, deleted=deleted))
-    if pages:
-        assert refused(ENTRY, facts).code == "race_or_retries"
-    else:
-        assert planned(ENTRY, facts)
+def test_what_may_be_retries_is_fixed_only_where_an_unmet_need_is_named(
+    received: int, deleted: int, *, pages: bool
+) -> None:
+    counts = {"received": received, "deleted": deleted}
+    code = "race_or_retries" if pages else "race_without_named_need"
+    for covered in (None, 20):
+        assert refused(ENTRY, found(raced(30, covered, **counts))).code == code
+    assert step_of(planned(ENTRY, found(raced(30, 40, **counts)))).after == 60
+    by_lambda = found(raced(30, None, consumers=[[30, 5]], **counts))
+    assert step_of(planned(ENTRY, by_lambda)).after == 185
+
+
+def dead(visibility: int = 30, tagged: object = 40, **over: Any) -> Facts:
+    """A queue, empty by now, of which 100 messages of 1,000 died after four receives each."""
+    policy = Redrive(DLQ_ARN, 4).text
+    dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "7"})
+    counts = {"sent": 1_000, "received": 1_300, "deleted": 900, "RedrivePolicy": policy}
+    return raced(visibility, tagged, **{**counts, "dlq": dlq, **over})
+
+
+@pytest.mark.parametrize(
+    ("over", "is_found"),
+    [
+        ({}, True),
+        ({"tagged": 31}, True),
+        ({"tagged": 30}, False),
+        ({"tagged": "soon"}, False),
+        ({"received": 1_260}, True),
+        ({"received": 1_259}, False),
+        ({"deleted": 949, "received": 2_000}, True),
+        ({"deleted": 950, "received": 2_000}, False),
+        ({"deleted_unsure": 51}, True),
+        ({"in_flight_now": 41}, False),
+        ({"backlog_before": 30}, False),
+        ({"backlog_before": 30, "began_silent": True}, True),
+        ({"RedrivePolicy": ""}, False),
+        ({"dlq": QueueFacts(DLQ_ARN, {})}, False),
+        ({"move_task_running": True}, False),
+        ({"tagged": None, "consumers": [[60, 0, 30.1, 0.2]]}, True),
+        ({"tagged": None, "consumers": [[60, 5, 25.1, 0.2]]}, True),
+        ({"consumers": [[60, 0, 30.0, 0.2]]}, False),
+        ({"consumers": [[60, 0]]}, True),
+        ({"tagged": None, "consumers": [[60, 0]]}, False),
+        ({"tagged": None, "consumers": [[30, 0, 30.0, 0.2]]}, False),
+        ({"consumers": [[60, 0, 40.0, 0.5]]}, False),
+        ({"consumers": [[60, 0, 54.0, 1.0]]}, True),
+    ],
+)
+def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
+    assert bool(found_in(ENTRY, dead(**over))) is is_found

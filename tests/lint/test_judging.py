@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.lint.judging import Linted, lint
+from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.catalogue.examples import queue
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.lint.judging import Linted, Severity, lint
+from mendq.lint.queues import MAPPING
 from mendq.lint.template import MOST_NESTED, MOST_STEPS, NotATemplate, Work, read
 from mendq.lint.values import Environment
 from mendq.lint.view import document, github_lines
+from mendq.model.facts import LambdaConsumer
+from mendq.model.plan import Plan
+from tests.catalogue.asking import answer_to, step_of
 
 CASES = {
     each["title"]: each
@@ -23,7 +33,7 @@ CASES = {
 WRONG = [title for title, each in CASES.items() if "findings" in each]
 # Which queue is the last, and which is to be of the other type, is for people to say.
 IN_WORDS = {"redrive_cycle", "dlq_type_mismatch"}
-QUEUE = "AWS::SQS::Queue"
+QUEUE, NAME = "AWS::SQS::Queue", TOO_SHORT.name
 SECTIONS = "Parameters: {Open: {Type: String}, Days: {Type: Number, Default: 60}}\nResources:\n"
 TLS = """
 {0}Tls:
@@ -112,6 +122,62 @@ def _changed(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
 def test_a_name_that_is_none_or_twice_is_no_trouble(name: str) -> None:
     named = {"Type": QUEUE, "Properties": {"QueueName": name}}
     assert len(_of({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3
+
+
+# One number of lint, of heal after failed calls and of a scan's finding.
+
+FUNCTIONS = st.lists(st.tuples(st.integers(1, 900), st.integers(0, 300)), max_size=3)
+TAGGED = st.dictionaries(
+    st.sampled_from([MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG]), st.integers(1, 43_200), max_size=2
+)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 1_500) | st.integers(0, 43_200), TAGGED, FUNCTIONS)
+def test_lint_heal_and_scan_give_the_same_number(
+    visibility: int, tags: dict[str, int], functions: list[tuple[int, int]]
+) -> None:
+    said = [e for e in _of(_consumed(visibility, tags, functions)).findings if e.symptom == NAME]
+    consumers = tuple(LambdaConsumer("arn:f", *each) for each in functions)
+    words = {name: str(each) for name, each in tags.items()}
+    facts = queue(words, VisibilityTimeout=visibility, lambda_consumers=consumers)
+    for asked in (facts, replace(facts, found="messages were handled twice")):
+        answer = answer_to(TOO_SHORT, asked)
+        finding = next(iter(said), None)
+        if isinstance(answer, Plan):
+            guessed = not tags.get(MAX_PROCESSING_TAG) and not functions
+            lines = (f"VisibilityTimeout: {step_of(answer).after}",)
+            assert finding is None if guessed else finding and finding.remedy == lines
+        elif answer.code == "over_ceiling" and (tags.get(MAX_PROCESSING_TAG) or functions):
+            (wanted,) = finding.remedy if finding else ("",)
+            (seconds,) = re.findall(r"(\d+) s are needed", answer.reason)
+            longest = "# no visibility timeout is longer than 43200 s"
+            assert wanted == f"VisibilityTimeout: {seconds}" or wanted.startswith(longest)
+        elif answer.code in ("need_already_met", "race_without_named_need"):
+            assert finding is None or finding.severity is Severity.WARNING
+
+
+def _consumed(
+    visibility: int, tags: Mapping[str, int], functions: list[tuple[int, int]]
+) -> dict[str, Any]:
+    listed = [{"Key": name, "Value": str(each)} for name, each in tags.items()]
+    made: dict[str, Any] = {
+        "Q": {"Type": QUEUE, "Properties": {"VisibilityTimeout": visibility, "Tags": listed}}
+    }
+    for n, (timeout, window) in enumerate(functions):
+        reads = {"EventSourceArn": {"Fn::GetAtt": ["Q", "Arn"]}, "FunctionName": {"Ref": f"F{n}"}}
+        reads["MaximumBatchingWindowInSeconds"] = window
+        made[f"F{n}"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": timeout}}
+        made[f"M{n}"] = {"Type": MAPPING, "Properties": reads}
+    return made
+
+
+def test_advice_over_the_ceiling_is_told_without_a_number() -> None:
+    for visibility, remedy in ((449, "VisibilityTimeout: 450"), (450, "# over the ceiling of 900")):
+        found = _of(_consumed(visibility, {}, [(300, 0)])).findings
+        (said,) = (each for each in found if each.symptom == NAME)
+        assert (said.severity, said.because[-21:]) == ("warning", "AWS recommends 1800 s")
+        assert said.remedy[0].startswith(remedy)
 
 
 # Hostile templates.

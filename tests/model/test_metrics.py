@@ -42,19 +42,27 @@ HAPPENINGS = {
 }
 
 
-def in_window(hours: float, **series: Sequence[tuple[int, float]]) -> Measured | None:
+def in_window(
+    hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
+) -> Measured | None:
     """What the datapoints, by the minute since SINCE, amount to."""
     points = {key: [(SINCE + n * MINUTE, v) for n, v in each] for key, each in series.items()}
-    return measured(points, Window(SINCE, SINCE + hours * HOUR))
+    return measured(points, Window(SINCE, SINCE + hours * HOUR, is_new))
 
 
-def known(hours: float, **series: Sequence[tuple[int, float]]) -> Measured:
-    found = in_window(hours, **series)
+def known(hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]) -> Measured:
+    found = in_window(hours, is_new, **series)
     assert found is not None
     return found
 
 
-def played(minutes: Sequence[Sequence[Happening]], gauged_after: int, begins: int = 0) -> Measured:
+def played(
+    minutes: Sequence[Sequence[Happening]],
+    gauged_after: int,
+    begins: int = 0,
+    *,
+    is_new: bool = False,
+) -> Measured:
     """A queue played through; each minute's backlog is what it is after so many happenings."""
     backlog, series = 0, defaultdict[str, list[tuple[int, float]]](list)
     for n, happenings in enumerate(minutes, begins):
@@ -69,7 +77,7 @@ def played(minutes: Sequence[Sequence[Happening]], gauged_after: int, begins: in
         series["visible"].append((n, gauge))
         for key in ("sent", "received", "deleted"):
             series[key].append((n, counts[key]))
-    return known(6, **series)
+    return known(6, is_new, **series)
 
 
 def minutes_of(*what: str) -> st.SearchStrategy[list[list[Happening]]]:
@@ -77,11 +85,13 @@ def minutes_of(*what: str) -> st.SearchStrategy[list[list[Happening]]]:
     return st.lists(st.lists(happening, max_size=4), min_size=1, max_size=20)
 
 
-@given(minutes_of("send", "handle", "fail", "vanish"), st.integers(0, 4))
+@given(minutes_of("send", "handle", "fail", "vanish"), st.integers(0, 4), st.booleans())
 def test_messages_that_were_handled_once_are_no_race_in_whatever_order(
-    minutes: list[list[Happening]], gauged_after: int
+    minutes: list[list[Happening]],
+    gauged_after: int,
+    is_new: bool,
 ) -> None:
-    found = played(minutes, gauged_after)
+    found = played(minutes, gauged_after, is_new=is_new)
     assert found.surplus_deletes <= 0
     assert not found.shows_a_race
 
@@ -124,6 +134,17 @@ def test_a_batch_that_is_sent_received_and_deleted_once_is_no_race(
     found = known(0.5, **series)
     assert found.surplus_deletes <= 0
     assert not found.shows_a_race
+
+
+@pytest.mark.parametrize("begins", [0, 1, 2])
+def test_all_is_counted_of_a_new_queue_that_was_reported_at_once(begins: int) -> None:
+    """What SQS began to report late may have been sent, received and deleted before."""
+    minutes: list[list[Happening]] = [[("send", 300), ("handle_twice", 300)], []]
+    found = played(minutes, 4, begins, is_new=True)
+    assert (found.surplus_deletes, found.before) == (300 if begins < 2 else -300, Gauges())
+    died = {"sent": [(0, 300)], "received": [(0, 900)], "visible": [(begins, 0), (5, 0)]}
+    dead = [known(1, is_new, **died).dead_after(3) for is_new in (True, False)]
+    assert dead == [300 if begins < 2 else 0, 0]
 
 
 def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
@@ -207,6 +228,9 @@ def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
     assert (window.until - window.since, NOW - window.until >= CLOUDWATCH_LAG) == (LONGEST, True)
     assert later is not None
     assert later.since == (NOW - 2 * HOUR).replace(second=0) + MINUTE
+    new = Window.ending(NOW, NOW - 2 * HOUR, HOUR, is_new=True)
+    assert new == Window((NOW - 2 * HOUR).replace(second=0), later.until, begins_empty=True)
+    assert Window.ending(NOW, NOW - LONGEST - HOUR, HOUR, is_new=True) == window
     for minutes in (-30, 0, 62):
         assert Window.ending(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
 

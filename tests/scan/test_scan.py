@@ -14,15 +14,17 @@ from msgspec import structs
 from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
 from mendq.cases.pins import Pins
+from mendq.catalogue._visibility import MAX_PROCESSING_TAG
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
-from tests.scan.scanning import Scanning, an_hour_on, consumed
+from tests.scan.scanning import Scanning, an_hour_on, consumed, denied
 
 A_DAY = 86_400
 
@@ -282,6 +284,47 @@ def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Sc
     found = {(each["queue_arn"], each["symptom"]) for each in scanned.findings()["findings"]}
     assert {(queue, "consumer_failing"), (dead, "dlq_messages_arriving")} <= found
     assert scanned.named() == [(queue, "consumer_failing")]
+
+
+def died_in(scanned: Scanning) -> tuple[str, str]:
+    """An empty source of whose messages 100 died within an hour, and their DLQ."""
+    dead = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
+    queue = scanned.account.queue("orders", RedrivePolicy=Redrive(dead, 3).text)
+    tags = {"mendq": "heal", MAX_PROCESSING_TAG: "40"}
+    sqs, url = scanned.account.clients.sqs, scanned.account.url
+    sqs.tag_queue(QueueUrl=url(queue), Tags=tags)
+    sqs.send_message(QueueUrl=url(dead), MessageBody="one")
+    scanned.account.later(days=1)
+    for minutes in (90, 60, 30):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        busy = {"sent": 100.0, "received": 300.0} if minutes == 60 else {}
+        scanned.count(queue, at, visible=0, **busy)
+    return queue, dead
+
+
+def test_an_empty_source_is_measured_while_its_dlq_holds_messages(scanned: Scanning) -> None:
+    queue, dead = died_in(scanned)
+    looked = list[str]()
+    note = cast(
+        "Callable[..., None]",
+        lambda params, **_: looked.append(json.loads(params["body"])["QueueUrl"]),
+    )
+    events = scanned.account.clients.sqs.meta.events
+    events.register("before-call.sqs.GetQueueAttributes", note)
+    done = scanned.done()
+    assert (queue, TOO_SHORT.name) in scanned.named()
+    assert (dead, "dlq_messages_arriving") not in scanned.named()
+    assert (done.measured, looked.count(scanned.account.url(dead))) == (2, 1)
+
+
+def test_a_dlq_that_keeps_us_out_costs_its_source_nothing_else(scanned: Scanning) -> None:
+    queue, dead = died_in(scanned)
+    scanned.account.clients.sqs.untag_queue(QueueUrl=scanned.account.url(dead), TagKeys=["mendq"])
+    scanned.count_one_coming_back(queue)
+    denied(scanned, dead, words="a resource-based policy")
+    done = scanned.done([slow(), TOO_SHORT])
+    assert (done.unseen, [*done.failed]) == (0, [queue])
+    assert scanned.named() == [(queue, "slow")]
 
 
 def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
