@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True, duplicates=True)))
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
 _A_MINUTE = 60
 _WHOLE = "Complete"
@@ -38,19 +38,21 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             EndTime=max(each.until for each in windows.values()),
             MetricDataQueries=[
                 query(f"{key}{n}", ("AWS/SQS", "QueueName", parts_of(arn).name), *asked, _A_MINUTE)
-                for n, arn in enumerate(windows)
-                for key, asked in metrics_of(fifo=on_fifo(arn)).items()
+                for n, (arn, window) in enumerate(windows.items())
+                for key, asked in _metrics_of(arn, window).items()
             ],
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
     series = _whole_series(answers)
     return {
-        arn: _measured(
-            {key: series.get(f"{key}{n}") for key in metrics_of(fifo=on_fifo(arn))}, window
-        )
+        arn: _measured({key: series.get(f"{key}{n}") for key in _metrics_of(arn, window)}, window)
         for n, (arn, window) in enumerate(windows.items())
     }
+
+
+def _metrics_of(queue_arn: str, window: Window) -> Mapping[str, tuple[str, str]]:
+    return metrics_of(fifo=on_fifo(queue_arn), duplicates=window.counts_duplicates)
 
 
 def _measured(series: Mapping[str, Points | None], window: Window) -> Measured | None:

@@ -122,7 +122,8 @@ class FactsReader(Struct, frozen=True):
         propagation = timedelta(seconds=self.timing.propagation_seconds)
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(propagation, after_the_timeout=True)
-        return Window.ending(self.now, settled_at, shortest)
+        window = Window.ending(self.now, settled_at, shortest)
+        return window and replace(window, counts_duplicates=facts.outlasts_deduplication)
 
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:
