@@ -13,7 +13,7 @@ from mendq.model.metrics import PERIOD, TRIES, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import dlq_command
+from mendq.notifications.commands import set_command
 from mendq.notifications.text import counted
 
 
@@ -67,10 +67,11 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return make_and_attach(facts, f"{because}. A DLQ would take it, and {order}")
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
-        f"in about {_seconds_left(facts):,} s; with a smaller maxReceiveCount the group goes on "
-        "sooner. Which groups lost messages before, the DLQ shows"
+        f"in about {_seconds_left(facts):,} s; after {MAX_RECEIVE_COUNT} the group goes on without "
+        "it, if that order does not matter. Which groups lost messages before, the DLQ shows"
     )
-    return Escalate("waits_for_dlq", reason, dlq_command(facts.queue_arn))
+    sooner = {AttachDlq.attribute: Redrive(facts.dlq_arn or "", MAX_RECEIVE_COUNT).text}
+    return Escalate("waits_for_dlq", reason, set_command(facts.queue_arn, sooner))
 
 
 _DEAD = arn_of_dlq(QUEUE_ARN)
@@ -135,7 +136,7 @@ FIFO_GROUP_BLOCKED = Fixed(
         NotFound("many begin long work beside it", _still(in_flight_now=80, backlog_now=80)),
         NotFound("a backlog is worked off in order", _still(backlog_before=130)),
         NotFound("as many come to nothing by chance", _still(0)),
-        NotFound("as many came to nothing before", _still(share=0.06)),
+        NotFound("as many came to nothing before", _still(0, 0.06)),
         NotFound("the oldest is new", _still(since=AT - 29 * PERIOD)),
         NotFound("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
         NotFound("one message takes very long, and is received once", but(_BLOCKED, received=1)),

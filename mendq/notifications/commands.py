@@ -42,12 +42,6 @@ def redrive_preview(source_arn: str) -> str:
     return f"mendq redrive {source.name} --all --dry-run --region {source.region}"
 
 
-def dlq_command(queue_arn: str) -> str:
-    """What lies in the DLQ, in groups; of it or its source. Raises ValueError as the others."""
-    queue = parts_of(queue_arn)
-    return f"mendq dlq {queue.name} --region {queue.region}"
-
-
 def metric_command(queue_arn: str, metric: str, statistic: str, measured: Measured | None) -> str:
     """The `aws` command that shows a metric of the queue as it was measured; empty if it was not.
 

@@ -147,3 +147,28 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
     second = found[TWO[1]]
     assert second is not None
     assert second.sent in (10, 20)
+
+
+@pytest.mark.parametrize(
+    ("queue_arn", "seconds", "asked"),
+    [(f"{QUEUE}.fifo", 301, True), (f"{QUEUE}.fifo", 300, False), (QUEUE, 301, False)],
+)
+def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
+    queue_arn: str, seconds: int, *, asked: bool
+) -> None:
+    window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
+    assert window is not None
+    queries: list[str] = []
+
+    def note(params: Any, **_: Any) -> None:
+        queries.extend(each["Id"] for each in params["MetricDataQueries"])
+
+    events = CLIENTS.cloudwatch.meta.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", note)
+    try:
+        with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+            cloudwatch.add_response("get_metric_data", {"MetricDataResults": []})
+            measure(CLIENTS, {queue_arn: window})
+    finally:
+        events.unregister("provide-client-params.cloudwatch.GetMetricData", note)
+    assert ("deduplicated0" in queries) is asked
