@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True, duplicates=True)))
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
 # SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
 _A_MINUTE = 60
 _WHOLE = "Complete"
