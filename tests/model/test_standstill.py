@@ -32,7 +32,8 @@ class Group:
 class Traffic:
     """`sends` are (group, seconds of work) by the second; work that never ends well fails at once.
 
-    `fails` is the share of receives that come to nothing by chance. Work that outlasts the
+    `fails` is the share of receives that come to nothing by chance; work of less than 0 s fails the
+    first time. Work that outlasts the
     visibility timeout is kept by a heartbeat.
     """
 
@@ -80,7 +81,11 @@ class Traffic:
                 counts["deleted"] += 1
             group.held = None
         if group.waiting and group.held is None:
-            work = NEVER if chance() < self.fails else group.waiting[0][1]
+            sent_at, work = group.waiting[0]
+            if work is not NEVER and work < 0:
+                group.waiting[0] = (sent_at, -work)
+            if work is NEVER or work < 0 or chance() < self.fails:
+                work = NEVER
             lasts = self.visibility_seconds if work is NEVER else max(work, 1)
             group.held = (now + lasts, work is not NEVER)
             counts["received"] += 1
@@ -141,6 +146,7 @@ def _overloaded(traffic: Traffic) -> Traffic:
 HEALTHY = {
     "a burst is worked off in order": lambda of: _with(of, ("batch", 600, 2, 5_000)),
     "a burst of slow work": lambda of: _with(of, ("batch", 600, 25, 300)),
+    "each of a burst is tried twice": lambda of: _with(of, ("batch", 600, -2, 5_000)),
     "a burst, and another before it is done": lambda of: _with(
         of, ("batch", 600, 2, 5_000), ("more", of.minutes * 60 - 90, 2, 5_000)
     ),
