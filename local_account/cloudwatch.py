@@ -78,11 +78,11 @@ def _keep_metrics_of_lambdas() -> None:
     @around(lambda_svc, "_emit_lambda_logs")
     def emit(inner: Any, *given: Any, **named: Any) -> None:
         inner(*given, **named)
-        function, _request_id, text, failed, *_ = given
+        function, _request_id, text, failed, milliseconds, *_ = given
         config = function.get("config") or function
         try:
             with request_scope(*lambda_runtime._account_region_from_function_config(config)):
-                _store(config["FunctionName"], failed, text)
+                _store(config["FunctionName"], failed, text, milliseconds)
         except Exception:
             logger.exception("the metrics of a Lambda's log lines are lost")
 
@@ -91,10 +91,11 @@ def _keep_metrics_of_lambdas() -> None:
         """Or what a client invokes would count twice."""
 
 
-def _store(name: str, failed: bool, text: str) -> None:
+def _store(name: str, failed: bool, text: str, milliseconds: float) -> None:
     function = {"FunctionName": name}
     cloudwatch.record_metric(OF_LAMBDA, "Invocations", 1, "Count", function)
     cloudwatch.record_metric(OF_LAMBDA, "Errors", int(failed), "Count", function)
+    cloudwatch.record_metric(OF_LAMBDA, "Duration", milliseconds, "Milliseconds", function)
     for line in text.splitlines():
         for datum in metrics_in(line):
             cloudwatch._store_datum(*datum)

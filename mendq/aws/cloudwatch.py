@@ -38,19 +38,23 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             EndTime=max(each.until for each in windows.values()),
             MetricDataQueries=[
                 query(f"{key}{n}", ("AWS/SQS", "QueueName", parts_of(arn).name), *asked, _A_MINUTE)
-                for n, arn in enumerate(windows)
-                for key, asked in metrics_of(fifo=on_fifo(arn)).items()
+                for n, (arn, window) in enumerate(windows.items())
+                for key, asked in _metrics_of(arn, window).items()
             ],
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
     series, found = _whole_series(answers), dict[str, Measured | None]()
     for n, (arn, window) in enumerate(windows.items()):
-        asked_keys = metrics_of(fifo=on_fifo(arn))
+        asked_keys = _metrics_of(arn, window)
         known = {key: series[f"{key}{n}"] for key in asked_keys if f"{key}{n}" in series}
         # Half of what was asked for says nothing: what was not sent would look like a race.
         found[arn] = measured(known, window) if len(known) == len(asked_keys) else None
     return found
+
+
+def _metrics_of(queue_arn: str, window: Window) -> Mapping[str, tuple[str, str]]:
+    return metrics_of(fifo=on_fifo(queue_arn), duplicates=window.counts_duplicates)
 
 
 def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:

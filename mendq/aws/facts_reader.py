@@ -121,7 +121,9 @@ class FactsReader(Struct, frozen=True):
         """The time in which the queue was as it is: no measurement may speak of another."""
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
-        return Window.ending(self.now, settled_at, shortest, is_new=settled_at == facts.created_at)
+        is_new = settled_at == facts.created_at
+        window = Window.ending(self.now, settled_at, shortest, is_new=is_new)
+        return window and replace(window, counts_duplicates=facts.outlasts_deduplication)
 
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:

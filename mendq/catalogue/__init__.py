@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.dedup_id_missing import DEDUP_ID_MISSING
+from mendq.catalogue.dedup_interval_outlasted import DEDUP_INTERVAL_OUTLASTED
 from mendq.catalogue.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
 from mendq.catalogue.dlq_missing import DLQ_MISSING
@@ -31,6 +33,8 @@ from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
+from mendq.catalogue.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
+from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from mendq.catalogue.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT,
     may_be_a_race,
@@ -59,6 +63,8 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_THROTTLED,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
+    VISIBILITY_TIMEOUT_TOO_LONG,
+    VISIBILITY_TIMEOUT_DEFAULT,
     DLQ_RETENTION_TOO_SHORT,
     DLQ_MISSING,
     DLQ_SOURCE_NOT_ALLOWED,
@@ -69,6 +75,8 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
+    BATCH_OUTLASTS_TIMEOUT,
+    DEDUP_INTERVAL_OUTLASTED,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     INVALID_REQUEST,

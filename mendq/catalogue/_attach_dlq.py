@@ -52,6 +52,7 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
     return (
         measured.has_surplus
         or measured.one_group_blocks
+        or (facts.is_fifo and measured.head_is_stuck(facts.visibility_seconds))
         or facts.move_task_running
         or facts.takes_dlq_messages
         or bool(EXPLAINED_BY & facts.open_symptoms)

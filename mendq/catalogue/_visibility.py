@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Limits, TagUnreadable, seconds_tag
-from mendq.model.plan import Escalate, Refusal, Refuse
+from mendq.model.limits import Limits, Mode, TagUnreadable, seconds_tag
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import public_url
+from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.commands import aws_command, metric_command
 from mendq.notifications.text import counted
 
@@ -82,6 +83,38 @@ def readable(facts: Facts) -> list[VisibilityNeed]:
         return named(facts)
     except TagUnreadable:
         return []
+
+
+def advised_seconds(facts: Facts) -> int:
+    """The most that AWS advises or somebody names, 0 where nobody does; raises TagUnreadable."""
+    needs = (max(each.enough_seconds, each.recommended_seconds) for each in named(facts))
+    return max(needs, default=0)
+
+
+def slowest(facts: Facts) -> tuple[float, str]:
+    """The longest p99 of its Lambda consumers, and whose; 0 where not all ran in the last hour."""
+    found = [(each.duration_p99_seconds or 0, each.name) for each in facts.lambda_consumers]
+    return max(found) if found and min(found)[0] else (0, "")
+
+
+def to_advised(
+    facts: Facts, limits: Limits, step: type[SetVisibilityTimeout], *, shows: bool
+) -> Plan | Refusal:
+    """A plan to go to what is advised, which a person agrees to: they know who else reads."""
+    try:
+        seconds, ceiling = advised_seconds(facts), ceiling_seconds(facts, limits)
+    except TagUnreadable as unreadable:
+        return Refuse("tag_unreadable", str(unreadable))
+    current = facts.visibility_seconds
+    if not shows:
+        return Ignore("need_already_met", f"the visibility timeout is {current} s by now")
+    if seconds > max(current, ceiling):
+        return Refuse("over_ceiling", f"{seconds} s are advised, over the ceiling of {ceiling} s")
+    reason = (
+        f"{facts.found}. {seconds} s are the most that AWS advises for its Lambda consumers or a "
+        f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
+    )
+    return Plan((step(current, seconds),), reason, at_most=Mode.PROPOSE)
 
 
 def ceiling_seconds(facts: Facts, limits: Limits) -> int:

@@ -2,44 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, as_dlq, but, queue
+from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
-from mendq.model.plan import Ignore, Plan, Refusal
+from mendq.model.metrics import PERIOD, TRIES, Recent
+from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
+from mendq.notifications.commands import set_command
 from mendq.notifications.text import counted
 
 
 def detect(facts: Facts) -> Found | None:
-    """One group in flight, tried again and again, while nothing gets through."""
+    """The head of a group, tried again and again while it holds up the group, or all there is."""
     measured = facts.measured
-    if measured is None or not has_none(facts) or not is_suspect(facts):
+    if measured is None or facts.takes_dlq_messages or not is_suspect(facts):
         return None
-    if facts.move_task_running or not measured.one_group_blocks:
+    if facts.move_task_running or (facts.dlq_arn and _seconds_left(facts) <= 0):
+        return None
+    waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
+    if measured.one_group_blocks:
+        return Found(
+            f"{waits}; in {measured.hours:.1f} h {measured.received:,} receives ended in "
+            f"{measured.deleted:,} deletes, one group is in flight, "
+            f"{counted(measured.now.visible, 'message')} waiting"
+        )
+    still = measured.recent.standstill
+    if still is None or not measured.head_is_stuck(facts.visibility_seconds):
         return None
     return Found(
-        f"its oldest message has waited {measured.now.oldest_age_seconds:,} s; in "
-        f"{measured.hours:.1f} h {measured.received:,} receives ended in {measured.deleted:,} "
-        f"deletes, one group is in flight, {counted(measured.now.visible, 'message')} waiting"
+        f"{waits}, and was the oldest for the last {60 * still.hours:.0f} minutes: "
+        f"{counted(still.deleted, 'message')} went by a delete, and {still.fruitless_receives:,} "
+        "receives ended in none, as where it is tried after each visibility timeout of "
+        f"{facts.visibility_seconds} s. At least one group is held up; "
+        f"{counted(measured.now.groups_in_flight or 0, 'group')} in flight"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Something has to wait; and a DLQ would take the message after a while."""
-    waits = facts.visible + facts.in_flight > 0
-    return facts.is_fifo and not facts.attributes.get(AttachDlq.attribute) and waits
+    """Something has to wait; and no DLQ takes the message soon."""
+    waits, receives = facts.visible + facts.in_flight > 0, facts.max_receive_count or 0
+    has_policy = facts.attributes.get(AttachDlq.attribute)
+    return facts.is_fifo and waits and (not has_policy or receives > TRIES)
+
+
+def _seconds_left(facts: Facts) -> int:
+    """Until its DLQ takes the oldest message, where it is received after each timeout."""
+    waited = facts.measured.now.oldest_age_seconds if facts.measured else 0
+    return (facts.max_receive_count or 0) * facts.visibility_seconds - waited
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """A DLQ, which takes the message after five receives."""
+    """A DLQ, which takes the message after five receives; where there is one, when it does."""
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
-    order = "what stands behind it is then handled without it, in the order that is left"
-    return make_and_attach(facts, f"{found.because}. A DLQ would take it, and {order}")
+    because = f"{found.because}. To its readers a group that is held looks like an empty queue"
+    if has_none(facts):
+        order = "what stands behind it is then handled without it, in the order that is left"
+        return make_and_attach(facts, f"{because}. A DLQ would take it, and {order}")
+    reason = (
+        f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
+        f"in about {_seconds_left(facts):,} s; after {MAX_RECEIVE_COUNT} the group goes on without "
+        "it, if that order does not matter. Which groups lost messages before, the DLQ shows"
+    )
+    sooner = {AttachDlq.attribute: Redrive(facts.dlq_arn or "", MAX_RECEIVE_COUNT).text}
+    return Escalate("waits_for_dlq", reason, set_command(facts.queue_arn, sooner))
 
 
 _DEAD = arn_of_dlq(QUEUE_ARN)
@@ -62,13 +94,26 @@ _BLOCKED = queue(
     dlq_sources=(),
     dlq_namesake=QueueFacts(_DEAD, {}),
 )
+_LATE, _SOON = (Redrive(_DEAD, receives).text for receives in (1_000, 130))
+
+
+def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
+    """One group of several: in 65 minutes its head was tried 130 times, and 2,000 others went by.
+
+    Of so many receives a minute; before, that share came to nothing; `over` the 65 minutes.
+    """
+    counts = {"since": AT - 65 * PERIOD, "received": 2_130, "deleted": 2_000, **over}
+    before = None if share is None else measured(received=1_000, deleted=round(1_000 * (1 - share)))
+    by_minute = (in_vain, 2, 2, 4 - in_vain) * 16
+    recent = Recent(0, 0, measured(**counts), before, by_minute)
+    return but(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
-    plan_in_words="Make a DLQ and attach it after 5 receives. Never while "
-    "visibility_timeout_too_short or consumer_failing is open.",
+    plan_in_words="Make a DLQ and attach it after 5 receives; page where one takes it hours later. "
+    "Never while visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
     needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
     steps=(CreateDlq, AttachDlq),
@@ -83,6 +128,17 @@ FIFO_GROUP_BLOCKED = Fixed(
         Detected(
             "a message gets through now and then", but(_BLOCKED, sent=76, deleted=36), _ATTACH
         ),
+        Detected("one group stands still while others flow", _still(), _ATTACH),
+        Detected("fewer came to nothing before", _still(0, 0.01), _ATTACH),
+        Detected("a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"),
+        NotFound("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
+        NotFound("one message is held for an hour", _still(received=2_000)),
+        NotFound("many begin long work beside it", _still(in_flight_now=80, backlog_now=80)),
+        NotFound("a backlog is worked off in order", _still(backlog_before=130)),
+        NotFound("as many come to nothing by chance", _still(0)),
+        NotFound("as many came to nothing before", _still(0, 0.06)),
+        NotFound("the oldest is new", _still(since=AT - 29 * PERIOD)),
+        NotFound("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
         NotFound("one message takes very long, and is received once", but(_BLOCKED, received=1)),
         NotFound("other groups get through", but(_BLOCKED, deleted=300)),
         NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),

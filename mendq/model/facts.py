@@ -47,6 +47,9 @@ def moment_of(epoch_seconds: str | None) -> datetime | None:
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
 
+# Within it SQS drops a FIFO message that is sent again.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+DEDUPLICATION_INTERVAL_SECONDS = 300
 # A consumer that fails in half of its runs fails; near its timeout it runs long instead.
 FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
@@ -103,7 +106,10 @@ class Need(Enum):
 
 @dataclass(frozen=True)
 class LambdaConsumer:
-    """A function that an enabled event source mapping feeds from the queue."""
+    """A function that an enabled event source mapping feeds from the queue.
+
+    Its figures are of the last hour, and of a whole invocation, which is a batch.
+    """
 
     function_arn: str
     timeout_seconds: int
@@ -111,6 +117,9 @@ class LambdaConsumer:
     duration_p99_seconds: float | None = None
     error_share: float | None = None
     throttled_share: float | None = None
+    batch_size: int = 1
+    duration_p50_seconds: float | None = None
+    invocations: int = 0
 
     @property
     def name(self) -> str:
@@ -158,6 +167,11 @@ class QueueFacts:
     @property
     def visibility_seconds(self) -> int:
         return number_in(self.attributes, "VisibilityTimeout")
+
+    @property
+    def outlasts_deduplication(self) -> bool:
+        """Whether a message may be at work for longer than SQS knows a repeated send by its id."""
+        return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
     @property
     def kms_key(self) -> str | None:

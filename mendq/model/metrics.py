@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import isfinite
+from math import ceil, isfinite, sqrt
+from statistics import fmean, pvariance
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
@@ -21,6 +22,15 @@ TRIED_OFTEN = 5
 # From here on every message may be tried again, and be deleted twice with one handle.
 TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
+# The head of a group is tried once per visibility timeout: so many of them have to have passed.
+TRIES = 20
+# It stands still for so long, or half of a window that is shorter than twice that.
+STANDS_STILL_HOURS = 0.5
+# From so many receives on the time before tells which share comes to nothing here anyway.
+ENOUGH_RECEIVES, MAY_FAIL_SHARE = 1_000, 0.2
+# What fails by chance varies by as much as it counts, tries at intervals hardly at all: a quarter
+# of that in a dozen stretches of four tries comes by chance once in a hundred times.
+LEAST_STRETCHES, REGULAR_SHARE = 12, 0.2
 # What was deleted within it, somebody may still be deleting.
 LATELY = timedelta(minutes=15)
 
@@ -34,6 +44,30 @@ class Gauges:
     in_flight: int = 0
     oldest_age_seconds: int = 0
     groups_in_flight: int | None = None
+
+
+@dataclass(frozen=True)
+class Recent:
+    """What went on at the end of a window.
+
+    In its last hour `received` messages, and `deduplicated` sends that SQS dropped as repeated, 0
+    where nobody asked. `standstill` is measured since one message is the oldest, None where that is
+    new, `before` until then; `fruitless_by_minute` are receives less deletes meanwhile.
+    """
+
+    received: int = 0
+    deduplicated: int = 0
+    standstill: Measured | None = None
+    before: Measured | None = None
+    fruitless_by_minute: tuple[int, ...] = ()
+
+    def are_regular(self, visibility_seconds: int) -> bool:
+        """Whether as many receives are in vain in each stretch of four visibility timeouts."""
+        minutes, counts = ceil(visibility_seconds / 15), self.fruitless_by_minute
+        firsts = range(0, len(counts) - minutes + 1, minutes)
+        stretches = [sum(counts[first : first + minutes]) for first in firsts]
+        enough = len(stretches) >= LEAST_STRETCHES
+        return enough and pvariance(stretches) <= REGULAR_SHARE * fmean(stretches)
 
 
 @dataclass(frozen=True)
@@ -61,6 +95,7 @@ class Measured:
     deleted_unsure: int = 0
     deleted_lately: int = 0
     hours_with_deletes: int = 0
+    recent: Recent = Recent()
 
     @property
     def hours(self) -> float:
@@ -147,6 +182,33 @@ class Measured:
             and self.deleted <= SURPLUS_SHARE * self.received
         )
 
+    def head_is_stuck(self, visibility_seconds: int) -> bool:
+        """Whether one message is the oldest all the while, and tried once per visibility timeout.
+
+        One that is held is not tried; of a backlog that is worked off in order less is left; what
+        fails by chance goes with the traffic. Several groups that are tried while nothing gets
+        through are a consumer that fails.
+        """
+        still, before = self.recent.standstill, self.recent.before
+        if still is None or still.hours < min(STANDS_STILL_HOURS, self.hours / 2):
+            return False
+        flows = still.deleted > SURPLUS_SHARE * still.received
+        # What is counted begins after the first minute.
+        seconds = (still.until - still.since - PERIOD).total_seconds()
+        tries = seconds / max(visibility_seconds, 1)
+        risen, in_vain = still.now.backlog - still.before.backlog, still.fruitless_receives
+        may_be = flows or self.now.groups_in_flight == 1
+        if not may_be or tries < TRIES or in_vain < tries / 2 or risen < -tries / 4:
+            return False
+        by_chance = MAY_FAIL_SHARE * still.received
+        if before is not None and before.received >= ENOUGH_RECEIVES:
+            lost = max(0, before.received - before.deleted)
+            by_chance = (lost + 2 * sqrt(lost + 1)) / before.received * still.received
+            by_chance += 3 * sqrt(by_chance)
+        is_more = in_vain - by_chance >= tries / 2
+        is_one = in_vain <= tries * 5 / 4 and self.recent.are_regular(visibility_seconds)
+        return is_more or is_one
+
 
 Points = Sequence[tuple[datetime, float]]
 BACKLOG = ("visible", "in_flight", "delayed")
@@ -177,6 +239,8 @@ _METRICS: Mapping[str, tuple[str, str]] = {
     "age": ("ApproximateAgeOfOldestMessage", "Maximum"),
 }
 _OF_FIFO = {"groups": ("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")}
+# Asked of few.
+_DEDUPLICATED = {"deduplicated": ("NumberOfDeduplicatedSentMessages", "Sum")}
 _GAUGED = (*BACKLOG, "age", "groups")
 Series = Mapping[str, Points]
 
@@ -186,11 +250,13 @@ class Window:
     """From the first second of a minute up to, and not with, that of another.
 
     `begins_empty`: the queue was made in the first minute, and is as it was made.
+    `counts_duplicates`: the sends that SQS dropped as repeated are asked for too.
     """
 
     since: datetime
     until: datetime
     begins_empty: bool = False
+    counts_duplicates: bool = False
 
     @classmethod
     def ending(
@@ -212,16 +278,18 @@ class Window:
         return cls(since, until, begins_empty) if is_long else None
 
 
-def metrics_of(*, fifo: bool) -> Mapping[str, tuple[str, str]]:
+def metrics_of(*, fifo: bool, duplicates: bool = False) -> Mapping[str, tuple[str, str]]:
     """Name and statistic of what is asked about one queue, by what its series is called here.
 
     Each is billed by itself.
     """
-    return {**_METRICS, **(_OF_FIFO if fifo else {})}
+    return {**_METRICS, **(_OF_FIFO if fifo else {}), **(_DEDUPLICATED if duplicates else {})}
 
 
-def measured(series: Series, window: Window) -> Measured | None:
+def measured(series: Series, window: Window, *, is_part: bool = False) -> Measured | None:
     """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
+
+    Of what `is_part` of a window nobody asks what was lately.
 
     None too where a value is none that a queue can have: then the others are not believed either.
 
@@ -259,7 +327,38 @@ def measured(series: Series, window: Window) -> Measured | None:
         now=_gauges({key: points[key][-1:] for key in _GAUGED}),
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
         began_silent=began_silent,
+        recent=Recent() if is_part else _recent(points, window),
     )
+
+
+def _recent(points: Series, window: Window) -> Recent:
+    hour, began = window.until - _AN_HOUR, _oldest_since(points["age"])
+    received, dropped = (
+        int(sum(value for at, value in points[key] if at >= hour))
+        for key in ("received", "deduplicated")
+    )
+    if began is None:
+        return Recent(received, dropped)
+    counts = {key: dict(points[key]) for key in ("received", "deleted")}
+    minutes = (at for at, _ in points["age"] if at > began)
+    in_vain = (counts["received"].get(at, 0) - counts["deleted"].get(at, 0) for at in minutes)
+    parts = (Window(began, window.until), Window(window.since, began))
+    still, before = (measured(points, each, is_part=True) for each in parts)
+    return Recent(received, dropped, still, before, tuple(map(int, in_vain)))
+
+
+def _oldest_since(ages: Points) -> datetime | None:
+    """Since when the oldest message was sent at one time, as near as SQS looks; None if new."""
+    if not ages or not ages[-1][1]:
+        return None
+    last, age = ages[-1]
+    passed = {at: ((last - at).total_seconds(), age - before) for at, before in ages[:-1]}
+    same = (
+        at
+        for at, (seconds, older) in passed.items()
+        if abs(seconds - older) <= min(60, (1 - STANDS_STILL_SHARE) * seconds)
+    )
+    return next(same, None)
 
 
 def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:

@@ -116,6 +116,17 @@ class SetVisibilityTimeout(NumberStep):
     minimum, maximum = 0, 43_200
 
 
+class LowerVisibilityTimeout(SetVisibilityTimeout):
+    """The same downwards, no further than where SQS begins: alone by a plan that says how far."""
+
+    minimum = 30
+
+    def out_of_bounds(self) -> str | None:
+        if not self.minimum <= self.after < self.before:
+            return f"{self.attribute} would not go down to {self.minimum} or more: {self.after}"
+        return None
+
+
 class SetKmsDataKeyReusePeriod(NumberStep):
     """How long SQS uses a data key before it asks KMS again, in seconds.
 

@@ -180,7 +180,9 @@ class ScanReader(FactsReader, frozen=True):
         asked = ("measured", facts.queue_arn, window)
         known = window is None or (self.retained.knows(asked) and not anew)
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
-        measured = 0 if known else len(metrics_of(fifo=facts.is_fifo))
+        duplicates = window is not None and window.counts_duplicates
+        asks = metrics_of(fifo=facts.is_fifo, duplicates=duplicates)
+        measured = 0 if known else len(asks)
         # One more: the deletes at its source.
         figures = self.metrics_of_figures(figured, anew=anew)
         return measured + figures + (Need.SOLE_SOURCE in needs)

@@ -50,7 +50,8 @@ class _Suspect(Struct, frozen=True):
 
     @property
     def metrics(self) -> int:
-        return len(metrics_of(fifo=self.facts.is_fifo))
+        duplicates = self.window.counts_duplicates
+        return len(metrics_of(fifo=self.facts.is_fifo, duplicates=duplicates))
 
     def turn(self, now: datetime) -> tuple[bool, str]:
         """Queues whose messages may suffer come first; among them others each hour."""

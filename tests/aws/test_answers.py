@@ -42,7 +42,7 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         functions.add_response("list_event_source_mappings", listed, {"EventSourceArn": QUEUE})
         asked = {"FunctionName": FUNCTION}
         functions.add_response("get_function_configuration", {"Timeout": 30}, asked)
-        results = [{"Id": f"{name}0", "Values": each} for name, each in values.items()]
+        results = [{"Id": f"{name}_0", "Values": each} for name, each in values.items()]
         window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY}
         cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
         return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
@@ -53,21 +53,26 @@ def test_a_disabled_mapping_consumes_nothing_and_is_named() -> None:
     assert (got.lambda_consumers, got.stopped_consumers) == ((), (FUNCTION, FUNCTION))
 
 
-RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
+RAN = {
+    "duration_p99": [900.0, 27_500.0],
+    "duration_p50": [400.0, 380.0],
+    "errors_sum": [1.0, 2.0],
+    "invocations_sum": [4.0, 8.0],
+}
 
 
 @pytest.mark.parametrize(
     ("values", "figures"),
     [
-        ({"duration": [], "errors": [], "invocations": []}, (None, None, None)),
-        ({**RAN, "throttles": [4.0]}, (27.5, 0.25, 0.25)),
-        ({"invocations": [], "throttles": [9.0]}, (None, None, 1.0)),
+        ({key: [] for key in RAN}, (None, None, None, 20, None, 0)),
+        ({**RAN, "throttles_sum": [4.0]}, (27.5, 0.25, 0.25, 20, 0.38, 12)),
+        ({"invocations_sum": [], "throttles_sum": [9.0]}, (None, None, 1.0, 20, None, 0)),
     ],
 )
 def test_figures_come_in_seconds_and_shares(
-    values: dict[str, list[float]], figures: tuple[float | None, ...]
+    values: dict[str, list[float]], figures: tuple[Any, ...]
 ) -> None:
-    assert consumed(mapping(), **values).lambda_consumers == (
+    assert consumed(mapping(BatchSize=20), **values).lambda_consumers == (
         LambdaConsumer(FUNCTION, 30, 5, *figures),
     )
 
@@ -142,3 +147,28 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
     second = found[TWO[1]]
     assert second is not None
     assert second.sent in (10, 20)
+
+
+@pytest.mark.parametrize(
+    ("queue_arn", "seconds", "asked"),
+    [(f"{QUEUE}.fifo", 301, True), (f"{QUEUE}.fifo", 300, False), (QUEUE, 301, False)],
+)
+def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
+    queue_arn: str, seconds: int, *, asked: bool
+) -> None:
+    window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
+    assert window is not None
+    queries: list[str] = []
+
+    def note(params: Any, **_: Any) -> None:
+        queries.extend(each["Id"] for each in params["MetricDataQueries"])
+
+    events = CLIENTS.cloudwatch.meta.events
+    events.register("provide-client-params.cloudwatch.GetMetricData", note)
+    try:
+        with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+            cloudwatch.add_response("get_metric_data", {"MetricDataResults": []})
+            measure(CLIENTS, {queue_arn: window})
+    finally:
+        events.unregister("provide-client-params.cloudwatch.GetMetricData", note)
+    assert ("deduplicated0" in queries) is asked

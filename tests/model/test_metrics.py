@@ -280,6 +280,31 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert found.now == Gauges(226, 6, 20, 7_000, 1)
     assert found.least_visible == 1
     assert metrics_of(fifo=True).keys() - metrics_of(fifo=False) == {"groups"}
+    asked_of_few = metrics_of(fifo=True, duplicates=True).keys() - metrics_of(fifo=True)
+    assert asked_of_few == {"deduplicated"}
+
+
+def test_what_was_lately_is_of_the_last_hour() -> None:
+    found = known(6, received=[(299, 5), (300, 7), (359, 1)], deduplicated=[(10, 3), (301, 2)])
+    assert (found.recent.received, found.recent.deduplicated) == (8, 2)
+    assert found.recent.standstill is None
+
+
+@pytest.mark.parametrize(
+    ("ages", "minutes"),
+    [
+        ([(n, 60 * n) for n in range(120)], 119),
+        ([(n, 60 * max(0, n - 60)) for n in range(120)], 60),
+        ([(n, 3) for n in range(120)], None),
+        ([(n, 55 * n) for n in range(120)], 12),
+        ([(n, 60 * n) for n in range(119)] + [(119, 0)], None),
+        ([(5, 300)], None),
+    ],
+    ids=["all the while", "for an hour", "always new", "moves on slowly", "is gone", "one point"],
+)
+def test_the_oldest_is_followed_back(ages: list[tuple[int, float]], minutes: int | None) -> None:
+    still = known(2, age=ages).recent.standstill
+    assert (still and (still.until - still.since) // MINUTE - 1) == minutes
 
 
 POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)

@@ -15,6 +15,7 @@ from mendq.model.steps import (
     AttachDlq,
     AttributeStep,
     CreateDlq,
+    LowerVisibilityTimeout,
     NumberStep,
     Owner,
     RedriveMessages,
@@ -61,6 +62,14 @@ def test_the_least_of_a_kind_is_within_its_bounds() -> None:
     assert SetVisibilityTimeout(0, 1).out_of_bounds() is None
     assert AttachDlq("", Redrive(DEAD, 3).text).out_of_bounds() is None
     assert AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:9])).out_of_bounds() is None
+
+
+def test_a_visibility_timeout_goes_down_by_a_step_of_its_own_and_not_below_sqs_s() -> None:
+    assert LowerVisibilityTimeout(31, 30).out_of_bounds() is None
+    for after in (29, 31, 32):
+        assert LowerVisibilityTimeout(31, after).out_of_bounds()
+    assert SetVisibilityTimeout(31, 30).out_of_bounds()
+    assert kind_of(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, "as it is undone"
 
 
 BY_NAME = {each.__name__: each for each in STEPS}

@@ -8,6 +8,7 @@ _CALL = "mendq.model.failed_call"
 _TIMEOUT = "mendq.catalogue._visibility"
 _RACE = "mendq.catalogue.visibility_timeout_too_short"
 _STEPS = "mendq.model.steps"
+_METRICS = "mendq.model.metrics"
 _TAGS = "mendq.model.limits"
 _GRANTS = "mendq.catalogue._restore_policy"
 _FAILING = "mendq.catalogue._attach_dlq"
@@ -94,7 +95,17 @@ CATALOGUE = (
         Mutant("what may be errors is taken for want of time", _RACE, "_dead_for_want_of_time",
             "longest is None« or longest.takes_seconds <= facts.visibility_seconds»»:"),
     )),
+    Selection(("tests.model.test_standstill",), (
+        Mutant("a burst that is worked off in order is taken for a stuck group", _METRICS,
+            "Measured.head_is_stuck", "«or risen < -tries / 4»»:"),
+        Mutant("receives that come to nothing by chance are taken for tries", _METRICS,
+            "Measured.head_is_stuck", "is_more = in_vain« - by_chance»» >= tries / 2"),
+        Mutant("a message that is held is taken for one that is tried", _METRICS,
+            "Measured.head_is_stuck", "or in_vain < «tries / 2»0»"),
+    )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (
+        Mutant("a visibility timeout is lowered below what SQS begins with", _STEPS,
+            "LowerVisibilityTimeout", "minimum = «30»0»"),
         Mutant("a fix lowers a number, which may delete messages", _STEPS,
             "NumberStep.out_of_bounds", "if self.after «<»=»= self.before:"),
         Mutant("a fix goes beyond what SQS takes", _STEPS, "NumberStep.out_of_bounds",

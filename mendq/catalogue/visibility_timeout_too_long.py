@@ -1,0 +1,107 @@
+"""Work takes seconds and the visibility timeout hours: what crashed waits for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from mendq.catalogue._attach_dlq import FIXED_FIRST
+from mendq.catalogue._visibility import MAX_PROCESSING_TAG, advised_seconds, slowest, to_advised
+from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import Limits, Mode, TagUnreadable
+from mendq.model.plan import Plan, Refusal
+from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
+from mendq.notifications.text import counted
+
+LONG_SECONDS = 15 * 60
+# So many times what the slowest run takes, and what is advised.
+TIMES, TIMES_ADVISED = 20, 2
+
+
+def detect(facts: Facts) -> Found | None:
+    """A timeout far over p99, and messages that somebody received and did not finish.
+
+    Where nothing waits at times, one that is older than the timeout had been received before it.
+    """
+    measured, (p99_seconds, name), seconds = (
+        facts.measured,
+        slowest(facts),
+        facts.visibility_seconds,
+    )
+    if measured is None or not p99_seconds or seconds <= TIMES * p99_seconds:
+        return None
+    if facts.takes_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.shows_a_race:
+        return None
+    most_fail = max(each.error_share or 0 for each in facts.lambda_consumers)
+    oldest_seconds = measured.now.oldest_age_seconds
+    had_been_received = oldest_seconds > seconds and not measured.least_visible
+    crashed = measured.fruitless_receives and (most_fail or had_been_received)
+    if not crashed or not is_suspect(facts):
+        return None
+    return Found(
+        f"the visibility timeout of {seconds:,} s is {seconds / p99_seconds:,.0f} times what 99 of "
+        f"100 runs of {name} stay within ({p99_seconds:.1f} s). "
+        f"{counted(measured.fruitless_receives, 'receive')} ended in no delete; {most_fail:.1%} of "
+        f"the last hour's runs failed, and the oldest message is {oldest_seconds:,} s old: what "
+        f"crashes waits {seconds:,} s before anybody gets it again"
+    )
+
+
+def is_suspect(facts: Facts) -> bool:
+    try:
+        enough_seconds = max(LONG_SECONDS, TIMES_ADVISED * advised_seconds(facts))
+    except TagUnreadable:
+        return False
+    return bool(facts.lambda_consumers) and facts.visibility_seconds > enough_seconds
+
+
+def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
+    return to_advised(facts, limits, LowerVisibilityTimeout, shows=is_suspect(facts))
+
+
+_ran = partial(replace, FUNCTION, duration_p99_seconds=4.0)
+
+
+def _queue(seconds: int = 14_400, *, fails: float = 0.01, **over: Any) -> Facts:
+    """A function that may run 30 s and fails now and then; `over` that."""
+    counts = {"received": 920, "deleted": 900, "lambda_consumers": (_ran(error_share=fails),)}
+    return standard(VisibilityTimeout=seconds, sent=900, **{**counts, **over})
+
+
+_OLD = {"fails": 0, "oldest_age_seconds_now": 20_000}
+_TO_185 = (LowerVisibilityTimeout(14_400, 185),)
+
+VISIBILITY_TIMEOUT_TOO_LONG = Fixed(
+    name="visibility_timeout_too_long",
+    sentence="The visibility timeout is far over what work takes, so what crashed waits for hours.",
+    plan_in_words="Lower VisibilityTimeout to what AWS advises or its tag names; never by itself.",
+    aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
+    needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
+    steps=(SetVisibilityTimeout,),
+    plan=plan,
+    autonomy=Mode.PROPOSE,
+    gives_way_to=FIXED_FIRST,
+    detection=Detection(
+        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
+    ),
+    examples=lambda: (
+        Detected("runs fail, and each is tried again after four hours", _queue(), _TO_185),
+        Detected("an instance died with what it had received", _queue(**_OLD), _TO_185),
+        NotFound("nobody crashes", _queue(received=900)),
+        NotFound("what was received is still at work", _queue(in_flight_now=20)),
+        NotFound("old messages of a backlog", _queue(**_OLD, least_visible=3)),
+        NotFound("the oldest is not through its timeout yet", _queue(20_000, **_OLD)),
+        NotFound("runs are long", _queue(lambda_consumers=(_ran(duration_p99_seconds=720.0),))),
+        NotFound("nobody knows how long they are", _queue(lambda_consumers=(FUNCTION,))),
+        NotFound("15 minutes", _queue(900)),
+        NotFound("runs may be long", _queue(10_800, lambda_consumers=(_ran(timeout_seconds=900),))),
+        NotFound("a tag names half of it", but(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})),
+        NotFound("messages are handled twice", _queue(received=1_300, deleted=1_250)),
+        NotFound("people look at DLQ messages", as_dlq(_queue())),
+        Refused("somebody has lowered it", _queue(370), "need_already_met"),
+        Refused("a tag", but(_queue(), tags={MAX_PROCESSING_TAG: "1h"}), "tag_unreadable"),
+    ),
+)

@@ -1,0 +1,46 @@
+"""A visibility timeout that is far too long: proposed, lowered once a person agrees, put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from mendq.aws.consumers import Figures
+from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
+from tests.heal.operators import Heal, case_of, outcomes, say, states, undo
+from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+    """A function that takes 4 s and fails now and then; moto knows no percentiles."""
+    figures = {"bill": Figures(4.0, error_share=0.01, duration_p50_seconds=1.0, invocations=900)}
+    monkeypatch.setattr("mendq.aws.facts_reader.figures_of", lambda *_: figures)
+    with scanning() as made:
+        yield made
+
+
+def test_it_goes_down_when_a_person_agrees_and_back_when_one_takes_it_back(
+    scanned: Scanning,
+) -> None:
+    account = scanned.account
+    queue = account.queue("orders", VisibilityTimeout="14400")
+    consumed(scanned, queue)
+    heal = Heal(account)
+    account.later(hours=3)
+    for minutes in range(4, 120):
+        at = account.now - timedelta(minutes=minutes)
+        scanned.count(queue, at, sent=10, received=11, deleted=10, visible=0, in_flight=0)
+    an_hour_on(account)
+    scanned.scan([VISIBILITY_TIMEOUT_TOO_LONG])
+    scanned.heal()
+    assert (states(account), account.visibility(queue)) == (["proposed"], 14_400), "never by itself"
+    case_id = case_of(account).case_id
+    say(account, "approve", case_id)
+    assert len(heal.asked) == 1
+    assert (states(account)[-1], account.visibility(queue)) == ("applied", 180)
+    account.later(minutes=40)
+    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "undone"}
+    assert account.visibility(queue) == 14_400
