@@ -94,11 +94,6 @@ class Table(Struct, frozen=True):
         request = asked(values, ConditionExpression=condition)
         return self._done(self.client.put_item, Item=item, **request) is not None
 
-    def delete(self, key: Key, condition: str, **values: Any) -> bool:
-        """Delete an item; False, and nothing happens, where the condition does not hold."""
-        request = asked(values, ConditionExpression=condition)
-        return self._done(self.client.delete_item, Key=key, **request) is not None
-
     def _done(self, call: Callable[..., Any], **request: Any) -> Any:
         """The answer; None where the condition does not hold."""
         with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):

@@ -30,7 +30,7 @@ class Ceiling:
 
 
 CEILINGS = (
-    Ceiling("code lines of the product", "product", "code_lines", 22_499, 22_500),
+    Ceiling("code lines of the product", "product", "code_lines", 22_500, 22_500),
     Ceiling("code lines beside it", "beside", "code_lines", 4_997, 5_000),
     Ceiling("code lines of the tests", "tests", "code_lines", 28_344, 28_500),
     # A state machine may be longer: table, rows and actions stand together.

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import asdict
 
 from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
-from mendq.cases.transactions import Table
+from mendq.cases.transactions import Table, asked
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
 from mendq.cli.exit_codes import Stopped
@@ -29,6 +29,17 @@ def warn_of_freeze(call: Invocation) -> None:
     table = call.account.stored_if_deployed(Table)
     for each in freezes_in(table.get(freeze_key())) if table else ():
         call.out.say(f"changes are {each}. That holds Mendq; this is by your hand", "yellow")
+
+
+class _Freezes(Table, frozen=True):
+    """What ends freezes, which no Lambda may: a person's word."""
+
+    def end(self, shown: Item) -> bool:
+        """Delete those that were shown; False where others hold by now."""
+        values = {"shown": shown[FREEZES]} if FREEZES in shown else {}
+        unchanged = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
+        request = asked(values, ConditionExpression=unchanged)
+        return self._done(self.client.delete_item, Key=freeze_key(), **request) is not None
 
 
 MOST_REASON = 500
@@ -61,9 +72,7 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
         call.out.say(str(each))
     if item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        shown = {"shown": item[FREEZES]} if FREEZES in item else {}
-        as_shown = f"{FREEZES} = :shown" if shown else f"attribute_not_exists({FREEZES})"
-        if not call.account.stored(Table).delete(freeze_key(), as_shown, **shown):
+        if not call.account.stored(_Freezes).end(item):
             raise Stopped("somebody has just frozen or thawed it: nothing was done; look again")
     call.out.document({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
     call.out.say("thawed" if item else "it was not frozen", "green" if item else "")
