@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import measure, messages_deleted
+from mendq.aws.cloudwatch import Alarms, measure, messages_deleted, queue_alarms, with_alarms
 from mendq.aws.consumers import (
     Figures,
     consumers_behind,
@@ -94,6 +94,9 @@ class FactsReader(Struct, frozen=True):
 
     def sources(self, queue_arn: str) -> tuple[str, ...]:
         return source_arns_of(self.clients, queue_arn)
+
+    def alarms(self) -> Alarms:
+        return queue_alarms(self.clients)
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return moved_lately_to(self.clients, dlq_arn, self.now)
@@ -200,10 +203,11 @@ def function_names(facts: Facts) -> list[str]:
     return sorted({each.name for each in facts.lambda_consumers})
 
 
-# In this order: cases are open about the sources too, and figures belong to consumers.
+# In this order: cases are open about the sources too, alarms are the DLQ's too.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
     Need.DLQ: FactsReader.dlq,
+    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.alarms()),
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.dlq_sources,
     Need.MOVE_TASKS: FactsReader.move_tasks,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.alarm_missing import ALARM_MISSING
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
@@ -30,6 +31,7 @@ from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.failed_call import FailedCall
@@ -68,6 +70,8 @@ CATALOGUE: tuple[Symptom, ...] = (
     MAX_RECEIVE_COUNT_TOO_LOW,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
+    ALARM_MISSING,
+    TAG_NOT_UNDERSTOOD,
     INVALID_REQUEST,
 )
 

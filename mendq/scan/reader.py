@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from mendq.aws.cloudwatch import Alarms
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -108,6 +109,10 @@ class ScanReader(FactsReader, frozen=True):
         sources = self._in_turn(self.paces.sqs, super().sources, queue_arn)
         self.known_dlqs.update([queue_arn] if sources else [])
         return sources
+
+    def alarms(self) -> Alarms:
+        """One listing of the account's, instead of one for each queue."""
+        return self.retained.about("alarms", super().alarms)
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return self._in_turn(self.paces.sqs, super().moves_out_of, dlq_arn)
