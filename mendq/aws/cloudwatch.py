@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
-from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import LONGEST, PERIOD, Measured, Points, Window, measured, metrics_of
 from mendq.model.queue import on_fifo, parts_of
 
@@ -47,7 +44,7 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
-    series = _whole_series(answers)
+    series = whole_series(answers)
     return {
         arn: _measured(
             {key: series.get(f"{key}{n}") for key in metrics_of(fifo=on_fifo(arn))}, window
@@ -62,7 +59,7 @@ def _measured(series: Mapping[str, Points | None], window: Window) -> Measured |
     return measured(known, window) if len(known) == len(series) else None
 
 
-def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+def whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
     """The values by what was asked, once the last page says that there is no more.
 
     Before that a series is PartialData; an error on any page leaves a hole.
@@ -105,73 +102,3 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
             StartTime=since, EndTime=until, MetricDataQueries=[asked]
         )
     return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))
-
-
-_Queue = TypeVar("_Queue", bound=QueueFacts)
-# By queue name and metric the alarms that watch it.
-Alarms = Mapping[str, Mapping[str, list[str]]]
-# In place of a name: an alarm on a query of Metrics Insights may be about any queue.
-ANY = "*"
-_METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
-
-
-def queue_alarms(clients: Clients) -> Alarms:
-    """Every alarm on a metric of a queue, by name; composite ones are made of these.
-
-    Raises FactsUnavailable.
-    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
-    """
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    with looking("the account's alarms"):
-        pages = clients.cloudwatch.get_paginator("describe_alarms").paginate(
-            AlarmTypes=["MetricAlarm"]
-        )
-        for alarm in (each for page in pages for each in page["MetricAlarms"]):
-            for queue_name, metric in _watched(alarm):
-                found[queue_name][metric].append(alarm["AlarmName"])
-    return found
-
-
-def _watched(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Queue name and metric, also of what metric math or a band is made of."""
-    queries = alarm.get("Metrics", [])
-    of_queries = (each.get("MetricStat", {}).get("Metric", {}) for each in queries)
-    for metric in (alarm, *of_queries):
-        if metric.get("Namespace") == "AWS/SQS":
-            for dimension in metric.get("Dimensions", []):
-                yield dimension["Value"], metric["MetricName"]
-    for expression in (each.get("Expression", "") for each in queries):
-        if "AWS/SQS" in expression:
-            yield from ((ANY, found) for found in _METRIC_OF_SQS.findall(expression))
-
-
-def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
-    """The facts with what alarms watch of the queue, and of its DLQ where there is one."""
-    dlq = facts.dlq if facts.dlq is None or not facts.dlq.exists else _watched_by(facts.dlq, alarms)
-    return replace(_watched_by(facts, alarms), dlq=dlq)
-
-
-def _watched_by(queue: _Queue, alarms: Alarms) -> _Queue:
-    return replace(queue, alarmed=frozenset({*alarms.get(queue.name, ()), *alarms.get(ANY, ())}))
-
-
-# A fortnight at this period is 4,032 datapoints of a metric.
-ALARM_PERIOD = timedelta(minutes=5)
-FORTNIGHT = timedelta(days=14)
-
-
-def fortnight(
-    clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
-) -> Mapping[str, Points]:
-    """The largest values of the last two weeks by metric; raises FactsUnavailable."""
-    if not metrics:
-        return {}
-    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    seconds = int(ALARM_PERIOD.total_seconds())
-    queries = [query(f"m{n}", of_queue, each, "Maximum", seconds) for n, each in enumerate(metrics)]
-    with looking(f"two weeks of {queue_arn}"):
-        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-            StartTime=now - FORTNIGHT, EndTime=now, MetricDataQueries=queries
-        )
-        series = _whole_series(each for page in pages for each in page["MetricDataResults"])
-    return {each: sorted(series.get(f"m{n}", ())) for n, each in enumerate(metrics)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import Alarms, measure, messages_deleted, queue_alarms, with_alarms
+from mendq.aws.cloudwatch import measure, messages_deleted
 from mendq.aws.consumers import (
     Figures,
     consumers_behind,
@@ -95,8 +95,9 @@ class FactsReader(Struct, frozen=True):
     def sources(self, queue_arn: str) -> tuple[str, ...]:
         return source_arns_of(self.clients, queue_arn)
 
-    def alarms(self) -> Alarms:
-        return queue_alarms(self.clients)
+    def with_alarms(self, facts: Facts) -> Facts:
+        """A scan alone lists alarms: nothing is planned by them."""
+        return facts
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return moved_lately_to(self.clients, dlq_arn, self.now)
@@ -207,7 +208,7 @@ def function_names(facts: Facts) -> list[str]:
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
     Need.DLQ: FactsReader.dlq,
-    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.alarms()),
+    Need.ALARMS: lambda reader, facts: reader.with_alarms(facts),
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.dlq_sources,
     Need.MOVE_TASKS: FactsReader.move_tasks,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -72,19 +71,17 @@ _CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
 def _command(asked: Recommendation, here: Here | None) -> str:
     """Empty where there is no case, or what names it has not the form of one of ours."""
     queue, case = _QUEUE_ARN.fullmatch(asked.queue_arn), _CASE_ID.fullmatch(asked.case_id)
-    if here and queue and queue.groups() == here and asked.kind in _OF_FINDINGS:
-        return f"mendq {_OF_FINDINGS[asked.kind](queue[0])} --region {here.region}"
-    is_ours = queue and queue.groups() == here and case and case[1] == asked.symptom
-    if not (here and is_ours and asked.kind in _OF_A_CASE):
+    if not (here and queue and queue.groups() == here):
+        return ""
+    if asked.kind in _OF_FINDINGS:
+        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {here.region}"
+    if not (case and case[1] == asked.symptom and asked.kind in _OF_A_CASE):
         return ""
     verb = "approve" if asked.kind == "approve" else "show"
     return f"mendq {verb} {asked.case_id} --region {here.region}"
 
 
-_OF_FINDINGS: dict[str, Callable[[str], str]] = {
-    "add_alarms": lambda queue_arn: f"alarms {queue_arn}",
-    "correct_tags": lambda _: "queues",
-}
+_OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
 # What to do about what a case changed or would change, by kind; and where it names no attribute.
 _OF_A_CASE = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",

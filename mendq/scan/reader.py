@@ -6,12 +6,13 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from mendq.aws.cloudwatch import Alarms
+from mendq.aws.alarms import queue_alarms, with_alarms
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -110,9 +111,11 @@ class ScanReader(FactsReader, frozen=True):
         self.known_dlqs.update([queue_arn] if sources else [])
         return sources
 
-    def alarms(self) -> Alarms:
+    def with_alarms(self, facts: Facts) -> Facts:
         """One listing of the account's, instead of one for each queue."""
-        return self.retained.about("alarms", super().alarms)
+        return with_alarms(
+            facts, self.retained.about("alarms", partial(queue_alarms, self.clients))
+        )
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return self._in_turn(self.paces.sqs, super().moves_out_of, dlq_arn)

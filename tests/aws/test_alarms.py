@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.cloudwatch import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.alarms import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
 from mendq.model.facts import QueueFacts
@@ -49,13 +49,13 @@ def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
     query = f'SELECT MAX({DEPTH}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
     put(seen, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
     assert queue_alarms(seen.account.clients) == {
-        "orders": {AGE: ["plain"], IN_FLIGHT: ["math"]},
-        ANY: {DEPTH: ["insights"]},
+        "orders": frozenset({AGE, IN_FLIGHT}),
+        ANY: frozenset({DEPTH}),
     }
 
 
 def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
-    alarms = {"orders": {AGE: ["a"]}, "orders-dlq": {DEPTH: ["b"]}}
+    alarms = {"orders": frozenset({AGE}), "orders-dlq": frozenset({DEPTH})}
     there = with_alarms(standard(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms)
     assert there.alarmed == frozenset({AGE})
     assert there.dlq is not None

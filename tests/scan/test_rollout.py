@@ -14,7 +14,6 @@ from mendq.catalogue.examples import AT
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive
-from mendq.scan.reader import ScanReader
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import measured_queues, slow
 
@@ -59,7 +58,7 @@ def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
         scanned.account.settings, limits=Limits(scan_metrics_per_day=0)
     )
     refuses = FactsUnavailable("CloudWatch does not let us" + "." * 400)
-    monkeypatch.setattr(ScanReader, "alarms", Mock(side_effect=refuses))
+    monkeypatch.setattr("mendq.scan.reader.queue_alarms", Mock(side_effect=refuses))
     done = scanned.done([slow(), ALARM_MISSING])
     document = scanned.findings()
     assert document["skipped"] == sorted(done.skipped) == sorted(queues)

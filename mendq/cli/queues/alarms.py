@@ -22,7 +22,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.alarms import ALARM_PERIOD, FORTNIGHT, fortnight, queue_alarms, with_alarms
 from mendq.aws.dlqs import dlq_arn_here, source_arns_of
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
@@ -50,10 +50,6 @@ TOPIC = "TOPIC_ARN"
 _NAMES = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
 _BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
 _SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData", "sqs:ListDeadLetterSourceQueues"}
-_UNDER = (
-    "how often a band would have rung is counted with the mean and the deviation of each hour of "
-    "the day; CloudWatch's own model, which learns days of the week too, may differ"
-)
 
 
 class Sized(Struct, frozen=True):
@@ -83,8 +79,8 @@ def sized(points: Points, least: float) -> Sized:
         PERIODS, WIDTHS if highest > least and share >= LEAST_SHARE else ()
     ):
         if (rings := _rings(points, periods, width)) <= MOST_RINGS:
-            often = f"it would have rung {counted(rings, 'time')} in the last two weeks"
-            return Sized(often, periods, width)
+            often = f"{counted(rings, 'time')} in the last two weeks, by the mean of each hour"
+            return Sized(f"it would have rung {often}", periods, width)
     threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
     why = f"CloudWatch has {share:.0%} of the last two weeks, {highest:,.0f} at most: no band fits"
     return Sized(why, PERIODS[0], threshold=threshold)
@@ -201,8 +197,6 @@ def alarms(
     call.out.document({"queue_arn": facts.queue_arn, "missing": found})
     if not found:
         out.say("what matters here is watched by alarms", "green")
-    elif any(each["width"] for each in found):
-        out.say(_UNDER, "dim")
 
 
 def _facts(account: Account, queue_arn: str) -> Facts:
