@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -216,12 +216,14 @@ def shortened(text: Any, most: int = MOST_TEXT) -> str:
 class CaseFiles:
     """The cases that were written on `since` and later, from their beginning where it is there.
 
-    `unreadable` files held no transition.
+    `unreadable` files held no transition; `found` are queue, symptom and sentence of what the last
+    scan found.
     """
 
     since: date
     lives: list[Life]
     unreadable: int = 0
+    found: Sequence[tuple[str, str, str]] = ()
 
 
 def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:

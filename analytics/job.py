@@ -22,7 +22,7 @@ from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, began
-from analytics.weekly import write_week
+from analytics.weekly import case_bucket, write_week
 from mendq.catalogue import Home
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
@@ -124,23 +124,30 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     """By default with what this machine can run; raise RootUnusable where a root is no use."""
     tables, now = Tables(spark, open_root(arguments.out, spark), _say), datetime.now(UTC)
     if arguments.command == "weekly":
-        cases = open_root(arguments.cases, spark) if arguments.cases is not None else None
-        there = write_week(cases, tables, arguments.week, now, arguments.scheduled_at)
-        return DONE if there else NOTHING_READ
+        there = arguments.cases is not None
+        seen = case_bucket(*_roots(arguments.cases, spark), arguments.week) if there else None
+        nightly_runs = write_week(seen, tables, arguments.week, now, arguments.scheduled_at)
+        return DONE if nightly_runs else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    beside = root_beside(arguments.cases)
+    cases, findings = _roots(arguments.cases, spark)
     nightly = Nightly(
         tables,
         trail,
-        cases=open_root(arguments.cases, spark),
-        findings=open_root(beside, spark) if beside is not None else None,
+        cases=cases,
+        findings=findings,
         made_at=now,
         reader=reader or Reader.of_this_process(),
         home=arguments.home,
     )
     return _code(nightly.write(arguments.days), trail, arguments.days, arguments.home)
+
+
+def _roots(cases: str, spark: SparkSession) -> tuple[Storage, Storage | None]:
+    """Of the cases, and of the findings beside them."""
+    beside = root_beside(cases)
+    return open_root(cases, spark), open_root(beside, spark) if beside is not None else None
 
 
 def _code(written: Written, trail: Storage, days: Days, home: Home | None = None) -> int:

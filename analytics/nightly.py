@@ -225,6 +225,18 @@ def rounds(findings: Storage, days: Days) -> list[Round]:
     return [each for each in (read_round(findings.read(path) or b"") for path in paths) if each]
 
 
+def last_found(findings: Storage, days: Days) -> list[tuple[str, str, str]]:
+    """Queue, symptom and sentence of what the last round of `days` found; nothing is raised."""
+    there = {f"dt={day}" for day in days}.intersection(findings.folders(""))
+    paths = findings.files(max(there)) if there else ()
+    content = findings.read(max(paths)) if paths else None
+    try:
+        found = json.loads(content or b"{}")["findings"]
+        return [(str(e["queue_arn"]), str(e["symptom"]), str(e["because"])) for e in found]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return []
+
+
 def read_round(content: bytes) -> Round | None:
     """None where `content` is no round that lists what is managed; nothing is raised."""
     if len(content) > _MAXIMUM_ROUND_BYTES:

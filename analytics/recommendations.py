@@ -16,7 +16,9 @@ from typing import Any
 from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
 from analytics.week_parts import Row, Weight, most_first, weights
+from mendq.catalogue.alarm_missing import ALARM_MISSING
 from mendq.catalogue.queue_missing import QUEUE_MISSING
+from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.steps import CreateDlq, leaves_a_value
@@ -43,6 +45,8 @@ _ASKS = {
     State.ESCALATED: FIX,
 }
 FIX_CALLER = "fix_caller"
+# What no case is opened for, told here alone.
+_OF_FINDINGS = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
 NAME_CODE = "name_code"
 # Fewer are no work for a Monday.
 MANY_INCIDENTS = 10
@@ -247,6 +251,15 @@ def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]
         each
         for each in found
         if each.incidents >= MANY_INCIDENTS or each.failed_calls >= MANY_FAILED_CALLS
+    ]
+
+
+def recommendations_of_findings(found: Iterable[Sequence[str]]) -> list[Recommendation]:
+    """One per queue of what scans report and no case tells of."""
+    return [
+        Recommendation(_OF_FINDINGS[symptom], "found", queue_arn, symptom, reason=because)
+        for queue_arn, symptom, because in found
+        if symptom in _OF_FINDINGS
     ]
 
 

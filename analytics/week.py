@@ -13,6 +13,7 @@ from analytics.recommendations import (
     do_this_week,
     recommendations_of_callers,
     recommendations_of_cases,
+    recommendations_of_findings,
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
@@ -135,6 +136,7 @@ def _reasons(cases: CaseFiles | None) -> dict[str, object]:
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:
     lives = [each for each in cases.lives if not is_of_a_drill(each.newest.queue_arn)]
     asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
+    asked += recommendations_of_findings(cases.found)
     return {
         "reached_a_person": reached_a_person(days, lives),
         "scanned": scanned(days, lives),

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
 from analytics.cases import STANDING_DAYS, CaseFiles, case_files
 from analytics.days import Days, days_of
+from analytics.nightly import last_found
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.week import Observation, summary
@@ -21,8 +23,15 @@ from mendq.notifications.text import counted
 _DAYS_BEFORE = 28
 
 
+def case_bucket(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
+    """What the case bucket says of the week, and of what was before it."""
+    days = days_of(week)
+    found = last_found(findings, days) if findings else ()
+    return replace(case_files(cases, days, STANDING_DAYS), found=found)
+
+
 def write_week(
-    cases: Storage | None,
+    cases: CaseFiles | None,
     tables: Tables,
     week: str,
     made_at: datetime,
@@ -33,7 +42,7 @@ def write_week(
     Without `cases` it says nothing about them.
     """
     days = days_of(week)
-    seen = _seen(days, case_files(cases, days, STANDING_DAYS) if cases else None, tables)
+    seen = _seen(days, cases, tables)
     document = summary(week, seen, made_at, scheduled_at)
     path, say = f"summary/week={week}/summary.json", tables.say
     tables.out.put(path, as_json(document))

@@ -44,7 +44,7 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
-    series, found = _whole_series(answers), dict[str, Measured | None]()
+    series, found = whole_series(answers), dict[str, Measured | None]()
     for n, (arn, window) in enumerate(windows.items()):
         asked_keys = _metrics_of(arn, window)
         known = {key: series[f"{key}{n}"] for key in asked_keys if f"{key}{n}" in series}
@@ -57,7 +57,7 @@ def _metrics_of(queue_arn: str, window: Window) -> Mapping[str, tuple[str, str]]
     return metrics_of(fifo=on_fifo(queue_arn), duplicates=window.counts_duplicates)
 
 
-def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+def whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
     """The values by what was asked, once the last page says that there is no more.
 
     Before that a series is PartialData; an error on any page leaves a hole.

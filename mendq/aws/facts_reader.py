@@ -95,6 +95,10 @@ class FactsReader(Struct, frozen=True):
     def sources(self, queue_arn: str) -> tuple[str, ...]:
         return source_arns_of(self.clients, queue_arn)
 
+    def with_alarms(self, facts: Facts) -> Facts:
+        """A scan alone lists alarms: nothing is planned by them."""
+        return facts
+
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return moved_lately_to(self.clients, dlq_arn, self.now)
 
@@ -196,10 +200,11 @@ def function_names(facts: Facts) -> list[str]:
     return sorted({each.name for each in facts.lambda_consumers})
 
 
-# In this order: cases are open about the sources too, and figures belong to consumers.
+# In this order: cases are open about the sources too, alarms are the DLQ's too.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
     Need.DLQ: FactsReader.dlq,
+    Need.ALARMS: lambda reader, facts: reader.with_alarms(facts),
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.dlq_sources,
     Need.MOVE_TASKS: FactsReader.move_tasks,

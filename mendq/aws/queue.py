@@ -23,7 +23,7 @@ from mendq.aws.errors import (
     looking_at_queue,
 )
 from mendq.model.failed_call import canonical
-from mendq.model.limits import MODE_TAG, Consent, Mode
+from mendq.model.limits import MODE_TAG, OFF, Consent, Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 
@@ -86,11 +86,13 @@ def arns_lately(clients: Clients, account: str, consent: Consent, _turn: object)
 class Listing(Struct, frozen=True):
     """The managed queues in order of their names, as far as they could be listed.
 
-    `failed` says by name or prefix of the settings why not all of its queues are known.
+    `failed` says by name or prefix of the settings why not all of its queues are known; `off` are
+    the queues whose tag says so.
     """
 
     queues: tuple[ManagedQueue, ...]
     failed: Mapping[str, FactsUnavailable]
+    off: tuple[str, ...] = ()
 
 
 def managed_queues(clients: Clients, account: str, consent: Consent) -> tuple[ManagedQueue, ...]:
@@ -122,7 +124,8 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
     queues = tuple(ManagedQueue(arn, every[arn], mode) for arn, mode in managed)
     if failed and not queues:
         raise next(iter(failed.values()))
-    return Listing(queues, failed)
+    off = sorted(arn for arn, tags in every.items() if tags.get(MODE_TAG) == OFF)
+    return Listing(queues, failed, tuple(off))
 
 
 def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:

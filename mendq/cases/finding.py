@@ -19,6 +19,7 @@ SCHEMA = 1
 # What heal can look at and decide in the time that it has.
 MOST_IN_A_CALL = 20
 FEW_OTHERS = 3
+MOST_WHY = 300
 HOURS_A_DAY = 24
 
 
@@ -90,8 +91,9 @@ class Scanned:
 
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
     not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
-    counts those that are no more, `unseen` those of which nothing could be seen. `looked_at` holds
-    the configuration of those at which all was looked that may be wrong.
+    counts those that are no more, `unseen` those of which nothing could be seen; `skipped` are
+    suspects that were not measured, for the budget. `looked_at` holds the configuration of those at
+    which all was looked that may be wrong.
     """
 
     queues_scanned: int = 0
@@ -99,17 +101,21 @@ class Scanned:
     unseen: int = 0
     suspects: int = 0
     measured: int = 0
-    skipped_for_budget: int = 0
     metrics: int = 0
     after: str = ""
     findings: tuple[Finding, ...] = ()
     failed: Mapping[str, Exception] = field(default_factory=dict)
     looked_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
     @property
     def is_blind(self) -> bool:
         """Whether there were queues, and nothing could be seen of any."""
         return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
+
+    @property
+    def skipped_for_budget(self) -> int:
+        return len(self.skipped)
 
     def by_symptom(self) -> Counter[str]:
         return Counter(each.symptom for each in self.findings)
@@ -121,11 +127,14 @@ class Scanned:
             "at": to_text(at),
             **{name: getattr(self, name) for name in _COUNTS},
             "failed": len(self.failed),
+            "not_looked_at": {each: str(why)[:MOST_WHY] for each, why in self.failed.items()},
+            "skipped": sorted(self.skipped),
             "findings": [each.document() for each in sorted(self.findings)],
         }
 
 
-_COUNTS = ("queues_scanned", "gone", "unseen", "suspects", "measured", "skipped_for_budget")
+_NUMBERS = ("queues_scanned", "gone", "unseen", "suspects", "measured")
+_COUNTS = (*_NUMBERS, "skipped_for_budget")
 
 
 def with_managed(
@@ -144,7 +153,13 @@ def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, An
     }
     # A version before wrote fewer of them.
     together = {name: earlier.get(name, 0) + now[name] for name in (*_COUNTS, "failed")}
-    return {**now, **together, "findings": [found[each] for each in sorted(found)]}
+    return {
+        **now,
+        **together,
+        "not_looked_at": {**earlier.get("not_looked_at", {}), **now["not_looked_at"]},
+        "skipped": sorted({*earlier.get("skipped", ()), *now["skipped"]}),
+        "findings": [found[each] for each in sorted(found)],
+    }
 
 
 def round_of(now: datetime) -> datetime:
@@ -233,12 +248,13 @@ def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
 
 def together(one: Scanned, other: Scanned) -> Scanned:
     """Two stretches of a scan as one."""
-    counts = (*_COUNTS, "metrics")
+    counts = (*_NUMBERS, "metrics")
     return replace(
         other,
         after=other.after or one.after,
         findings=(*one.findings, *other.findings),
         failed={**one.failed, **other.failed},
         looked_at={**one.looked_at, **other.looked_at},
+        skipped=(*one.skipped, *other.skipped),
         **{name: getattr(one, name) + getattr(other, name) for name in counts},
     )

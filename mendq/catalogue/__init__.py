@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.alarm_missing import ALARM_MISSING
 from mendq.catalogue.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
@@ -32,6 +33,7 @@ from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
 from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
@@ -79,6 +81,8 @@ CATALOGUE: tuple[Symptom, ...] = (
     DEDUP_INTERVAL_OUTLASTED,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
+    ALARM_MISSING,
+    TAG_NOT_UNDERSTOOD,
     INVALID_REQUEST,
 )
 BY_NAME = {each.name: each for each in CATALOGUE}

@@ -44,7 +44,7 @@ RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessage
 CLAIM = "dynamodb:UpdateItem"
 
 # The folders, by what an operator is about to do, as `mendq --help` shows them.
-PANELS = ("look", "decide", "undo", "redrive", "deploy")
+PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
 
 
 class Kind(StrEnum):

@@ -16,6 +16,7 @@ from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.lint.queues import Declared, Queue
 from mendq.lint.values import QUEUE, NotKnown
@@ -93,4 +94,5 @@ _OWN: Mapping[str, Lines | Callable[[Queue, Declared], Lines]] = {
     MAX_RECEIVE_COUNT_TOO_LOW.name: (f"maxReceiveCount: {MAX_RECEIVE_COUNT}",),
     REDRIVE_CYCLE.name: ("# leave RedrivePolicy out of the last of them",),
     DLQ_TYPE_MISMATCH.name: ("# name a queue of its own type in RedrivePolicy",),
+    TAG_NOT_UNDERSTOOD.name: ("# correct the tag, or leave it out",),
 }

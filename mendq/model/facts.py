@@ -72,6 +72,7 @@ class ReadAction:
 _TAGS = ReadAction("sqs:ListQueueTags", "queue")
 QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
 _METRICS = ReadAction("cloudwatch:GetMetricData", "any")
+_ALARMS = ReadAction("cloudwatch:DescribeAlarms", "any")
 _LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
 
 _MAPPINGS = ReadAction("lambda:ListEventSourceMappings", "any")
@@ -90,6 +91,7 @@ class Need(Enum):
     DLQ = ("dlq",), QUEUE_READS
     LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
     MEASUREMENTS = ("measured",), (_METRICS,)
+    ALARMS = ("alarmed",), (_ALARMS,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
     DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
@@ -141,7 +143,8 @@ class QueueFacts:
     And what its failed calls said of themselves, where anybody asked: who called, what, which
     policy refused.
     `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
-    every failed call, None unless all of them did.
+    every failed call, None unless all of them did. `alarmed` are the metrics of the queue that an
+    alarm watches, None where nobody asked.
     """
 
     queue_arn: str
@@ -151,6 +154,7 @@ class QueueFacts:
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     refused_by: frozenset[RefusedBy] = frozenset()
+    alarmed: frozenset[str] | None = None
 
     @property
     def exists(self) -> bool:

@@ -102,6 +102,20 @@ class Consent:
         wanted = MODES.get(tag, Mode.OBSERVE)
         return min(wanted, max(begins or Mode.OBSERVE, self.tag_may_raise_to))
 
+    def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
+        """Why `mode_of` says what it does, in words."""
+        pattern = next((each for each in self.queues if _fits(queue_name, each)), "")
+        named = f"settings name it ({pattern}): {self.mode}" if pattern else "no setting names it"
+        tag, mode = tags.get(MODE_TAG), self.mode_of(queue_name, tags)
+        wanted = MODES.get(tag or "", Mode.OBSERVE)
+        if tag is None:
+            return named
+        if mode is not None and wanted > mode:
+            cap = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
+            return f"{named}; its tag says {wanted}, and {cap}"
+        means = "" if tag in (OFF, *MODES) else f" nothing that Mendq knows, so {mode}"
+        return f"{named}; its tag says{means or f' {tag}'}"
+
     def names_exactly(self, queue_name: str) -> bool:
         """A start of names and a `*` also fits queues that never were."""
         return queue_name in self.queues

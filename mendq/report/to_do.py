@@ -71,13 +71,17 @@ _CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
 def _command(asked: Recommendation, here: Here | None) -> str:
     """Empty where there is no case, or what names it has not the form of one of ours."""
     queue, case = _QUEUE_ARN.fullmatch(asked.queue_arn), _CASE_ID.fullmatch(asked.case_id)
-    is_ours = queue and queue.groups() == here and case and case[1] == asked.symptom
-    if not (here and is_ours and asked.kind in _OF_A_CASE):
+    if not (here and queue and queue.groups() == here):
+        return ""
+    if asked.kind in _OF_FINDINGS:
+        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {here.region}"
+    if not (case and case[1] == asked.symptom and asked.kind in _OF_A_CASE):
         return ""
     verb = "approve" if asked.kind == "approve" else "show"
     return f"mendq {verb} {asked.case_id} --region {here.region}"
 
 
+_OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
 # What to do about what a case changed or would change, by kind; and where it names no attribute.
 _OF_A_CASE = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
@@ -92,6 +96,8 @@ _OTHERWISE = {
     "fix": "Fix {symptom} of {queues}.",
     "fix_caller": "Fix {caller}, whose calls to {queues} are mistaken{codes}.",
     "name_code": "Find out what {code} means for {queues}.",
+    "add_alarms": "Add CloudWatch alarms for {queues}.",
+    "correct_tags": "Correct the tags of {queues}.",
 }
 
 
@@ -148,9 +154,10 @@ WHY = {
     "overridden": "Somebody else changed it after Mendq, which leaves it alone now.",
     "observed": "Mendq only observed: the mode does not let it act.",
     "unknown_code": "The catalogue has no entry for this error code, so nothing acts on it.",
+    "found": "The last scan found it.",
     "count_only": "Nothing in the queue could fix a caller's mistake.",
 }
-_SAY_MORE = frozenset({"refused", "escalated", "ineffective"})
+_SAY_MORE = frozenset({"refused", "escalated", "ineffective", "found"})
 
 
 def _effect(recommendation: Recommendation) -> str:

@@ -6,11 +6,13 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from mendq.aws.alarms import queue_alarms, with_alarms
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -108,6 +110,12 @@ class ScanReader(FactsReader, frozen=True):
         sources = self._in_turn(self.paces.sqs, super().sources, queue_arn)
         self.known_dlqs.update([queue_arn] if sources else [])
         return sources
+
+    def with_alarms(self, facts: Facts) -> Facts:
+        """One listing of the account's, instead of one for each queue."""
+        return with_alarms(
+            facts, self.retained.about("alarms", partial(queue_alarms, self.clients))
+        )
 
     def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
         return self._in_turn(self.paces.sqs, super().moves_out_of, dlq_arn)

@@ -142,7 +142,7 @@ def _measured(
         figures = reader.metrics_of_figures(each.facts for each in batch)
         metrics = figures + sum(each.metrics for each in batch)
         if not allowance.may_measure(metrics):
-            yield Scanned(skipped_for_budget=len(suspects) - done)
+            yield Scanned(skipped=tuple(each.facts.queue_arn for each in suspects[done:]))
             return
         yield replace(_measured_together(batch, reader), metrics=metrics)
 

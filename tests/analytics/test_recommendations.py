@@ -20,6 +20,7 @@ from analytics.recommendations import (
     folded,
     recommendations_of_callers,
     recommendations_of_cases,
+    recommendations_of_findings,
 )
 from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -256,3 +257,17 @@ def test_the_ten_that_would_have_prevented_most_in_any_order(
     assert counts == sorted(counts)
     turned = random.sample(every, len(every))
     assert do_this_week(turned, incidents[::-1]) == document
+
+
+def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
+    found = [(arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)]
+    found += [(arn("q-1"), "tag_not_understood", "Heal"), (arn("q-2"), "tls_not_enforced", "no")]
+    asked = recommendations_of_findings(found)
+    caller = Recommendation("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
+    (first, *others) = do_this_week([*asked, caller], [])["do_this_week"]
+    assert first["kind"] == "name_code"
+    assert [(each["kind"], each["queues"]) for each in others] == [
+        ("add_alarms", 4),
+        ("correct_tags", 1),
+    ]
+    assert others[0]["reason"] == "nothing watches q-0"

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
-from analytics.weekly import as_json, write_week
+from analytics.weekly import as_json, case_bucket, write_week
 from mendq.nightly.verdict import NightlyRead, nightly_key
 from mendq.report.read_summary import read
 from tests.analytics.authored import Account, transition
-from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, file, incident
+from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, arn, file, incident
 
 pytestmark = pytest.mark.usefixtures("spark")
 SUMMARY = f"summary/week={WEEK}/summary.json"
@@ -38,9 +38,12 @@ def written(
 ) -> tuple[dict[str, Any], list[str]]:
     """The document, and what was said."""
     cases = FolderStorage(str(account.cases)) if account.cases.exists() else None
+    seen = (
+        case_bucket(cases, FolderStorage(str(account.folder / "findings")), WEEK) if cases else None
+    )
     said: list[str] = []
     tables = Tables(SparkSession.active(), FolderStorage(str(account.out)), said.append)
-    write_week(cases, tables, WEEK, made_at, scheduled_at)
+    write_week(seen, tables, WEEK, made_at, scheduled_at)
     document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
     read(as_json(document))
     return document, said
@@ -119,3 +122,17 @@ def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) 
     (asked,) = written(account)[0]["do_this_week"]
     assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
     assert (asked["before"], asked["after"]) == ("30", "45")
+
+
+def test_the_last_round_of_the_week_says_what_scans_report(account: Account) -> None:
+    findings = FolderStorage(str(account.folder / "findings"))
+    found = {"queue_arn": arn("orders"), "symptom": "alarm_missing", "because": "none watches it"}
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
+    for at, listed in (("15/22", []), ("15/23", [found]), ("16/00", [])):
+        document = {"schema": 1, "findings": listed}
+        findings.put(f"dt=2026-11-{at}.json", json.dumps(document).encode())
+    asked = {each["kind"]: each for each in written(account)[0]["do_this_week"]}
+    assert asked["add_alarms"]["reason"] == "none watches it"
+    for content in (b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'):
+        findings.put("dt=2026-11-15/23.json", content)
+        assert "add_alarms" not in {e["kind"] for e in written(account)[0]["do_this_week"]}

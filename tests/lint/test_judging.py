@@ -32,7 +32,7 @@ CASES = {
 }
 WRONG = [title for title, each in CASES.items() if "findings" in each]
 # Which queue is the last, and which is to be of the other type, is for people to say.
-IN_WORDS = {"redrive_cycle", "dlq_type_mismatch"}
+IN_WORDS = {"redrive_cycle", "tag_not_understood", "dlq_type_mismatch"}
 QUEUE, NAME = "AWS::SQS::Queue", TOO_SHORT.name
 SECTIONS = "Parameters: {Open: {Type: String}, Days: {Type: Number, Default: 60}}\nResources:\n"
 TLS = """

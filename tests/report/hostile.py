@@ -28,7 +28,10 @@ PAYLOADS = (
 TEXT = st.one_of(
     st.sampled_from(PAYLOADS), st.text(st.characters(exclude_categories=[]), max_size=120)
 )
-KINDS = ("write_into_template", "approve", "watch", "decide", "fix", "fix_caller", "name_code")
+KINDS = (
+    *("write_into_template", "approve", "watch", "decide", "fix", "fix_caller", "name_code"),
+    *("add_alarms", "correct_tags"),
+)
 # Calendar alone; then our own words too, which choose a sentence around the others' names.
 DATES = frozenset({"week", "from", "to", "date", "day"})
 OURS = DATES | {"kind", "why", "outcome", "state", "verdict"}

@@ -22,7 +22,11 @@ from tests.report.page_parts import PageParts
 from tests.report.weeks import ACCOUNT, HERE, Document, arn, read, recommendation, week
 
 CASE = "visibility_timeout_too_short-0a1b2c3d4e5f"
-COMMAND = re.compile(r"mendq (approve|show) [a-z_]{1,64}-[0-9a-f]{12} --region us-east-1")
+COMMAND = re.compile(
+    r"mendq (queues|alarms arn:[a-z0-9:-]+:[A-Za-z0-9_.-]{1,80}|"
+    r"(approve|show) [a-z_]{1,64}-[0-9a-f]{12}) --region us-east-1"
+)
+OF_FINDINGS = {"add_alarms": f"alarms {arn('orders')}", "correct_tags": "queues"}
 PLACE = "s3://reports/report/week=2026-W46/report.html"
 
 
@@ -36,6 +40,8 @@ def _copied(**over: object) -> str:
 def test_a_command_is_made_of_the_kind_the_case_and_the_region(kind: str) -> None:
     verb = {"approve": "approve", "fix_caller": "", "name_code": ""}.get(kind, "show")
     made = f"mendq {verb} {CASE} --region us-east-1" if verb else ""
+    if kind in OF_FINDINGS:
+        made = f"mendq {OF_FINDINGS[kind]} --region us-east-1"
     assert _copied(kind=kind) == made
 
 

@@ -28,13 +28,14 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     assert states <= set(STATES)
     assert {FAR_FEWER, NOTHING_READ} <= set(Verdict)
     asked = {*recommendations._ASKS.values(), recommendations.WRITE_INTO_TEMPLATE, "watch"}
+    asked |= {*recommendations._OF_FINDINGS.values()}
     assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == {
         *_OF_A_CASE,
         *_OTHERWISE,
     }
     kinds = recommendations._ASKS.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
-    assert whys | {"applied", "unknown_code", "count_only"} == set(WHY)
+    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY)
     ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
     assert set(outcomes.WHY) == ignored | proved | {"unknown"}

@@ -82,9 +82,7 @@ def test_a_request_may_be_anything(found: Any) -> None:
 def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     one: list[Finding], other: list[Finding]
 ) -> None:
-    first = Scanned(
-        queues_scanned=3, suspects=2, measured=1, skipped_for_budget=1, findings=tuple(one)
-    )
+    first = Scanned(queues_scanned=3, suspects=2, measured=1, skipped=("a",), findings=tuple(one))
     second = Scanned(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
     document = added_to(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7

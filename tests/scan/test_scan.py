@@ -337,5 +337,5 @@ def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
     assert scanned.announced == []
     found = scanned.findings()["findings"]
     names = {each["symptom"] for each in found if each["queue_arn"] == queue}
-    assert names == {"not_encrypted", "redrive_cycle", "tls_not_enforced"}
+    assert names == {"alarm_missing", "not_encrypted", "redrive_cycle", "tls_not_enforced"}
     assert scanned.account.transitions() == []

@@ -6,10 +6,11 @@ misses beside a run that ended well, `mendq-heartbeat-missing` tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from botocore.exceptions import ClientError
@@ -142,7 +143,7 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
     )
 
 
-class LastRound(Struct, frozen=True):
+class LastRound(Struct, frozen=True, dict=True):
     """Numbers of queues, as the case bucket holds them.
 
     At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
@@ -159,6 +160,17 @@ class LastRound(Struct, frozen=True):
     gone: int = 0
     unseen: int = 0
     failed: int = 0
+    managed: frozenset[str] = frozenset()
+    not_looked_at: dict[str, str] = {}
+    skipped: frozenset[str] = frozenset()
+
+    @cached_property
+    def by_queue(self) -> Mapping[str, list[str]]:
+        """The symptoms that were found of each."""
+        found = defaultdict[str, list[str]](list)
+        for each in self.findings:
+            found[each["queue_arn"]].append(each["symptom"])
+        return found
 
     @property
     def says(self) -> str:
@@ -173,17 +185,24 @@ class LastRound(Struct, frozen=True):
 
 
 def last_round(account: Account) -> LastRound | None:
-    """None where none was made, or none can be read; raises CaseStoreUnavailable."""
+    """None where none was made, or none can be read; raises ClientError or CaseStoreUnavailable."""
+    return next((found for found, _ in rounds(account)), None)
+
+
+def rounds(account: Account) -> Iterator[tuple[LastRound, str | None]]:
+    """The last two that can be read, the newest first, each with the name of the queue that it has
+    come to, None where to all; raises ClientError or CaseStoreUnavailable.
+    """
     item = account.stored(Table).get(items.key(items.ACCOUNT, "scan"))
     if "round" not in item:
-        return None
+        return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
     begun = datetime.fromisoformat(item["round"]["S"])
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
         with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, ValueError):
-            return convert(findings_of(hour, bucket), LastRound)
-    return None
+            reached = items.text_in(item, "after") if hour == begun and "done" not in item else None
+            yield convert(findings_of(hour, bucket), LastRound), reached
 
 
 def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:

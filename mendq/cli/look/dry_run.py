@@ -271,7 +271,6 @@ class DryRun(Struct, frozen=True, dict=True):
         return {
             **scanned.document(self.now),
             "findings": [{**each.document(), **asdict(would[each])} for each in findings],
-            "not_looked_at": {arn: str(error) for arn, error in sorted(scanned.failed.items())},
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
             "metrics_an_hour": an_hour,

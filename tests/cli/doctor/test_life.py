@@ -139,8 +139,11 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
 ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 
 
+SKIPPED = frozenset("abcd")
+
+
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    scanned = Scanned(queues_scanned=30, suspects=9, measured=5, skipped_for_budget=4)
+    scanned = Scanned(queues_scanned=30, suspects=9, measured=5, skipped=tuple(SKIPPED))
     document = scanned.document(at) | over
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
 
@@ -148,9 +151,12 @@ def _put(operator: Operator, at: datetime, **over: Any) -> None:
 @pytest.mark.parametrize(
     ("over", "found"),
     [
-        ({}, LastRound(NOW, 30, 9, 5, 4, [])),
+        ({}, LastRound(NOW, 30, 9, 5, 4, [], skipped=SKIPPED)),
         ({"queues_scanned": "many"}, None),
-        ({"gone": 1, "unseen": 2, "failed": 3}, LastRound(NOW, 30, 9, 5, 4, [], 1, 2, 3)),
+        (
+            {"gone": 1, "unseen": 2, "failed": 3},
+            LastRound(NOW, 30, 9, 5, 4, [], 1, 2, 3, skipped=SKIPPED),
+        ),
     ],
 )
 def test_a_round_is_read_as_it_was_put_down(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.prove.mutants.mutant import Mutant, Selection
 
 _ADVANCE = "mendq.model.lifecycle"
+_ALARMS = "mendq.catalogue.alarm_missing"
+_SIZED = "mendq.cli.queues.alarms"
 _PAGING = "mendq.model.case"
 _RECORD = "mendq.notifications.sent"
 _PAGES = "mendq.cases.outbox"
@@ -26,6 +28,12 @@ _READING = "infra.settings.reading"
 _SAID = "tests.cases.test_record"
 
 PEOPLE = (
+    Selection(("tests.catalogue.test_catalogue", "tests.cli.commands.test_alarms"), (
+        Mutant("an alarm on what SQS does not count passes for one on a DLQ", _ALARMS, "unwatched",
+            "not dlq.alarmed« & _OF_A_DLQ»»:"),
+        Mutant("a band is printed that would ring each day", _SIZED, "sized",
+            "_rings(points, periods, width)) <= «»10 * »MOST_RINGS:"),
+    )),
     Selection(("tests.model.test_advance",), (
         Mutant("a fix is verified though no message was handled since", _ADVANCE, "_held",
             "_was_quiet(case, evidence_since, now)« and bool(evidence_since.deletes)»»"),

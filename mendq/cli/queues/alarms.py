@@ -1,0 +1,208 @@
+"""`mendq alarms QUEUE`: the alarms that a queue lacks, sized by its own last two weeks.
+
+Printed and never made: an alarm belongs into the template of whoever owns the queue.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum, auto
+from itertools import groupby, product
+from shlex import quote
+from statistics import fmean, pstdev
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mendq.aws.alarms import ALARM_PERIOD, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.dlqs import dlq_arn_here, source_arns_of
+from mendq.aws.queue import attributes_if_there
+from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
+from mendq.cli.account import Account
+from mendq.cli.commands import QUEUE, Kind, command
+from mendq.cli.invocation import Invocation
+from mendq.cli.queues import queue_arn_of, queue_that_is_there
+from mendq.model.facts import Facts, QueueFacts
+from mendq.model.metrics import Points
+from mendq.notifications.change_lines import terraform_name
+from mendq.notifications.text import counted
+
+# So often an alarm may have rung in the two weeks that it is sized by: once a week.
+MOST_RINGS = 2
+# Periods in a row and standard deviations: the first pair that would have rung no oftener. What
+# needs a wider band has no pattern that a band could follow.
+PERIODS, WIDTHS = (3, 6, 12), (2, 3, 4, 5, 6)
+# So many standard deviations above the largest value, where a band is no use.
+MARGIN = 2
+# What was reported for less of the two weeks shows no pattern of days.
+LEAST_SHARE = 0.5
+# What one receive takes at most: fewer in flight are nothing to be told of.
+A_RECEIVE = 10
+TOPIC = "TOPIC_ARN"
+_NAMES = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
+_BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
+_SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData", "sqs:ListDeadLetterSourceQueues"}
+
+
+class Sized(Struct, frozen=True):
+    """A band so many standard deviations wide, else a fixed threshold; and why so."""
+
+    because: str
+    periods: int
+    width: int | None = None
+    threshold: int = 0
+    period_seconds: int = int(ALARM_PERIOD.total_seconds())
+
+    @property
+    def in_words(self) -> str:
+        above = f"a band of {self.width} standard deviations" if self.width else self.threshold
+        minutes = self.periods * self.period_seconds // 60
+        return f"It rings above {above} for {minutes} min: {self.because}."
+
+
+FIRST = Sized("each message there is news, however many are usual", 1, period_seconds=60)
+
+
+def sized(points: Points, least: float) -> Sized:
+    """By what a metric did in two weeks; up to `least` it tells of no trouble."""
+    values = [value for _, value in points]
+    highest, share = max(values, default=0), len(points) / (FORTNIGHT / ALARM_PERIOD)
+    for periods, width in product(
+        PERIODS, WIDTHS if highest > least and share >= LEAST_SHARE else ()
+    ):
+        if (rings := _rings(points, periods, width)) <= MOST_RINGS:
+            often = f"{counted(rings, 'time')} in the last two weeks, by the mean of each hour"
+            return Sized(f"it would have rung {often}", periods, width)
+    threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
+    why = f"CloudWatch has {share:.0%} of the last two weeks, {highest:,.0f} at most: no band fits"
+    return Sized(why, PERIODS[0], threshold=threshold)
+
+
+def _rings(points: Points, periods: int, width: float) -> int:
+    """How often so many in a row were so far above the mean of their hour of the day."""
+    by_hour = defaultdict[int, list[float]](list)
+    for at, value in points:
+        by_hour[at.hour].append(value)
+    most = {hour: fmean(each) + width * pstdev(each) for hour, each in by_hour.items()}
+    runs = groupby(value > most[at.hour] for at, value in points)
+    return sum(above and len(list(run)) >= periods for above, run in runs)
+
+
+def alarm_of(queue_name: str, metric: str, size: Sized, topic: str) -> dict[str, Any]:
+    """What PutMetricAlarm takes, and CloudFormation by the same names."""
+    dimensions = [{"Name": "QueueName", "Value": queue_name}]
+    period = {"Period": size.period_seconds}
+    of = {"Namespace": "AWS/SQS", "MetricName": metric, "Dimensions": dimensions}
+    band = f"ANOMALY_DETECTION_BAND(seen, {size.width})"
+    stat = {"Metric": of, **period, "Stat": "Maximum"}
+    fixed = {**of, **period, "Statistic": "Maximum", "Threshold": size.threshold}
+    banded = {
+        "ThresholdMetricId": "band",
+        "Metrics": [
+            {"Id": "seen", "MetricStat": stat, "ReturnData": True},
+            {"Id": "band", "Expression": band, "ReturnData": True},
+        ],
+    }
+    return {
+        "AlarmName": f"sqs-{queue_name}-{_NAMES[metric]}",
+        "AlarmActions": [topic],
+        "ComparisonOperator": f"Greater{'ThanUpper' if size.width else 'Than'}Threshold",
+        "EvaluationPeriods": size.periods,
+        "DatapointsToAlarm": size.periods,
+        "TreatMissingData": "notBreaching",
+        **(banded if size.width else fixed),
+    }
+
+
+class Format(StrEnum):
+    """What alarms are written for; JSON is CloudFormation's YAML as well, and a literal of CDK."""
+
+    CLI = auto()
+    CLOUDFORMATION = auto()
+    TERRAFORM = auto()
+    CDK = auto()
+
+
+def lines(alarm: Mapping[str, Any], region: str, written: Format) -> list[str]:
+    name = alarm["AlarmName"]
+    logical_id = "".join(each.capitalize() for each in re.split(r"[^A-Za-z0-9]+", name))
+    if written is Format.CLI:
+        given = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
+        return [f"aws cloudwatch put-metric-alarm {given}"]
+    if written is Format.CLOUDFORMATION:
+        resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm}
+        return f'"{logical_id}": {json.dumps(resource, indent=2)}'.splitlines()
+    if written is Format.CDK:
+        properties = json.dumps(_in_camel_case(alarm), indent=2)
+        return f'new cloudwatch.CfnAlarm(this, "{logical_id}", {properties});'.splitlines()
+    label = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return [f'resource "aws_cloudwatch_metric_alarm" "{label}" {{', *_hcl(alarm), "}"]
+
+
+def _in_camel_case(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key[0].lower() + key[1:]: _in_camel_case(document[key]) for key in document}
+    return [*map(_in_camel_case, document)] if isinstance(document, list) else document
+
+
+def _hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
+    """As the provider's aws_cloudwatch_metric_alarm takes it."""
+    for key, each in document.items():
+        if key == "Metric":
+            yield from _hcl(each, indent)
+        elif key == "Dimensions":
+            yield f"{indent}dimensions = {{ QueueName = {json.dumps(each[0]['Value'])} }}"
+        elif key in _BLOCKS:
+            for block in each if isinstance(each, list) else [each]:
+                yield f"{indent}{_BLOCKS[key]} {{"
+                yield from _hcl(block, f"{indent}  ")
+                yield f"{indent}}}"
+        else:
+            yield f"{indent}{terraform_name(key)} = {json.dumps(each)}"
+
+
+@command(1, Kind.LOOKING, QUEUE | _SEEN)
+def alarms(
+    call: Invocation,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")],
+    written: Annotated[
+        Format, typer.Option("--format", help="What the alarms are written for.")
+    ] = Format.CLI,
+    topic: Annotated[str, typer.Option(help="The ARN of the SNS topic that they tell.")] = TOPIC,
+) -> None:
+    """The alarms that a queue lacks, sized by its last two weeks."""
+    account, out = call.account, call.out
+    with out.waiting("reading alarms, and two weeks of metrics"):
+        facts = _facts(account, queue_arn_of(account, queue))
+        missing, least = [*unwatched(facts)], {AGE: facts.visibility_seconds, IN_FLIGHT: A_RECEIVE}
+        banded = [metric for _, metric in missing if metric in least]
+        seen = fortnight(account.clients, facts.queue_arn, banded, datetime.now(UTC))
+    found = list[dict[str, Any]]()
+    for of, metric in missing:
+        size = sized(seen[metric], least[metric]) if metric in least else FIRST
+        alarm = alarm_of(of.name, metric, size, topic)
+        found.append({"queue": of.name, "metric": metric, **asdict(size), "alarm": alarm})
+        out.heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
+        out.under(size.in_words, indent=0)
+        for line in lines(alarm, account.region, written):
+            out.command(line)
+    call.out.document({"queue_arn": facts.queue_arn, "missing": found})
+    if not found:
+        out.say("what matters here is watched by alarms", "green")
+
+
+def _facts(account: Account, queue_arn: str) -> Facts:
+    """The queue, its DLQ and its sources, with what alarms watch."""
+    facts, clients = queue_that_is_there(account, queue_arn), account.clients
+    here = dlq_arn_here(facts)
+    dlq = QueueFacts(here, attributes_if_there(clients, here)) if here else None
+    sources = tuple(QueueFacts(each, {}) for each in source_arns_of(clients, queue_arn))
+    return with_alarms(replace(facts, dlq=dlq, dlq_sources=sources), queue_alarms(clients))

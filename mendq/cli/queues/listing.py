@@ -1,0 +1,94 @@
+"""`mendq queues`: every managed queue, how it is managed and why, and how it does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from mendq.aws.queue import listed_queues
+from mendq.cases.table import OpenCases
+from mendq.catalogue.tag_not_understood import not_understood
+from mendq.cli.commands import CASES, MANAGED, Kind, command
+from mendq.cli.doctor.life import LastRound, rounds
+from mendq.cli.exit_codes import Exit
+from mendq.cli.invocation import Invocation
+from mendq.cli.output import Output, minute, some
+from mendq.model.evidence import to_text
+from mendq.model.queue import parts_of
+from mendq.notifications.text import counted, plain
+
+_STYLES = {"heal": "green", "propose": "cyan"}
+_INDENT = len("observe") + 2
+
+
+@command(0, Kind.LOOKING, MANAGED | CASES | {"s3:GetObject"})
+def queues(call: Invocation) -> Exit:
+    """Every managed queue: its mode and why, its last scan, its cases."""
+    account = call.account
+    with call.out.waiting("reading queues, scans and cases"):
+        listing = listed_queues(account.clients, account.account_id, account.consent)
+        last, open_cases = tuple(rounds(account)), defaultdict[str, list[str]](list)
+        for case in account.stored(OpenCases).by_due():
+            open_cases[case.queue_arn].append(case.case_id)
+    found = [
+        {
+            "queue_arn": each.queue_arn,
+            "mode": str(each.mode),
+            "why": account.consent.why(each.name, each.tags),
+            "tags_not_understood": [*not_understood(each.tags)],
+            "last_scan": last_scan(each.queue_arn, last),
+            "open_cases": sorted(open_cases[each.queue_arn]),
+        }
+        for each in listing.queues
+    ]
+    failed = {name: str(error) for name, error in sorted(listing.failed.items())}
+    call.out.document({"queues": found, "off": listing.off, "not_listed": failed})
+    for queue in found:
+        _show(call.out, queue)
+    for line in failed.values():
+        call.out.say(line, "red")
+    off = some([parts_of(each).name for each in listing.off])
+    call.out.say(counted(len(found), "managed queue") + (f"; off by tag: {off}" if off else ""))
+    return Exit.FAILED if failed else Exit.DONE
+
+
+def last_scan(
+    queue_arn: str, last: Iterable[tuple[LastRound, str | None]]
+) -> Mapping[str, Any] | None:
+    """What the newest round thought that has reached the queue; None where none has.
+
+    Tags are said as they are now.
+    """
+    for found, reached in last:
+        if queue_arn in found.managed and (reached is None or parts_of(queue_arn).name <= reached):
+            return {
+                "at": to_text(found.at),
+                "found": found.by_queue.get(queue_arn, []),
+                "not_looked_at": found.not_looked_at.get(queue_arn, ""),
+                "skipped_for_budget": queue_arn in found.skipped,
+            }
+    return None
+
+
+def _show(out: Output, queue: Mapping[str, Any]) -> None:
+    mode, name = queue["mode"], parts_of(queue["queue_arn"]).name
+    out.show(Text.assemble((f"{mode:<{_INDENT}}", _STYLES.get(mode, "dim")), (plain(name), "bold")))
+    out.under(queue["why"], "dim", indent=_INDENT)
+    out.under(_thought(queue["last_scan"]), indent=_INDENT)
+    for line in (*queue["tags_not_understood"], *queue["open_cases"]):
+        out.under(line, "yellow", indent=_INDENT)
+
+
+def _thought(scanned: Mapping[str, Any] | None) -> str:
+    """One line."""
+    if scanned is None:
+        return "no scan has come to it yet"
+    found = ", ".join(scanned["found"])
+    skipped = "not measured, for the budget" if scanned["skipped_for_budget"] else ""
+    failed = scanned["not_looked_at"] and f"not or not wholly looked at: {scanned['not_looked_at']}"
+    said = "; ".join(filter(None, (found, skipped, failed))) or "nothing found"
+    return f"{minute(datetime.fromisoformat(scanned['at']))}: {said}"

@@ -1,0 +1,76 @@
+"""Which alarms watch a queue, whoever made them and however."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mendq.aws.alarms import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
+from mendq.model.facts import QueueFacts
+from tests.scan.scanning import Scanning, scanning
+
+
+@pytest.fixture
+def seen() -> Iterator[Scanning]:
+    with scanning() as made:
+        yield made
+
+
+def metric(name: str, queue: str = "orders", namespace: str = "AWS/SQS") -> dict[str, Any]:
+    dimensions = [{"Name": "QueueName", "Value": queue}]
+    return {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
+
+
+def put(seen: Scanning, name: str, **what: Any) -> None:
+    over = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
+    seen.account.clients.cloudwatch.put_metric_alarm(AlarmName=name, **{**over, **what})
+
+
+def of(name: str, of_metric: dict[str, Any]) -> dict[str, Any]:
+    return {"Id": name, "MetricStat": {"Metric": of_metric, "Period": 60, "Stat": "Maximum"}}
+
+
+def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
+    for n in range(60):  # more than one page
+        put(
+            seen,
+            f"of-another-{n}",
+            Period=60,
+            Statistic="Sum",
+            **metric("Errors", "f", "AWS/Lambda"),
+        )
+    put(seen, "plain", Period=60, Statistic="Maximum", **metric(AGE))
+    put(seen, "math", Metrics=[of("a", metric(IN_FLIGHT)), {"Id": "b", "Expression": "a * 2"}])
+    query = f'SELECT MAX({DEPTH}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
+    put(seen, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
+    assert queue_alarms(seen.account.clients) == {
+        "orders": frozenset({AGE, IN_FLIGHT}),
+        ANY: frozenset({DEPTH}),
+    }
+
+
+def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
+    alarms = {"orders": frozenset({AGE}), "orders-dlq": frozenset({DEPTH})}
+    there = with_alarms(standard(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms)
+    assert there.alarmed == frozenset({AGE})
+    assert there.dlq is not None
+    assert there.dlq.alarmed == frozenset({DEPTH})
+    gone = with_alarms(standard(dlq=QueueFacts("a person's text", {})), alarms)
+    assert gone.dlq is not None
+    assert gone.dlq.alarmed is None
+
+
+def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -> None:
+    arn, now = STANDARD_ARN, seen.account.now.replace(minute=30, second=0, microsecond=0)
+    for minutes, age in ((1, 40), (3, 70), (60, 10)):
+        seen.count(arn, now - timedelta(minutes=minutes), age=age)
+    seen.count(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
+    found = fortnight(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
+    assert [value for _, value in found[AGE]] == [10, 70]
+    assert found[IN_FLIGHT] == []
+    assert fortnight(seen.account.clients, arn, [], now) == {}, "nothing is billed"

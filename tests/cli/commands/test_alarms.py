@@ -1,0 +1,156 @@
+"""`mendq alarms`: what is printed for a queue that nobody watches."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mendq.aws.alarms import ALARM_PERIOD, FORTNIGHT
+from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
+from mendq.cli.queues.alarms import FIRST, Format, Sized, alarm_of, lines, sized
+from mendq.model.queue import Redrive
+from tests.cli.conftest import Operator
+
+SINCE = datetime(2026, 11, 9, tzinfo=UTC)
+TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
+Value = Callable[[datetime], float]
+
+
+def two_weeks(value: Value, share: float = 1) -> list[tuple[datetime, float]]:
+    times = [SINCE + n * ALARM_PERIOD for n in range(int(share * (FORTNIGHT / ALARM_PERIOD)))]
+    return [(at, value(at)) for at in times]
+
+
+def by_hour(at: datetime) -> float:
+    """Busy by day, with a little up and down."""
+    return (600 if 8 <= at.hour < 18 else 60) + at.minute % 7
+
+
+def hour_long(days: int) -> Value:
+    """Once a day, at another hour each time, for so many days, it takes an hour longer."""
+    return lambda at: 9_000 if (at.day * 5) % 24 == at.hour and at.day < 9 + days else by_hour(at)
+
+
+@pytest.mark.parametrize(
+    ("value", "share", "width", "periods"),
+    [
+        (by_hour, 1, 2, 3),
+        (hour_long(2), 1, 2, 3),
+        (by_hour, 0.4, None, 3),
+        (lambda _: 29.0, 1, None, 3),
+        (hour_long(14), 1, 4, 3),
+    ],
+    ids=["days alike", "two bad days", "mostly idle", "never of concern", "a bad hour a day"],
+)
+def test_the_narrowest_band_is_taken_that_rings_once_a_week(
+    value: Value, share: float, width: int | None, periods: int
+) -> None:
+    size = sized(two_weeks(value, share), least=30)
+    assert (size.width, size.periods) == (width, periods)
+
+
+def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> None:
+    few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
+    size = sized(few, least=30)
+    assert 120 < size.threshold < 130, "100 and two standard deviations"
+    assert sized((), least=30).threshold == 30
+    assert "0% of the last two weeks" in sized((), least=30).because
+
+
+BANDED = alarm_of("orders.fifo", AGE, Sized("it is so", 3, 4), TOPIC)
+
+
+def test_every_form_says_the_same() -> None:
+    (line,) = lines(BANDED, "us-east-1", Format.CLI)
+    words = shlex.split(line)
+    assert words[:3] == ["aws", "cloudwatch", "put-metric-alarm"]
+    assert json.loads(words[-1]) == BANDED
+    of_stack = json.loads("{" + "\n".join(lines(BANDED, "us-east-1", Format.CLOUDFORMATION)) + "}")
+    assert of_stack["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
+    construct = "\n".join(lines(BANDED, "us-east-1", Format.CDK))
+    given = json.loads(construct[construct.index("{") : construct.rindex("}") + 1])
+    assert given["metrics"][0]["metricStat"]["metric"]["metricName"] == AGE
+    assert given["thresholdMetricId"] == "band"
+
+
+def test_terraform_has_blocks_of_its_own() -> None:
+    assert "\n".join(lines(BANDED, "us-east-1", Format.TERRAFORM)) == (
+        'resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {\n'
+        '  alarm_name = "sqs-orders.fifo-oldest-message-age"\n'
+        f'  alarm_actions = ["{TOPIC}"]\n'
+        '  comparison_operator = "GreaterThanUpperThreshold"\n'
+        "  evaluation_periods = 3\n"
+        "  datapoints_to_alarm = 3\n"
+        '  treat_missing_data = "notBreaching"\n'
+        '  threshold_metric_id = "band"\n'
+        "  metric_query {\n"
+        '    id = "seen"\n'
+        "    metric {\n"
+        '      namespace = "AWS/SQS"\n'
+        f'      metric_name = "{AGE}"\n'
+        '      dimensions = { QueueName = "orders.fifo" }\n'
+        "      period = 300\n"
+        '      stat = "Maximum"\n'
+        "    }\n"
+        "    return_data = true\n"
+        "  }\n"
+        "  metric_query {\n"
+        '    id = "band"\n'
+        '    expression = "ANOMALY_DETECTION_BAND(seen, 4)"\n'
+        "    return_data = true\n"
+        "  }\n"
+        "}"
+    )
+
+
+def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
+    operator: Operator,
+) -> None:
+    dead = operator.aws.queue("orders-dlq")
+    arn = operator.aws.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    client = operator.aws.clients.cloudwatch
+    found = operator.json("alarms", "orders", "--topic", TOPIC)
+    assert found["queue_arn"] == arn
+    missing = [(each["queue"], each["metric"]) for each in found["missing"]]
+    assert missing == [("orders", AGE), ("orders", IN_FLIGHT), ("orders-dlq", DEPTH)]
+    assert client.describe_alarms()["MetricAlarms"] == [], "printed, never made"
+    for each in found["missing"]:
+        client.put_metric_alarm(**each["alarm"])
+    assert operator.json("alarms", "orders")["missing"] == []
+    assert operator.json("alarms", "orders-dlq")["missing"] == []
+    assert "is watched by alarms" in operator.shown("alarms", "orders")
+
+
+def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
+    dead = operator.aws.queue("orders-dlq")
+    operator.aws.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    (missing,) = operator.json("alarms", "orders-dlq")["missing"]
+    alarm = missing["alarm"]
+    assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH, 0, 60)
+    shown = operator.shown("alarms", "orders-dlq", "--format", "terraform")
+    assert "It rings above 0 for 1 min: each message there is news" in shown
+    assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in shown
+    assert FIRST.width is None
+
+
+def test_its_own_metrics_decide(operator: Operator) -> None:
+    operator.aws.queue("orders", VisibilityTimeout="30")
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    operator.aws.clients.cloudwatch.put_metric_data(
+        Namespace="AWS/SQS",
+        MetricData=[
+            {
+                "MetricName": AGE,
+                "Dimensions": [{"Name": "QueueName", "Value": "orders"}],
+                "Timestamp": now - timedelta(hours=hours),
+                "Value": 700,
+            }
+            for hours in (1, 30)
+        ],
+    )
+    age, _ = operator.json("alarms", "orders")["missing"]
+    assert (age["threshold"], age["width"]) == (700, None)

@@ -1,0 +1,117 @@
+"""`mendq queues`: how each is managed, why, and what was thought of it last."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from mendq.aws.errors import FactsUnavailable
+from mendq.aws.queue import listed_queues
+from mendq.cases.context import CaseBucket
+from mendq.cases.finding import Finding, Scanned, findings_key, round_of, with_managed
+from mendq.model.limits import Consent, Mode
+from mendq.scan.store import ScanStore, Stretch
+from tests.cli.conftest import Operator
+
+NAMES = ("a-well", "b-found", "c-skipped", "d-failed", "e-later")
+
+
+def listed(operator: Operator) -> dict[str, dict[str, Any]]:
+    found = operator.json("queues")["queues"]
+    return {each["queue_arn"].rpartition(":")[2]: each for each in found}
+
+
+def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: Scanned) -> None:
+    """A round, as the scan leaves it."""
+    arns = (arn_of(each) for each in names)
+    document = with_managed(scanned.document(at), arns, whole=True)
+    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
+
+
+def arn_of(name: str) -> str:
+    return f"arn:aws:sqs:us-east-1:123456789012:{name}"
+
+
+def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> None:
+    for name in NAMES:
+        operator.aws.queue(name, "observe")
+    assert listed(operator)["a-well"]["last_scan"] is None, "nothing was scanned"
+    now = operator.aws.now
+    store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
+    assert store.begin(now)
+    store.end(Stretch(round_of(now)), "d-failed", done=False)
+    newest = Scanned(
+        findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
+        skipped=(arn_of("c-skipped"),),
+        failed={arn_of("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)},
+    )
+    before = now - timedelta(hours=1)
+    put_down(operator, before, ("b-found", "e-later"), Scanned())
+    put_down(operator, now, NAMES, newest)
+    thought = {name: each["last_scan"] for name, each in listed(operator).items()}
+    assert thought["a-well"]["found"] == []
+    assert thought["b-found"]["found"] == ["dlq_missing"]
+    assert thought["c-skipped"]["skipped_for_budget"] is True
+    assert len(thought["d-failed"]["not_looked_at"]) == 300
+    assert thought["e-later"]["at"][:13] == f"{before:%Y-%m-%dT%H}", "the newest has not come to it"
+    shown = operator.shown("queues")
+    assert "nothing found" in shown
+    assert "not measured, for the budget" in shown
+    assert r"not or not wholly looked at: it \x1b[2J refuses us" in shown
+
+
+def test_open_cases_stand_at_their_queue(operator: Operator) -> None:
+    case_id = operator.proposed()
+    assert listed(operator)["orders.fifo"]["open_cases"] == [case_id]
+    assert case_id in operator.shown("queues")
+
+
+def test_tags_that_mean_nothing_are_shown_and_those_that_are_off_counted(
+    operator: Operator,
+) -> None:
+    operator.aws.queue("billing", "Heal")
+    operator.aws.queue("left", "off")
+    found = operator.json("queues")
+    assert found["off"] == [arn_of("left")]
+    (billing,) = found["queues"]
+    assert billing["mode"] == "observe"
+    (said,) = billing["tags_not_understood"]
+    assert said.startswith("the tag mendq says Heal, which is none of")
+    assert "1 managed queue; off by tag: left" in operator.shown("queues")
+
+
+def test_what_could_not_be_listed_is_said(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.aws.queue("orders", "observe")
+    cut = FactsUnavailable("the queues named x* could not be read")
+    monkeypatch.setattr(
+        "mendq.cli.queues.listing.listed_queues",
+        lambda *given: structs.replace(listed_queues(*given), failed={"x*": cut}),
+    )
+    assert operator.json("queues", code=1)["not_listed"] == {"x*": str(cut)}
+
+
+@pytest.mark.parametrize(
+    ("tag", "why", "mode"),
+    [
+        (None, "", Mode.PROPOSE),
+        ("observe", "; its tag says observe", Mode.OBSERVE),
+        (
+            "heal",
+            "; its tag says heal, and tagMayRaiseTo (observe) caps it at propose",
+            Mode.PROPOSE,
+        ),
+        ("Heal", "; its tag says nothing that Mendq knows, so observe", Mode.OBSERVE),
+        ("off", "; its tag says off", None),
+    ],
+)
+def test_a_mode_is_explained(tag: str | None, why: str, mode: Mode | None) -> None:
+    consent = Consent(Mode.PROPOSE, Mode.OBSERVE, ("orders*",))
+    tags = {} if tag is None else {"mendq": tag}
+    assert consent.why("orders-new", tags) == f"settings name it (orders*): propose{why}"
+    assert consent.mode_of("orders-new", tags) is mode
+    assert consent.why("mail", {"mendq": "heal"}).startswith("no setting names it; its tag says")
