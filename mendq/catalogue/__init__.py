@@ -26,6 +26,7 @@ from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
 from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
@@ -66,6 +67,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
+    POLICY_IS_PUBLIC,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     INVALID_REQUEST,

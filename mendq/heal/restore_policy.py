@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,15 +11,25 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import CaseStoreUnreadable, is_passing
+from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, code_of
+from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.pins import Pins
+from mendq.cases.record import Notification, record_transition
 from mendq.heal.apply import write
+from mendq.heal.context import FixContext, Outcome
+from mendq.heal.recover import symptom_known_as
+from mendq.model.case import Case, State, severity_of
 from mendq.model.facts import Facts
+from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
 
 PASSED = "PASS"
+# What Access Analyzer says of a text that it cannot take: an answer, and the same each time.
+_NOT_TAKEN = frozenset(
+    {"InvalidParameterException", "UnprocessableEntityException", "ValidationException"}
+)
 NOBODY = '{"Version": "2012-10-17", "Statement": []}'
 _MOST_REASONS = 3
 
@@ -26,7 +37,8 @@ _MOST_REASONS = 3
 def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
     """None where the policy lets no outsider in.
 
-    Fails closed: whatever is not a PASS refuses, for now where AWS may answer another time.
+    Fails closed: whatever is not a PASS refuses. Where Access Analyzer does not answer, or not to
+    us, that is for now: a person's approval waits for it as long as it holds.
     """
     try:
         answer = clients.access_analyzer.check_no_public_access(
@@ -34,13 +46,48 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
         )
     except (ClientError, BotoCoreError) as error:
         reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
-        if is_passing(error):
-            return Retry("access_not_checked", reason)
-        return Escalate("access_not_checked", reason)
+        if isinstance(error, ClientError) and code_of(error) in _NOT_TAKEN:
+            return Escalate("access_not_checked", reason)
+        return Retry("access_not_checked", reason)
     if answer.get("result") != PASSED:
-        reason = f"the pinned policy does not pass CheckNoPublicAccess: {_said(answer)}"
+        reason = f"the policy does not pass CheckNoPublicAccess: {_said(answer)}"
         return Escalate("access_check_failed", reason)
     return None
+
+
+def checked_again(outcome: Outcome, run: FixContext) -> Outcome:
+    """The outcome of a restore, once Access Analyzer has looked at what stands there now.
+
+    What it finds public is a person's from then on. Raises as `record_transition` does.
+    """
+    case, symptom = outcome.case, symptom_known_as(outcome.case.symptom) if outcome.case else None
+    if case is None or symptom is None or case.state is not State.APPLIED:
+        return outcome
+    try:
+        attributes = attributes_of(run.clients, case.queue_arn)
+    except (FactsUnavailable, QueueRefusesUs) as error:
+        return _with_word(case, f"what stands there could not be read: {error}")
+    refusal = refusal_to_write(run.clients, attributes.get("Policy", "") or NOBODY)
+    if refusal is None:
+        return _with_word(case, "Access Analyzer finds what stands there not public")
+    if refusal.code != "access_check_failed":
+        return _with_word(case, f"of what stands there now, {refusal.reason}")
+    moved = case.moved(
+        State.ESCALATED,
+        f"it was put back, and as it stands there {refusal.reason}",
+        run.just_now,
+        actor=run.whose,
+        code=refusal.code,
+    )
+    facts = Facts(case.queue_arn, attributes, tags_of(run.clients, case.queue_arn) or {})
+    notice = Notification(symptom, facts, severity_of(moved, Mode.HEAL, of_the_plan=True))
+    view = run.case_store.look(case.queue_arn, case.symptom, symptom.attributes)
+    return Outcome(record_transition(moved, view, notice, run), refusal)
+
+
+def _with_word(case: Case, word: str) -> Outcome:
+    """As it is written down, with a word for whoever asked."""
+    return Outcome(replace(case, reason=f"{case.reason}. {word[:1].upper()}{word[1:]}"))
 
 
 def new_access(clients: Clients, stands: str, policy: str) -> str:

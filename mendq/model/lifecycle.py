@@ -326,7 +326,11 @@ MANUAL_TRANSITIONS = (
         State.VERIFIED,
         "every DLQ message went back, and what came back lies in quarantine",
     ),
-    _by_owner(_APPLIED, State.ESCALATED, "sending DLQ messages back was halted"),
+    _by_owner(
+        _APPLIED,
+        State.ESCALATED,
+        "sending DLQ messages back was halted, or a policy that was put back is public",
+    ),
     ManualTransition(
         (State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"
     ),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from ipaddress import ip_network
 from typing import Any
 
 from mendq.model.evidence import to_text
@@ -40,6 +43,12 @@ class Statement:
     @property
     def is_for_everybody(self) -> bool:
         return EVERYBODY in self.principals.get("AWS", ())
+
+    @property
+    def lets_everybody_in(self) -> bool:
+        """Whether it allows anybody and no condition narrows who that is."""
+        anybody = self.is_for_everybody or "Principal" in self.excepting
+        return self.allows and anybody and not any(map(_narrows, asked_in(self)))
 
 
 def statements_of(policy: str) -> tuple[Statement, ...] | None:
@@ -103,6 +112,128 @@ def _policies_text(given: Any) -> str:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+Asked = tuple[str, str, frozenset[str]]
+
+
+def asked_in(statement: Statement) -> list[Asked]:
+    """Operator, key and values of its conditions, in lower case."""
+    return [
+        (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
+        for operator, asked in statement.conditions.items()
+        for key, values in asked.items()
+    ]
+
+
+def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
+    """Whether it may be about one of the actions on the queue, whoever calls."""
+    does_it = "Action" in statement.excepting or any(
+        fits(pattern.lower(), action.lower()) for pattern in statement.actions for action in actions
+    )
+    return does_it and _is_on(statement, queue_arn)
+
+
+def _is_on(statement: Statement, queue_arn: str) -> bool:
+    on_it = any(fits(pattern, queue_arn) for pattern in statement.resources)
+    return "Resource" in statement.excepting or on_it
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether IAM's `*` and `?` match; a bracket is itself."""
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+# Keys that say who calls, or from where, with fixed values: what AWS takes for not public.
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
+# https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
+_ARNS = frozenset({"aws:principalarn", "aws:sourcearn", "aws:sourcevpcarn"})
+_WHO = _ARNS | {
+    *("aws:principalaccount", "aws:principalorgid", "aws:principalorgpaths", "aws:userid"),
+    *("aws:sourceaccount", "aws:sourceorgid", "aws:sourceorgpaths", "aws:sourceowner"),
+    *("aws:sourceip", "aws:sourcevpc", "aws:sourcevpce"),
+    *("aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
+}
+# Services call for their own customers, whoever they are; of a deny they are the usual exception.
+_SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
+_EXACT = frozenset({"stringequals", "stringequalsignorecase"})
+_ALIKE = frozenset({"stringlike", "arnequals", "arnlike", "ipaddress"})
+_WITHOUT = {"stringnotequals", "stringnotequalsignorecase", "stringnotlike", "notipaddress"} | {
+    *("arnnotequals", "arnnotlike"),
+}
+# Wider networks are nobody's own.
+_WIDEST = {4: 8, 6: 32}
+_S3_BUCKET = re.compile(r"arn:aws[a-z-]*:s3:[^:]*:[^:]*:[^*?$]+")
+_FIXED_ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:[0-9]{12}:.*")
+
+
+def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
+    """The statements, numbered from 1, by which anybody may do something on the queue.
+
+    None where a deny keeps outsiders from all that it allows. What cannot be read says nothing.
+    """
+    statements = statements_of(policy) or ()
+    return tuple(
+        (number, each)
+        for number, each in enumerate(statements, start=1)
+        if each.lets_everybody_in
+        and _is_on(each, queue_arn)
+        and not any(_keeps_outsiders_out(other, each, queue_arn) for other in statements)
+    )
+
+
+def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
+    """Whether it denies whoever is not named all that the other allows on the queue."""
+    everybody = denial.is_for_everybody or "Principal" in denial.excepting
+    if denial.allows or not everybody or denial.excepting & {"Action", "Resource"}:
+        return False
+    actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
+    asked = [each for each in asked_in(denial) if each[1] not in _SERVICES]
+    return (
+        _is_on(denial, queue_arn)
+        and all(any(fits(own.lower(), it.lower()) for own in denial.actions) for it in actions)
+        and all(_spares_somebody(each) for each in asked)
+        and (bool(asked) or not denial.conditions)
+    )
+
+
+def _spares_somebody(asked: Asked) -> bool:
+    """Whether a deny under it hits all but those named; a key that is missing is not named."""
+    how, key, values = asked
+    how = how.removeprefix("forallvalues:").removesuffix("ifexists")
+    return how in _WITHOUT and _narrows((how.replace("not", ""), key, values))
+
+
+def _narrows(asked: Asked) -> bool:
+    """Whether an allow under it holds for some alone; a key that is missing fulfils none."""
+    how, key, values = asked
+    how = how.removeprefix("foranyvalue:")
+    if key not in _WHO or how not in _EXACT | _ALIKE:
+        return False
+    return all(_is_fixed(key, each, literally=how in _EXACT) for each in values)
+
+
+def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
+    """Whether a value names somebody. A variable does where it is of the queue's own owner."""
+    if key == "aws:sourceip":
+        return _is_small_network(value)
+    if "${" in value:
+        return value.startswith("${aws:resource") and value.endswith("}")
+    head = re.split(r"[*?]", value, maxsplit=1)[0]
+    if literally or head == value:
+        return True
+    if key in _ARNS:
+        return bool(_FIXED_ACCOUNT.fullmatch(value) or _S3_BUCKET.fullmatch(value))
+    # `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
+    return "/" in head or ":" in head
+
+
+def _is_small_network(value: str) -> bool:
+    try:
+        network = ip_network(value, strict=False)
+    except ValueError:
+        return "*" not in value
+    return network.prefixlen >= _WIDEST[network.version]
 
 
 HOLDS = timedelta(days=30)
