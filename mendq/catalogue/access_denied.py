@@ -28,6 +28,7 @@ from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
+from mendq.notifications.minimum_policy import before_granting
 
 # A new session's permissions take a moment to be known everywhere.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html
@@ -134,6 +135,7 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
+    beside=before_granting,
     mass=Advice("Look for what these queues have in common: a role, a policy, an organization's."),
     examples=lambda: (
         Caught(

@@ -19,6 +19,7 @@ from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import aws_command
+from mendq.notifications.minimum_policy import before_granting
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
@@ -111,6 +112,7 @@ KMS_DENIED = Paged(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
+    beside=before_granting,
     mass=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
         Caught(

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, code_of
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
+from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
 from mendq.heal.context import FixContext, Outcome
-from mendq.heal.recover import symptom_known_as
-from mendq.model.case import Case, State, severity_of
+from mendq.model.case import State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
@@ -60,34 +60,24 @@ def checked_again(outcome: Outcome, run: FixContext) -> Outcome:
 
     What it finds public is a person's from then on. Raises as `record_transition` does.
     """
-    case, symptom = outcome.case, symptom_known_as(outcome.case.symptom) if outcome.case else None
-    if case is None or symptom is None or case.state is not State.APPLIED:
+    case = outcome.case
+    if case is None or case.state is not State.APPLIED:
         return outcome
+    attributes: Mapping[str, str] = {}
     try:
         attributes = attributes_of(run.clients, case.queue_arn)
+        refusal = refusal_to_write(run.clients, attributes.get("Policy") or NOBODY)
     except (FactsUnavailable, QueueRefusesUs) as error:
-        return _with_word(case, f"what stands there could not be read: {error}")
-    refusal = refusal_to_write(run.clients, attributes.get("Policy", "") or NOBODY)
-    if refusal is None:
-        return _with_word(case, "Access Analyzer finds what stands there not public")
-    if refusal.code != "access_check_failed":
-        return _with_word(case, f"of what stands there now, {refusal.reason}")
-    moved = case.moved(
-        State.ESCALATED,
-        f"it was put back, and as it stands there {refusal.reason}",
-        run.just_now,
-        actor=run.whose,
-        code=refusal.code,
-    )
-    facts = Facts(case.queue_arn, attributes, tags_of(run.clients, case.queue_arn) or {})
-    notice = Notification(symptom, facts, severity_of(moved, Mode.HEAL, of_the_plan=True))
-    view = run.case_store.look(case.queue_arn, case.symptom, symptom.attributes)
+        refusal = Retry("access_not_checked", f"what stands there could not be read: {error}")
+    if not isinstance(refusal, Escalate):
+        word = refusal.reason if refusal else "Access Analyzer finds what stands there not public"
+        return Outcome(replace(case, reason=f"{case.reason}. {word}"))
+    said = f"it was put back, and as it stands there {refusal.reason}"
+    moved = case.moved(State.ESCALATED, said, run.just_now, actor=run.whose, code=refusal.code)
+    severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
+    notice = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
+    view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)
     return Outcome(record_transition(moved, view, notice, run), refusal)
-
-
-def _with_word(case: Case, word: str) -> Outcome:
-    """As it is written down, with a word for whoever asked."""
-    return Outcome(replace(case, reason=f"{case.reason}. {word[:1].upper()}{word[1:]}"))
 
 
 def new_access(clients: Clients, stands: str, policy: str) -> str:

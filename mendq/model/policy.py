@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from ipaddress import ip_network
 from typing import Any
 
 from mendq.model.evidence import to_text
@@ -147,24 +146,19 @@ def fits(pattern: str, text: str) -> bool:
 # Keys that say who calls, or from where, with fixed values: what AWS takes for not public.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
-_ARNS = frozenset({"aws:principalarn", "aws:sourcearn", "aws:sourcevpcarn"})
-_WHO = _ARNS | {
-    *("aws:principalaccount", "aws:principalorgid", "aws:principalorgpaths", "aws:userid"),
-    *("aws:sourceaccount", "aws:sourceorgid", "aws:sourceorgpaths", "aws:sourceowner"),
-    *("aws:sourceip", "aws:sourcevpc", "aws:sourcevpce"),
-    *("aws:vpceaccount", "aws:vpceorgid", "aws:vpceorgpaths"),
-}
+_WHO = re.compile(
+    "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
+    "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
+)
 # Services call for their own customers, whoever they are; of a deny they are the usual exception.
 _SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
-_EXACT = frozenset({"stringequals", "stringequalsignorecase"})
-_ALIKE = frozenset({"stringlike", "arnequals", "arnlike", "ipaddress"})
-_WITHOUT = {"stringnotequals", "stringnotequalsignorecase", "stringnotlike", "notipaddress"} | {
-    *("arnnotequals", "arnnotlike"),
-}
-# Wider networks are nobody's own.
-_WIDEST = {4: 8, 6: 32}
-_S3_BUCKET = re.compile(r"arn:aws[a-z-]*:s3:[^:]*:[^:]*:[^*?$]+")
-_FIXED_ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:[0-9]{12}:.*")
+_ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
+# An address, or a network that is not wider than one may own.
+_NETWORK = re.compile(r"[0-9a-f.:]+(/([89]|[1-9][0-9]{1,2}))?")
+# One account's, or a bucket, whose name is one owner's.
+_OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
+# `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
+_BEGUN = re.compile(r"[^*?]*[/:]")
 
 
 def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
@@ -188,7 +182,7 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     if denial.allows or not everybody or denial.excepting & {"Action", "Resource"}:
         return False
     actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
-    asked = [each for each in asked_in(denial) if each[1] not in _SERVICES]
+    asked = [e for e in asked_in(denial) if e[1] not in _SERVICES or e[2] != {"false"}]
     return (
         _is_on(denial, queue_arn)
         and all(any(fits(own.lower(), it.lower()) for own in denial.actions) for it in actions)
@@ -200,40 +194,28 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
 def _spares_somebody(asked: Asked) -> bool:
     """Whether a deny under it hits all but those named; a key that is missing is not named."""
     how, key, values = asked
-    how = how.removeprefix("forallvalues:").removesuffix("ifexists")
-    return how in _WITHOUT and _narrows((how.replace("not", ""), key, values))
+    how, negated, more = how.removeprefix("forallvalues:").removesuffix("ifexists").partition("not")
+    return bool(negated) and ":" not in how and _narrows((how + more, key, values))
 
 
 def _narrows(asked: Asked) -> bool:
     """Whether an allow under it holds for some alone; a key that is missing fulfils none."""
     how, key, values = asked
     how = how.removeprefix("foranyvalue:")
-    if key not in _WHO or how not in _EXACT | _ALIKE:
+    if not _WHO.fullmatch(key) or not _ASKS.fullmatch(how):
         return False
-    return all(_is_fixed(key, each, literally=how in _EXACT) for each in values)
+    return all(_is_fixed(key, each, literally="stringequals" in how) for each in values)
 
 
 def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
     """Whether a value names somebody. A variable does where it is of the queue's own owner."""
     if key == "aws:sourceip":
-        return _is_small_network(value)
+        return bool(_NETWORK.fullmatch(value))
     if "${" in value:
-        return value.startswith("${aws:resource") and value.endswith("}")
-    head = re.split(r"[*?]", value, maxsplit=1)[0]
-    if literally or head == value:
+        return value.startswith("${aws:resource")
+    if literally or not {*value} & {"*", "?"}:
         return True
-    if key in _ARNS:
-        return bool(_FIXED_ACCOUNT.fullmatch(value) or _S3_BUCKET.fullmatch(value))
-    # `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
-    return "/" in head or ":" in head
-
-
-def _is_small_network(value: str) -> bool:
-    try:
-        network = ip_network(value, strict=False)
-    except ValueError:
-        return "*" not in value
-    return network.prefixlen >= _WIDEST[network.version]
+    return bool(_OWNED.fullmatch(value) if key.endswith("arn") else _BEGUN.match(value))
 
 
 HOLDS = timedelta(days=30)
