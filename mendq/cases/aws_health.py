@@ -18,7 +18,6 @@ from msgspec import Meta, Struct
 from mendq.aws.errors import CaseMoved
 from mendq.cases import items
 from mendq.cases.transactions import Table
-from mendq.catalogue import Home
 from mendq.model.facts import Facts
 from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE
 from mendq.notifications.text import moment, plain
@@ -57,11 +56,11 @@ class _Envelope(Struct):
     detail: HealthEvent
 
 
-def read_health(body: str, home: Home) -> HealthEvent | None:
+def read_health(body: str, account: str, region: str) -> HealthEvent | None:
     """None for what is no event of AWS Health about this account and region; never raises."""
     with suppress(*items.NOT_OURS, msgspec.MsgspecError):
         told = msgspec.json.decode(body, type=_Envelope)
-        here = (told.account, told.detail.event_region) == (home.account, home.region)
+        here = (told.account, told.detail.event_region) == (account, region)
         return told.detail if here and told.detail.started and told.detail.updated else None
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from mendq.catalogue._minimum_policy import before_granting
 from mendq.catalogue._restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
@@ -28,7 +29,6 @@ from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
-from mendq.notifications.minimum_policy import before_granting
 
 # A new session's permissions take a moment to be known everywhere.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mendq.catalogue._minimum_policy import before_granting
 from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -19,7 +20,6 @@ from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import aws_command
-from mendq.notifications.minimum_policy import before_granting
 
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 

@@ -125,7 +125,7 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
     for message_id, body in bodies.items():
         call = read(body)
         if isinstance(call, Unreadable):
-            if (told := read_health(body, home)) is not None:
+            if (told := read_health(body, home.account, home.region)) is not None:
                 healed.aws_health[message_id] = told
             elif call.reason not in NOT_OURS:
                 healed.unreadable[message_id] = call

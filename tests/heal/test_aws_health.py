@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cases.aws_health import FORGOTTEN, MOST_EVENTS, read_health
-from mendq.catalogue import Home
 from mendq.heal.batch import Healed
 from tests.heal.conftest import ACCOUNT, REGION, Account
 
-HOME = Home(ACCOUNT, REGION)
 ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
 DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}
 
@@ -148,14 +146,14 @@ def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
 )
 def test_what_is_no_such_event_of_ours_is_not_noted(account: Account, over: dict[str, Any]) -> None:
     body = told(account, **over)
-    assert read_health(body, HOME) is None
+    assert read_health(body, ACCOUNT, REGION) is None
     assert heal_hears(account, body).errors == {}
     assert ("account", "aws_health") not in account.case_store_items()
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
 def test_whatever_comes_is_read_or_not(body: str) -> None:
-    assert read_health(body, HOME) is None
+    assert read_health(body, ACCOUNT, REGION) is None
 
 
 def test_a_case_store_that_fails_lets_it_come_again(

@@ -62,16 +62,16 @@ def _minimum(facts: Facts, callers: Sequence[str], actions: Sequence[str]) -> It
     if facts.refused_by & _DENIED:
         yield "an explicit deny has to go first: no grant lifts it"
     whose = " and ".join(["consumer"] * receives + ["sender"] * sends)
-    yield f"of a {whose} of this queue alone, in the caller's own policy:"
+    yield f"a {whose} of this queue alone, in the policy of a caller that you mean to let in:"
     statements = [on_queue, *([on_key] if on_key else [])]
     yield command_line(exact_json({"Version": "2012-10-17", "Statement": statements}))
     account = parts_of(facts.queue_arn).account
     if strangers := [each for each in callers if each.split(":")[4] != account][:3]:
         who = {"Principal": {"AWS": strangers}}
-        yield "and, for a caller of another account, a statement of the queue's policy:"
+        yield "and, of another account's that you know and mean to let in, in the queue's policy:"
         yield command_line(exact_json(on_queue | who))
         if on_key:
-            yield "and one of the key's policy:"
+            yield "and in the key's policy:"
             yield command_line(exact_json(on_key | who | {"Resource": EVERYBODY}))
 
 
