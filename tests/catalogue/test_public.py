@@ -58,8 +58,8 @@ def test_a_deny_of_a_few_leaves_it_open(denial: dict[str, Any]) -> None:
 def test_who_everybody_is() -> None:
     for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE, "*"]}):
         assert public({**OPEN, "Principal": principal}) == [1]
-    for principal in (ROLE, {"AWS": ROLE}, {"Service": "sns.amazonaws.com"}, {"AWS": []}):
-        assert public({**OPEN, "Principal": principal}) == []
+    for one in ({"AWS": ROLE}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
+        assert public({**OPEN, "Principal": one}) == []
     excepting = {name: each for name, each in OPEN.items() if name != "Principal"}
     assert public({**excepting, "NotPrincipal": {"AWS": ROLE}}) == [1]
     assert public({**SHUT, "Action": "*"}) == []
