@@ -105,7 +105,7 @@ CATALOGUE = (
         Mutant("a condition that holds where its key is missing hides a public policy", _POLICY,
             "_narrows", 'how.removeprefix("foranyvalue:")«».removesuffix("ifexists")»'),
         Mutant("anybody's topic is taken for the owner's", _POLICY, "_is_fixed",
-            "if key in _ARNS«» and not value»:"),
+            '_OWNED.fullmatch(value) if «key.endswith("arn")»not value» else'),
         Mutant("a deny that spares a whole world is taken for a lock", _POLICY,
             "_keeps_outsiders_out", "«all»any»(_spares_somebody(each) for each in asked)"),
     )),
