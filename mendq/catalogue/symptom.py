@@ -174,9 +174,13 @@ class Symptom:
     steps: tuple[type[AttributeStep], ...] = field(default=(), init=False)
     autonomy: Mode | None = field(default=None, init=False)
     shows: tuple[str, ...] = field(default=(), init=False)
-    beside: Beside = field(default_factory=lambda: lambda _: (), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     mass: Advice = field(default=Advice(""), init=False)
+
+    @staticmethod
+    def beside(_facts: Facts) -> tuple[Section, ...]:
+        """No section of its own."""
+        return ()
 
     @property
     def every_need(self) -> frozenset[Need]:
@@ -233,7 +237,7 @@ class Paged(Symptom):
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
-    beside: Beside = lambda _: ()
+    beside: Beside = lambda _: ()  # type: ignore[assignment]
     gives_way_to: frozenset[str] = frozenset()
     mass: Advice = Advice()
     habit: str = ""
