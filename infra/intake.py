@@ -15,7 +15,12 @@ from constructs import Construct
 
 from infra.lambdas.rows import HEAL
 from infra.own_queues import DLQ, dlq, own_queue
-from mendq.model.names import LEFT_OUT, role_name
+from mendq.model.names import (
+    HEALTH_SERVICES,
+    HEALTH_SOURCE,
+    LEFT_OUT,
+    role_name,
+)
 
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5
@@ -44,21 +49,20 @@ class Intake(Construct):
                 queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
         )
-        events.Rule(
-            self,
-            "FailedCalls",
-            description="Failed SQS calls of anyone but Mendq itself",
-            event_pattern=_failed_calls(Stack.of(self)),
-            targets=[
-                targets.SqsQueue(
-                    self.queue,
-                    dead_letter_queue=self.undelivered,
-                    # An older event is stale to heal, so trying on would be of no use.
-                    max_event_age=Duration.hours(1),
-                    retry_attempts=185,
-                )
-            ],
-        )
+        told = "What AWS Health tells of services that queues depend on"
+        for rule, description, pattern in (
+            ("FailedCalls", "Failed SQS calls of anyone but Mendq itself", _failed_calls),
+            ("AwsHealth", told, _aws_health),
+        ):
+            target = targets.SqsQueue(
+                self.queue,
+                dead_letter_queue=self.undelivered,
+                # An older event is stale to heal, so trying on would be of no use.
+                max_event_age=Duration.hours(1),
+                retry_attempts=185,
+            )
+            taken = pattern(Stack.of(self))
+            events.Rule(self, rule, description=description, event_pattern=taken, targets=[target])
 
     def age(self, period: Duration, **asked: Any) -> cloudwatch.Metric:
         """The age of the oldest failed call that waits, in seconds."""
@@ -104,5 +108,21 @@ def _failed_calls(stack: Stack) -> events.EventPattern:
         detail={
             "errorCode": [{"exists": True}],
             "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": someone_else}}},
+        },
+    )
+
+
+def _aws_health(stack: Stack) -> events.EventPattern:
+    """Of this region alone: two regions are also told of what happens in others.
+
+    https://docs.aws.amazon.com/health/latest/ug/choosing-a-region.html
+    """
+    return events.EventPattern(
+        source=[HEALTH_SOURCE],
+        detail_type=["AWS Health Event"],
+        detail={
+            "service": [*HEALTH_SERVICES],
+            "eventTypeCategory": ["issue", "investigation"],
+            "eventRegion": [stack.region],
         },
     )

@@ -115,7 +115,7 @@ ROWS = (
         OwnerSettings,
         (*_owns(Owner.ATTACH_DLQ), reads_cases),
     ),
-    # AWS's own checks come before its write.
+    # AWS's own checks come before its write, and one after it.
     Row(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
         OwnerSettings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
+from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
+from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key, transition_key
 from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
@@ -156,9 +158,19 @@ def _record(
         first=notice.first,
         beyond=notice.beyond,
         shown=symptom.shows,
+        beside=symptom.beside(facts),
+        aws_health=() if symptom.is_of_configuration else _aws_health(facts, context),
     )
     text = notification.of_case(replace(case, notified=True), details)
     urgent, at = notice.severity is Severity.URGENT, context.now
     return NotificationRecord.after(
         seen.page, news, text, urgent=urgent, at=at, about=case.transition
     )
+
+
+def _aws_health(facts: Facts, context: CaseContext) -> Sequence[str]:
+    """A notification goes out without it rather than not at all."""
+    with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
+        events = HealthEvents(context.clients.dynamodb, context.settings.case_table)
+        return health_lines(events.open_at(context.now), facts)
+    return ()

@@ -29,6 +29,7 @@ from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
 from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
@@ -79,6 +80,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     MAX_RECEIVE_COUNT_TOO_LOW,
     BATCH_OUTLASTS_TIMEOUT,
     DEDUP_INTERVAL_OUTLASTED,
+    POLICY_IS_PUBLIC,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     ALARM_MISSING,

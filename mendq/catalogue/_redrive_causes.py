@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from mendq.catalogue._restore_policy import asked_in, concerns, fits
 from mendq.model.case import Case, State
 from mendq.model.evidence import granted_by
 from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.limits import Consent, Mode
 from mendq.model.names import REDRIVE, role_name
-from mendq.model.policy import Statement, statements_of
+from mendq.model.policy import Statement, asked_in, concerns, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.notifications.text import counted
 

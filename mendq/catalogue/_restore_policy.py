@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal, Retry
-from mendq.model.policy import EVERYBODY, Pin, Pinned, Statement, statements_of
+from mendq.model.policy import (
+    EVERYBODY,
+    Pin,
+    Pinned,
+    Statement,
+    asked_in,
+    concerns,
+    fits,
+    statements_of,
+)
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 from mendq.notifications.commands import aws_command, get_attributes
@@ -36,41 +44,11 @@ def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool
 
 
 def is_open_to_everybody(policy: str) -> bool:
-    """Whether a statement lets anybody in unconditionally; of what is no policy, who knows."""
+    """Whether a statement lets anybody in, deny or no deny; of what is no policy, who knows."""
     statements = statements_of(policy)
     if statements is None:
         return True
-    return any(
-        each.allows
-        and (each.is_for_everybody or "Principal" in each.excepting)
-        and not each.conditions
-        for each in statements
-    )
-
-
-def asked_in(statement: Statement) -> list[tuple[str, str, frozenset[str]]]:
-    """Operator, key and values of its conditions, in lower case."""
-    return [
-        (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
-        for operator, asked in statement.conditions.items()
-        for key, values in asked.items()
-    ]
-
-
-def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
-    """Whether it may be about one of the actions on the queue, whoever calls."""
-    does_it = "Action" in statement.excepting or any(
-        fits(pattern.lower(), action.lower()) for pattern in statement.actions for action in actions
-    )
-    on_it = "Resource" in statement.excepting or any(
-        fits(pattern, queue_arn) for pattern in statement.resources
-    )
-    return does_it and on_it
-
-
-def fits(pattern: str, text: str) -> bool:
-    """Whether IAM's `*` and `?` match; a bracket is itself."""
-    return fnmatchcase(text, pattern.replace("[", "[[]"))
+    return any(each.lets_everybody_in for each in statements)
 
 
 def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from mendq.catalogue._minimum_policy import before_granting
 from mendq.catalogue._restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
@@ -134,6 +135,7 @@ ACCESS_DENIED = Fixed(
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
+    beside=before_granting,
     mass=Advice("Look for what these queues have in common: a role, a policy, an organization's."),
     examples=lambda: (
         Caught(

@@ -12,7 +12,7 @@ from mendq.catalogue.symptom import Advice, Detected, Detection, Found, NotFound
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import aws_command
+from mendq.notifications.commands import aws_command, quota
 from mendq.notifications.text import counted
 
 # Lambda tries again by itself; a tenth of all tries is more than a burst.
@@ -80,6 +80,9 @@ CONSUMER_THROTTLED = Paged(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
+    beside=lambda facts: (
+        quota(facts.queue_arn, "concurrent executions", "1,000", "lambda", "L-B99A9384"),
+    ),
     mass=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",

@@ -17,8 +17,9 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.queue import on_fifo
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
-from mendq.notifications.commands import quotas_command
+from mendq.notifications.commands import quota, quotas_command
 
+_FIXED = "300 a second without high throughput, which nobody can raise"
 # In this order: SQS takes a throughput limit by group only with deduplication by group.
 HIGH_THROUGHPUT: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughputByGroup)
 
@@ -69,6 +70,9 @@ FIFO_THROTTLED = Fixed(
     steps=HIGH_THROUGHPUT,
     plan=plan,
     autonomy=Mode.PROPOSE,
+    beside=lambda facts: (
+        quota(facts.queue_arn, "calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
+    ),
     examples=lambda: (
         Caught("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
         Caught(

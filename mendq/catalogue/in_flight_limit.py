@@ -8,7 +8,7 @@ from mendq.model.evidence import named
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.notifications.commands import get_attributes
+from mendq.notifications.commands import get_attributes, quota
 
 # About: SQS counts approximately, and so do we.
 IN_FLIGHT_QUOTA = 120_000
@@ -50,6 +50,9 @@ IN_FLIGHT_LIMIT = Paged(
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
+    beside=lambda facts: (
+        quota(facts.queue_arn, "messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
+    ),
     examples=lambda: (
         _caught("nothing is given out any more", "OverLimit", 119_998),
         _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mendq.catalogue._minimum_policy import before_granting
 from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -111,6 +112,7 @@ KMS_DENIED = Paged(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shows=KEY_ATTRIBUTES,
+    beside=before_granting,
     mass=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
         Caught(

@@ -18,10 +18,12 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod
-from mendq.notifications.commands import quotas_command
+from mendq.notifications.commands import quota, quotas_command
 
 # What SQS starts a queue with; below it somebody chose to ask KMS more often.
 DEFAULT_SECONDS = 300
+# https://docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html
+_REQUESTS = "100,000 a second in us-east-1, us-west-2 and eu-west-1, 10,000 or 20,000 elsewhere,"
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -74,6 +76,9 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
+    beside=lambda facts: (
+        quota(facts.queue_arn, "cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
+    ),
     mass=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",

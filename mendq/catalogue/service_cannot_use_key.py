@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mendq.catalogue._restore_policy import asked_in
 from mendq.catalogue.examples import ROLE, but, policy, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.evidence import granted_by, named
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.policy import Statement, statements_of
+from mendq.model.policy import Statement, asked_in, statements_of
 from mendq.notifications.commands import get_attributes
 
 # The older way to let one in: everybody, as long as it comes from this topic, bucket or rule.

@@ -11,6 +11,7 @@ from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.notifications.text import Section
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
 DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
@@ -20,6 +21,7 @@ SENDS = frozenset({"SendMessage", "SendMessageBatch"})
 CONFIRMED: frozenset[str] = frozenset()
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
+Beside = Callable[[Facts], tuple[Section, ...]]
 
 
 def anything(_subject: object) -> bool:
@@ -175,6 +177,11 @@ class Symptom:
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
     mass: Advice = field(default=Advice(""), init=False)
 
+    @staticmethod
+    def beside(_facts: Facts) -> tuple[Section, ...]:
+        """No section of its own."""
+        return ()
+
     @property
     def every_need(self) -> frozenset[Need]:
         """What it takes to find it without a failed call, and to plan."""
@@ -220,15 +227,17 @@ class Reported(Symptom):
 class Paged(Symptom):
     """A symptom that people are paged for.
 
-    `shows` names the attributes that its page shows, set or not. `habit` is what the weekly report
-    says, after its name, of a queue that has it again and again; empty: nothing. While a case of
-    one that it `gives_way_to` is open, or a scan has found one in the same round, on its queue or
-    one whose messages that takes, it is not taken up: that says it better, or comes first.
+    `shows` names the attributes that its page shows, set or not; `beside` gives sections of its
+    own, before any change. `habit` is what the weekly report says, after its name, of a queue that
+    has it again and again; empty: nothing. While a case of one that it `gives_way_to` is open, or a
+    scan has found one in the same round, on its queue or one whose messages that takes, it is not
+    taken up: that says it better, or comes first.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
+    beside: Beside = lambda _: ()  # type: ignore[assignment]
     gives_way_to: frozenset[str] = frozenset()
     mass: Advice = Advice()
     habit: str = ""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from mendq.catalogue._restore_policy import asked_in
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, policy, queue, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.evidence import granted_by
 from mendq.model.facts import Facts
-from mendq.model.policy import Statement, statements_of
+from mendq.model.policy import Statement, asked_in, statements_of
 
 _EVERYTHING = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))

@@ -194,6 +194,9 @@ class _OpenCase(Struct, frozen=True):
             self._tell_what_holds_it_up()
 
     def _tell(self, moved: Case) -> Case:
+        held_up = self.view.hold_up if moved.state is State.EXPIRED else None
+        if held_up is not None:
+            moved = replace(moved, reason=f"{moved.reason}: {held_up.reason}")
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         overridden = moved.state is State.OVERRIDDEN
         facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})

@@ -23,6 +23,7 @@ from mendq.aws.errors import (
     QueueRefusesUs,
 )
 from mendq.aws.queue import arns_lately
+from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.finding import named_in
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
@@ -58,8 +59,8 @@ class Healed(Struct):
     """A batch: groups with the messages behind each, and what became of them.
 
     `errors` holds the error behind each message that failed; `probes` are our own failed calls,
-    which count for nothing else; `left_out` counts by caller the queue names of a flood that nobody
-    looked at.
+    which count for nothing else, `aws_health` what AWS tells of itself; `left_out` counts by caller
+    the queue names of a flood that nobody looked at.
     """
 
     groups: dict[Group, list[str]] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Healed(Struct):
     unknown_codes: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
     probes: dict[str, FailedCall] = field(default_factory=dict)
+    aws_health: dict[str, HealthEvent] = field(default_factory=dict)
     failed_calls: int = 0
     fixed: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
@@ -123,7 +125,9 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
     for message_id, body in bodies.items():
         call = read(body)
         if isinstance(call, Unreadable):
-            if call.reason not in NOT_OURS:
+            if (told := read_health(body, home.account, home.region)) is not None:
+                healed.aws_health[message_id] = told
+            elif call.reason not in NOT_OURS:
                 healed.unreadable[message_id] = call
                 healed.errors[message_id] = EventUnreadable(call.reason)
             continue
@@ -167,14 +171,18 @@ def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
 def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
     """`bodies` by message id; never raises: every error is kept for the handler to raise.
 
-    Of our own probe it is noted that it was seen, and nothing else is done about it.
+    Of our own probe it is noted that it was seen, and of AWS Health's events what they say;
+    nothing else is done about either.
     """
     healed = read_batch(bodies, Home(run.settings.account, run.clients.region))
-    record = ProbeRecord(run.clients.dynamodb, run.settings.case_table)
-    for message_id, call in healed.probes.items():
+    table = run.clients.dynamodb, run.settings.case_table
+    seen, told = ProbeRecord(*table).note_seen, HealthEvents(*table).note
+    notes = {each: partial(seen, call) for each, call in healed.probes.items()}
+    notes |= {each: partial(told, event) for each, event in healed.aws_health.items()}
+    for message_id, note in notes.items():
         try:
-            record.note_seen(call, run.now)
-        except CaseStoreUnavailable as error:
+            note(run.now)
+        except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
             healed.errors[message_id] = error
     return _Batch(run, healed).fix()
 

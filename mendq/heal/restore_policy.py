@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,15 +11,25 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import CaseStoreUnreadable, is_passing
+from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, code_of
+from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins
+from mendq.cases.record import Notification, record_transition
+from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
+from mendq.heal.context import FixContext, Outcome
+from mendq.model.case import State, severity_of
 from mendq.model.facts import Facts
+from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
 
 PASSED = "PASS"
+# What Access Analyzer says of a text that it cannot take: an answer, and the same each time.
+_NOT_TAKEN = frozenset(
+    {"InvalidParameterException", "UnprocessableEntityException", "ValidationException"}
+)
 NOBODY = '{"Version": "2012-10-17", "Statement": []}'
 _MOST_REASONS = 3
 
@@ -26,7 +37,8 @@ _MOST_REASONS = 3
 def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
     """None where the policy lets no outsider in.
 
-    Fails closed: whatever is not a PASS refuses, for now where AWS may answer another time.
+    Fails closed: whatever is not a PASS refuses. Where Access Analyzer does not answer, or not to
+    us, that is for now: a person's approval waits for it as long as it holds.
     """
     try:
         answer = clients.access_analyzer.check_no_public_access(
@@ -34,13 +46,38 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
         )
     except (ClientError, BotoCoreError) as error:
         reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
-        if is_passing(error):
-            return Retry("access_not_checked", reason)
-        return Escalate("access_not_checked", reason)
+        if isinstance(error, ClientError) and code_of(error) in _NOT_TAKEN:
+            return Escalate("access_not_checked", reason)
+        return Retry("access_not_checked", reason)
     if answer.get("result") != PASSED:
-        reason = f"the pinned policy does not pass CheckNoPublicAccess: {_said(answer)}"
+        reason = f"the policy does not pass CheckNoPublicAccess: {_said(answer)}"
         return Escalate("access_check_failed", reason)
     return None
+
+
+def checked_again(outcome: Outcome, run: FixContext) -> Outcome:
+    """The outcome of a restore, once Access Analyzer has looked at what stands there now.
+
+    What it finds public is a person's from then on. Raises as `record_transition` does.
+    """
+    case = outcome.case
+    if case is None or case.state is not State.APPLIED:
+        return outcome
+    attributes: Mapping[str, str] = {}
+    try:
+        attributes = attributes_of(run.clients, case.queue_arn)
+        refusal = refusal_to_write(run.clients, attributes.get("Policy") or NOBODY)
+    except (FactsUnavailable, QueueRefusesUs) as error:
+        refusal = Retry("access_not_checked", f"what stands there could not be read: {error}")
+    if not isinstance(refusal, Escalate):
+        word = refusal.reason if refusal else "Access Analyzer finds what stands there not public"
+        return Outcome(replace(case, reason=f"{case.reason}. {word}"))
+    said = f"it was put back, and as it stands there {refusal.reason}"
+    moved = case.moved(State.ESCALATED, said, run.just_now, actor=run.whose, code=refusal.code)
+    severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
+    notice = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
+    view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)
+    return Outcome(record_transition(moved, view, notice, run), refusal)
 
 
 def new_access(clients: Clients, stands: str, policy: str) -> str:

@@ -13,6 +13,7 @@ from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
 from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
@@ -90,6 +91,7 @@ _OWN: Mapping[str, Lines | Callable[[Queue, Declared], Lines]] = {
         f"# leave {_ALLOW} out, or let the source in by an ARN without !GetAtt",
     ),
     NOT_ENCRYPTED.name: (_OWN_KEYS,),
+    POLICY_IS_PUBLIC.name: ("# name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID",),
     SERVICE_CANNOT_USE_KEY.name: ("# leave KmsMasterKeyId out", _OWN_KEYS),
     MAX_RECEIVE_COUNT_TOO_LOW.name: (f"maxReceiveCount: {MAX_RECEIVE_COUNT}",),
     REDRIVE_CYCLE.name: ("# leave RedrivePolicy out of the last of them",),

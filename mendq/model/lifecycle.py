@@ -326,7 +326,7 @@ MANUAL_TRANSITIONS = (
         State.VERIFIED,
         "every DLQ message went back, and what came back lies in quarantine",
     ),
-    _by_owner(_APPLIED, State.ESCALATED, "sending DLQ messages back was halted"),
+    _by_owner(_APPLIED, State.ESCALATED, "a redrive was halted, or a restored policy is public"),
     ManualTransition(
         (State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"
     ),

@@ -54,6 +54,9 @@ _SENT_ANYWAY = frozenset(
 )
 WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY
 
+# Of which AWS Health's events are noted.
+HEALTH_SOURCE, HEALTH_SERVICES = "aws.health", ("KMS", "LAMBDA", "SQS")
+
 REDRIVE = "redrive"
 SCHEDULE = "schedule"
 NIGHTLY = "nightly"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 from mendq.model.evidence import to_text
@@ -40,6 +42,12 @@ class Statement:
     @property
     def is_for_everybody(self) -> bool:
         return EVERYBODY in self.principals.get("AWS", ())
+
+    @property
+    def lets_everybody_in(self) -> bool:
+        """Whether it allows anybody and no condition narrows who that is."""
+        anybody = self.is_for_everybody or "Principal" in self.excepting
+        return self.allows and anybody and not any(map(_narrows, asked_in(self)))
 
 
 def statements_of(policy: str) -> tuple[Statement, ...] | None:
@@ -103,6 +111,111 @@ def _policies_text(given: Any) -> str:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+Asked = tuple[str, str, frozenset[str]]
+
+
+def asked_in(statement: Statement) -> list[Asked]:
+    """Operator, key and values of its conditions, in lower case."""
+    return [
+        (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
+        for operator, asked in statement.conditions.items()
+        for key, values in asked.items()
+    ]
+
+
+def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
+    """Whether it may be about one of the actions on the queue, whoever calls."""
+    does_it = "Action" in statement.excepting or any(
+        fits(pattern.lower(), action.lower()) for pattern in statement.actions for action in actions
+    )
+    return does_it and _is_on(statement, queue_arn)
+
+
+def _is_on(statement: Statement, queue_arn: str) -> bool:
+    on_it = any(fits(pattern, queue_arn) for pattern in statement.resources)
+    return "Resource" in statement.excepting or on_it
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether IAM's `*` and `?` match; a bracket is itself."""
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+# Keys that say who calls, or from where, with fixed values: what AWS takes for not public.
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
+# https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
+_WHO = re.compile(
+    "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
+    "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
+)
+# Services call for their own customers, whoever they are; of a deny they are the usual exception.
+_SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
+_ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
+# An address, or a network that is not wider than one may own.
+_NETWORK = re.compile(r"[0-9a-f.:]+(/([89]|[1-9][0-9]{1,2}))?")
+# One account's, or a bucket, whose name is one owner's.
+_OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
+# `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
+_BEGUN = re.compile(r"[^*?]*[/:]")
+
+
+def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
+    """The statements, numbered from 1, by which anybody may do something on the queue.
+
+    None where a deny keeps outsiders from all that it allows. What cannot be read says nothing.
+    """
+    statements = statements_of(policy) or ()
+    return tuple(
+        (number, each)
+        for number, each in enumerate(statements, start=1)
+        if each.lets_everybody_in
+        and _is_on(each, queue_arn)
+        and not any(_keeps_outsiders_out(other, each, queue_arn) for other in statements)
+    )
+
+
+def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
+    """Whether it denies whoever is not named all that the other allows on the queue."""
+    everybody = denial.is_for_everybody or "Principal" in denial.excepting
+    if denial.allows or not everybody or denial.excepting & {"Action", "Resource"}:
+        return False
+    actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
+    asked = [e for e in asked_in(denial) if e[1] not in _SERVICES or e[2] != {"false"}]
+    return (
+        _is_on(denial, queue_arn)
+        and all(any(fits(own.lower(), it.lower()) for own in denial.actions) for it in actions)
+        and all(_spares_somebody(each) for each in asked)
+        and (bool(asked) or not denial.conditions)
+    )
+
+
+def _spares_somebody(asked: Asked) -> bool:
+    """Whether a deny under it hits all but those named; a key that is missing is not named."""
+    how, key, values = asked
+    how, negated, more = how.removeprefix("forallvalues:").removesuffix("ifexists").partition("not")
+    return bool(negated) and ":" not in how and _narrows((how + more, key, values))
+
+
+def _narrows(asked: Asked) -> bool:
+    """Whether an allow under it holds for some alone; a key that is missing fulfils none."""
+    how, key, values = asked
+    how = how.removeprefix("foranyvalue:")
+    if not _WHO.fullmatch(key) or not _ASKS.fullmatch(how):
+        return False
+    return all(_is_fixed(key, each, literally="stringequals" in how) for each in values)
+
+
+def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
+    """Whether a value names somebody. A variable does where it is of the queue's own owner."""
+    if key == "aws:sourceip":
+        return bool(_NETWORK.fullmatch(value))
+    if "${" in value:
+        return value.startswith("${aws:resource")
+    if literally or not {*value} & {"*", "?"}:
+        return True
+    return bool(_OWNED.fullmatch(value) if key.endswith("arn") else _BEGUN.match(value))
 
 
 HOLDS = timedelta(days=30)

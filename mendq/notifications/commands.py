@@ -12,7 +12,7 @@ from shlex import quote
 from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
 from mendq.model.metrics import Measured
 from mendq.model.queue import parts_of, public_url
-from mendq.notifications.text import command_line, exact_json, plain
+from mendq.notifications.text import Section, command_line, exact_json, plain
 
 
 def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
@@ -141,8 +141,25 @@ def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
     return (
         f"aws service-quotas list-service-quotas --region {parts_of(queue_arn).region} "
         f"--service-code {service_code} "
-        f'--query "Quotas{chosen}.[QuotaName, Value]" --output table'
+        f'--query "Quotas{chosen}.[QuotaName, QuotaCode, Value, Adjustable]" --output table'
     )
+
+
+def quota(queue_arn: str, named: str, default: str, service: str, code: str = "") -> Section:
+    """A quota that was hit: AWS's documented default, the account's own value, and more of it.
+
+    Mendq may not read the account's own. Without a `code` all of the service are listed.
+    """
+    of = f"--service-code {service} --quota-code {code or 'QUOTA_CODE'}"
+    read = aws_command("service-quotas get-service-quota", queue_arn, of)
+    ask = "service-quotas request-service-quota-increase"
+    lines = (
+        f"{named}: {default} by AWS's documentation; this account's own value is in:",
+        read if code else quotas_command(service, queue_arn),
+        "to ask for more; what is not adjustable there takes a case with AWS Support:",
+        aws_command(ask, queue_arn, f"{of} --desired-value VALUE"),
+    )
+    return Section("QUOTA", lines, cut=False)
 
 
 # How the name of every alarm of Mendq's begins: others of the account may not publish here.

@@ -62,7 +62,8 @@ class CaseDetails(Struct, frozen=True):
     `sentence` is the symptom's; the attributes of `facts` are the queue's now, empty where it is
     gone; `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
     `baselines` are how a scan found the queue well, newest first. `shown` names attributes to show
-    whole, set or not. `first` has to be done before the change, `beyond` after it; they and
+    whole, set or not; `beside` are the symptom's own sections, and `aws_health` says first what
+    troubles AWS. `first` has to be done before the change, `beyond` after it; they and
     `next_command` (empty: look at the queue) stand as they are given: their maker quotes what is
     not its own.
     """
@@ -77,6 +78,8 @@ class CaseDetails(Struct, frozen=True):
     first: Iterable[str] = ()
     beyond: Iterable[str] = ()
     shown: Iterable[str] = ()
+    beside: Iterable[Section] = ()
+    aws_health: Iterable[str] = ()
 
 
 def of_case(case: Case, of: CaseDetails) -> NotificationText:
@@ -87,6 +90,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
     sections = (
         Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
         Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
+        *of.beside,
         Section("FIRST", first_of((_advice(each) for each in of.first), _MOST_FIRST), cut=False),
         Section("CHANGE", change(case, attributes), cut=False),
         Section("UNDO", undo(case, attributes), cut=False),
@@ -101,6 +105,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
     words = symptom_words(case.symptom)
     opening = (
         first_line(f"{name}: {words}.", *_ASKS[case.state]),
+        *of.aws_health,
         f"What: {plain(of.sentence, 300)}",
         f"Why: {plain(case.reason, _MOST_WHY)}",
     )

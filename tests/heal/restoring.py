@@ -11,6 +11,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from mendq.cases.pins import Pins
 from mendq.heal.context import FixContext, Outcome, request_about
+from mendq.heal.restore_policy import checked_again
 from mendq.heal.resume import take_up
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -53,6 +54,9 @@ class Analyzer:
     results: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     fails_with: int | None = None
+    fails_as: str = "Some"
+    # From its second check on, once the policy was put back.
+    then: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         events = self.account.clients.access_analyzer.meta.events
@@ -67,8 +71,9 @@ class Analyzer:
         self.asked.append((check, json.loads(str(request.body, "utf-8"))))  # type: ignore[arg-type]
         if self.fails_with is not None:
             failed = {"message": "it did not"}
-            return answered(request, failed, self.fails_with, X_Amzn_ErrorType="Some")
+            return answered(request, failed, self.fails_with, X_Amzn_ErrorType=self.fails_as)
         result = self.results.get(check, "PASS")
+        vars(self).update(self.then)
         return answered(
             request,
             {"result": result, "message": "as it is", "reasons": [{"description": "so it is"}]},
@@ -132,7 +137,8 @@ def restoring_run(account: Account) -> FixContext:
 
 def restore(account: Account, case: Case | None = None) -> Outcome:
     """Asked to take up the newest case."""
-    return take_up(request_about(case or case_of(account)), restoring_run(account))
+    run = restoring_run(account)
+    return checked_again(take_up(request_about(case or case_of(account)), run), run)
 
 
 def policy_of(account: Account, queue: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import State
 from mendq.model.limits import Mode
+from mendq.model.steps import Owner
 from tests.heal.conftest import ACCOUNT, WORKER, Account
-from tests.heal.operators import case_of, move, states
+from tests.heal.operators import case_of, context_of, move, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
@@ -52,7 +54,35 @@ def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analy
     assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
     assert policy_of(account, queue) == GRANTS
     asked = {"policyDocument": GRANTS, "resourceType": "AWS::SQS::Queue"}
-    assert analyzer.asked == [("CheckNoPublicAccess", asked)]
+    assert analyzer.asked == [("CheckNoPublicAccess", asked)] * 2
+    assert outcome.case.reason.endswith("finds what stands there not public")
+
+
+def test_what_is_found_public_once_it_stands_there_is_a_persons(
+    account: Account, analyzer: Analyzer
+) -> None:
+    queue = _approved(account)
+    analyzer.then = {"results": {"CheckNoPublicAccess": "FAIL"}}
+    outcome = restore(account)
+    case = case_of(account)
+    assert case.state is State.ESCALATED
+    assert "as it stands there the policy does not pass CheckNoPublicAccess" in case.reason
+    assert outcome.case is not None
+    assert outcome.case.state is State.ESCALATED
+    assert policy_of(account, queue) == GRANTS
+    ((_, body),) = account.pages("urgent")
+    assert "UNDO" in body
+    assert "set-queue-attributes" in body
+
+
+def test_a_second_check_that_does_not_answer_is_said(account: Account, analyzer: Analyzer) -> None:
+    _approved(account)
+    analyzer.then = {"fails_with": 503}
+    outcome = restore(account)
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+    said = outcome.case.reason
+    assert ". Access Analyzer's CheckNoPublicAccess did not answer" in said
 
 
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])
@@ -68,17 +98,51 @@ def test_a_check_that_does_not_pass_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("status", "ends"), [(503, State.APPROVED), (429, State.APPROVED), (403, State.EXPIRED)]
+    ("status", "named", "ends"),
+    [
+        (503, "Some", State.APPROVED),
+        (429, "Some", State.APPROVED),
+        (403, "AccessDeniedException", State.APPROVED),
+        (400, "ValidationException", State.EXPIRED),
+    ],
 )
 def test_a_check_that_does_not_answer_writes_nothing(
-    account: Account, analyzer: Analyzer, status: int, ends: State
+    account: Account, analyzer: Analyzer, status: int, named: str, ends: State
 ) -> None:
     queue = _approved(account)
-    analyzer.fails_with = status
+    analyzer.fails_with, analyzer.fails_as = status, named
     restore(account)
     assert policy_of(account, queue) == EMPTIED
     assert case_of(account).state is ends
     assert not any("claim_owner" in each for each in account.case_store_items().values())
+
+
+def test_an_approval_waits_for_the_analyzer_and_then_is_carried_out(
+    account: Account, analyzer: Analyzer
+) -> None:
+    queue = _approved(account)
+    analyzer.fails_with = 403
+    restore(account)
+    account.later(minutes=30)
+    analyzer.fails_with = None
+    restore(account)
+    assert policy_of(account, queue) == GRANTS
+
+
+def test_an_approval_that_waited_in_vain_says_for_what(
+    account: Account, analyzer: Analyzer
+) -> None:
+    _approved(account)
+    analyzer.fails_with = 403
+    restore(account)
+    account.later(hours=account.settings.timing.proposal_hours)
+    context = context_of(account)
+    follow_up(context, {Owner.RESTORE_POLICY: "restore"}, lambda: 60)
+    case = case_of(account)
+    assert case.state is State.EXPIRED
+    assert "CheckNoPublicAccess did not answer" in case.reason
+    *_, (_, body) = account.pages("info")
+    assert "CheckNoPublicAccess did not answer" in body
 
 
 @pytest.mark.usefixtures("analyzer")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ministack.services.eventbridge import _matches_pattern
 
-from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, template_of
+from tests.infra.synthesized import ACCOUNT, HEAL_ROLE, OWN_ROLES, PROBE_ROLE, REGION, template_of
 
 
 def _rule(name: str) -> Any:
@@ -61,7 +61,7 @@ KINDS = ({"Source": "aws.s3"}, {"Source": "drill"}, {"DetailType": "AWS Console 
 
 @pytest.mark.parametrize("event", [*OF_OURS, SUCCEEDED, *(PROBED | each for each in KINDS)])
 def test_our_own_calls_what_did_not_fail_and_other_events_stay_out(event: dict[str, Any]) -> None:
-    assert not _starts("Intake", event)
+    assert not _starts("IntakeFailedCalls", event)
 
 
 ANYONE = [_event(each) for each in (IAM_USER, OTHER_ROLE, {"type": "Root"}, {})]
@@ -69,7 +69,7 @@ ANYONE = [_event(each) for each in (IAM_USER, OTHER_ROLE, {"type": "Root"}, {})]
 
 @pytest.mark.parametrize("event", [*ANYONE, PROBED, PROBED_TOO, *ALIKE])
 def test_a_call_of_anyone_else_comes_in_and_the_probes(event: dict[str, Any]) -> None:
-    assert _starts("Intake", event)
+    assert _starts("IntakeFailedCalls", event)
 
 
 def _written(key: str = "summary/week=2026-W46/summary.json", **changes: Any) -> dict[str, Any]:
@@ -90,3 +90,21 @@ def test_only_a_summary_that_is_written_starts_the_report() -> None:
     another = {**_written()["Detail"], "bucket": {"name": "another"}}
     for changes in ({"DetailType": "Object Deleted"}, {"Source": "drill"}, {"Detail": another}):
         assert not _starts("DeliverReport", _written(**changes))
+
+
+def _health(**detail: Any) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html"""
+    told = {"service": "SQS", "eventTypeCategory": "issue", "eventRegion": REGION, **detail}
+    return {"Source": "aws.health", "DetailType": "AWS Health Event", "Detail": told}
+
+
+def test_what_aws_health_tells_of_this_region_comes_in_and_nothing_else_of_it() -> None:
+    for service in ("SQS", "KMS", "LAMBDA"):
+        assert _starts("IntakeAwsHealth", _health(service=service))
+    assert _starts("IntakeAwsHealth", _health(eventTypeCategory="investigation"))
+    for detail in ({"service": "EC2"}, {"eventRegion": "sa-east-1"}):
+        assert not _starts("IntakeAwsHealth", _health(**detail))
+    for kind in ("scheduledChange", "accountNotification"):
+        assert not _starts("IntakeAwsHealth", _health(eventTypeCategory=kind))
+    assert not _starts("IntakeAwsHealth", _health() | {"Source": "mine.health"})
+    assert not _starts("IntakeAwsHealth", _health() | {"DetailType": "AWS Health Abuse Event"})

@@ -11,6 +11,7 @@ _STEPS = "mendq.model.steps"
 _METRICS = "mendq.model.metrics"
 _TAGS = "mendq.model.limits"
 _GRANTS = "mendq.catalogue._restore_policy"
+_POLICY = "mendq.model.policy"
 _FAILING = "mendq.catalogue._attach_dlq"
 _SYMPTOM = "mendq.catalogue.symptom"
 _EXAMPLES = "tests.catalogue.test_catalogue"
@@ -117,13 +118,22 @@ CATALOGUE = (
         Mutant("a tag of other digits than ours is taken for a number of seconds", _TAGS,
             "seconds_tag", "text.«isascii() and text.»»isdecimal()"),
     )),
+    Selection(("tests.catalogue.test_public",), (
+        Mutant("a condition that holds where its key is missing hides a public policy", _POLICY,
+            "_narrows", 'how.removeprefix("foranyvalue:")«».removesuffix("ifexists")»'),
+        Mutant("anybody's topic is taken for the owner's", _POLICY, "_is_fixed",
+            '_OWNED.fullmatch(value) if «key.endswith("arn")»not value» else'),
+        Mutant("a deny that spares a whole world is taken for a lock", _POLICY,
+            "_keeps_outsiders_out", "«all»any»(_spares_somebody(each) for each in asked)"),
+    )),
     Selection(("tests.catalogue.test_policies",), (
         Mutant("a policy under a condition is taken for a grant", _GRANTS, "_allows",
             "«and not statement.conditions»»"),
         Mutant("a statement that denies is not seen", _GRANTS, "grants",
             "_may_deny(each, principal_arn, action, queue_arn) for each in statements«»[:0]»"),
-        Mutant("a policy that excepts one principal is not seen as open to the rest", _GRANTS,
-            "is_open_to_everybody", 'each.is_for_everybody« or "Principal" in each.excepting»»'),
+        Mutant("a policy that excepts one principal is not seen as open to the rest", _POLICY,
+            "Statement.lets_everybody_in",
+            'self.is_for_everybody« or "Principal" in self.excepting»»'),
         Mutant("a policy that cannot be read is taken for a closed one", _GRANTS,
             "is_open_to_everybody", "return «True»False»"),
     )),

@@ -1,0 +1,174 @@
+"""AWS Health's events: noted once, said first while they are open, and never believed blindly."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.cases.aws_health import FORGOTTEN, MOST_EVENTS, read_health
+from mendq.heal.batch import Healed
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
+DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}
+
+
+def mail_time(at: datetime) -> str:
+    return at.strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
+    """An envelope as AWS documents it; `updated` minutes from now."""
+    detail = {
+        "eventArn": ARN,
+        "service": "SQS",
+        "eventTypeCode": "AWS_SQS_OPERATIONAL_ISSUE",
+        "eventTypeCategory": "issue",
+        "eventScopeCode": "PUBLIC",
+        "communicationId": "4826e1b01e4eed2b-1",
+        "startTime": mail_time(account.now - timedelta(minutes=30)),
+        "lastUpdatedTime": mail_time(account.now + timedelta(minutes=updated)),
+        "statusCode": "open",
+        "eventRegion": REGION,
+        "eventDescription": [{"language": "en_US", "latestDescription": "Errors are elevated."}],
+        "affectedAccount": ACCOUNT,
+        "page": "1",
+        "totalPages": "1",
+        **over.pop("detail", {}),
+    }
+    return json.dumps(
+        {
+            "version": "0",
+            "id": "7bf73129-1428-4cd3-a780-95db273d1602",
+            "detail-type": "AWS Health Event",
+            "source": "aws.health",
+            "account": ACCOUNT,
+            "time": account.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "resources": [],
+            "detail": detail,
+            **over,
+        }
+    )
+
+
+def heal_hears(account: Account, *bodies: str) -> Healed:
+    return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})
+
+
+def page_about(account: Account, name: str = "orders", **attributes: str) -> list[str]:
+    """The lines of the notification that a queue's denied callers open."""
+    queue = account.queue(name, **attributes)
+    account.heal(account.late_deletes(queue, f"{name}1", f"{name}2", f"{name}3", **DENIED))
+    return account.pages("urgent")[-1][1].splitlines()
+
+
+def said(lines: list[str]) -> list[str]:
+    return [each for each in lines if "AWS Health" in each or "health.aws.amazon.com" in each]
+
+
+def test_while_one_is_open_it_is_said_first(account: Account) -> None:
+    healed = heal_hears(account, told(account))
+    assert (healed.errors, healed.unreadable, healed.failed_calls) == ({}, {}, 0)
+    lines = page_about(account)
+    started = f"{account.now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S} UTC"
+    assert lines[1] == (
+        f"AWS Health: SQS has an open event in this region since {started}: "
+        f"AWS_SQS_OPERATIONAL_ISSUE, {ARN}"
+    )
+    assert (
+        lines[2] == "Look there before anything else: https://health.aws.amazon.com/health/status"
+    )
+    assert lines[3].startswith("What: ")
+
+
+def test_told_twice_or_in_pages_it_is_one(account: Account) -> None:
+    body = told(account)
+    heal_hears(account, body, body, told(account, detail={"page": "2", "totalPages": "2"}))
+    heal_hears(account, body)
+    assert len(said(page_about(account))) == 2
+
+
+def test_once_it_is_closed_nothing_is_said_whatever_comes_late(account: Account) -> None:
+    heal_hears(account, told(account))
+    heal_hears(account, told(account, updated=5, detail={"statusCode": "closed"}))
+    heal_hears(account, told(account))
+    assert said(page_about(account)) == []
+
+
+def test_one_that_nobody_closed_is_forgotten(account: Account) -> None:
+    heal_hears(account, told(account))
+    account.later(seconds=FORGOTTEN.total_seconds())
+    assert said(page_about(account)) == []
+
+
+def test_what_is_to_come_is_not_going_on(account: Account) -> None:
+    soon = mail_time(account.now + timedelta(hours=1))
+    heal_hears(account, told(account, detail={"startTime": soon}))
+    assert said(page_about(account)) == []
+
+
+def test_an_event_of_kms_concerns_queues_with_a_key(account: Account) -> None:
+    heal_hears(account, told(account, detail={"service": "KMS"}))
+    assert said(page_about(account, "plain")) == []
+    assert len(said(page_about(account, "secret", KmsMasterKeyId="alias/orders"))) == 2
+
+
+def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
+    many = [
+        told(account, updated=n, detail={"eventArn": f"{ARN}{n}"}) for n in range(MOST_EVENTS + 2)
+    ]
+    heal_hears(account, *many)
+    item = account.case_store_items()["account", "aws_health"]
+    assert len(json.loads(item["events"]["S"])) == MOST_EVENTS
+    assert int(item["expires_at"]["N"]) == int((account.now + FORGOTTEN).timestamp())
+    assert len(said(page_about(account))) == 4
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"account": "210987654321"},
+        {"source": "mine.health"},
+        {"detail": {"eventRegion": "eu-west-1"}},
+        {"detail": {"service": "EC2"}},
+        {"detail": {"eventArn": "arn:aws:health:x::event/a\nNEXT"}},
+        {"detail": {"eventArn": "https://evil.example"}},
+        {"detail": {"startTime": "yesterday"}},
+        {"detail": {"lastUpdatedTime": None}},
+    ],
+)
+def test_what_is_no_such_event_of_ours_is_not_noted(account: Account, over: dict[str, Any]) -> None:
+    body = told(account, **over)
+    assert read_health(body, ACCOUNT, REGION) is None
+    assert heal_hears(account, body).errors == {}
+    assert ("account", "aws_health") not in account.case_store_items()
+
+
+@given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
+def test_whatever_comes_is_read_or_not(body: str) -> None:
+    assert read_health(body, ACCOUNT, REGION) is None
+
+
+def test_a_case_store_that_fails_lets_it_come_again(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "InternalServerError"}}, "UpdateItem")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(account.clients.dynamodb, "update_item", fails)
+        assert [*heal_hears(account, told(account)).errors] == ["health-0"]
+    assert heal_hears(account, told(account)).errors == {}
+
+
+def test_an_item_that_is_none_of_ours_costs_no_notification(account: Account) -> None:
+    key = {"pk": {"S": "account"}, "sk": {"S": "aws_health"}, "events": {"S": "[3]"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=key)
+    assert said(page_about(account)) == []
