@@ -172,21 +172,39 @@ Series = Mapping[str, Points]
 
 @dataclass(frozen=True)
 class Window:
-    """From the first second of a minute up to, and not with, that of another."""
+    """From the first second of a minute up to, and not with, that of another.
+
+    `begins_empty`: the queue was made within it, and everything since was counted.
+    """
 
     since: datetime
     until: datetime
+    begins_empty: bool = False
 
     @classmethod
     def ending(
-        cls, now: datetime, settled_at: datetime | None, shortest: timedelta
+        cls,
+        now: datetime,
+        settled_at: datetime | None,
+        shortest: timedelta,
+        made_at: datetime | None = None,
     ) -> Window | None:
-        """The last hours in which the queue was as it is; None where they are too few to judge."""
-        until = _to_the_minute(now - CLOUDWATCH_LAG)
+        """The last hours in which the queue was as it is; None where they are too few to judge.
+
+        Less than CLOUDWATCH_LAG is asked of the local account alone. It counts from a queue's first
+        second and answers at once: a queue that is new there begins empty, in a minute of its own.
+        """
+        at_once = shortest < CLOUDWATCH_LAG
+        # Whoever asks within a minute has its last backlog and all deletes before that.
+        until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
         since = until - LONGEST
+        is_new = at_once and settled_at is not None and since < settled_at == made_at
         if settled_at is not None and settled_at > since:
-            since = _to_the_minute(settled_at + PERIOD - timedelta(microseconds=1))
-        return cls(since, until) if until - since >= max(shortest, PERIOD) else None
+            rounded_up = timedelta() if is_new else PERIOD - timedelta(microseconds=1)
+            since = _to_the_minute(settled_at + rounded_up)
+        if at_once and settled_at is not None and now - settled_at < shortest:
+            return None
+        return cls(since, until, is_new) if until - since >= max(shortest, PERIOD) else None
 
 
 def metrics_of(*, fifo: bool) -> Mapping[str, tuple[str, str]]:
@@ -212,13 +230,15 @@ def measured(series: Series, window: Window) -> Measured | None:
     values = [value for some in points.values() for _, value in some]
     if not values or not all(isfinite(value) and value >= 0 for value in values):
         return None
-    first, last, began_silent = _ends_of_backlog(points, window.since)
+    first, last, began_silent = _ends_of_backlog(points, window)
     is_one = first == last
 
     def total(key: str, since: datetime) -> int:
         return int(sum(value for at, value in points[key] if at >= since))
 
-    counted_since = window.since if is_one else first + datetime.resolution
+    counts_all = is_one or window.begins_empty
+    counted_since = window.since if counts_all else first + datetime.resolution
+    at_first = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
     deleted_at = [at for at, value in points["deleted"] if value]
     return Measured(
         since=window.since,
@@ -231,22 +251,25 @@ def measured(series: Series, window: Window) -> Measured | None:
         deleted_lately=total("deleted", window.until - LATELY),
         hours_with_deletes=len({(window.until - at) // _AN_HOUR for at in deleted_at}),
         empty_receives=total("empty", counted_since),
-        before=_gauges({key: [e for e in points[key] if e[0] >= first] for key in _GAUGED}),
+        before=Gauges() if window.begins_empty else _gauges(at_first),
         now=_gauges({key: points[key][-1:] for key in _GAUGED}),
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
         began_silent=began_silent,
     )
 
 
-def _ends_of_backlog(series: Series, since: datetime) -> tuple[datetime, datetime, bool]:
+def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
     """The first and the last minute of a backlog, and whether silence went before the first.
 
     The first is where the fewest were sent, early on; both are `since` where there is none.
     """
+    since = window.since
     gauged = sorted({at for key in BACKLOG for at, _ in series[key]})
     if not gauged:
         return since, since, False
     earliest, last = gauged[0], gauged[-1]
+    if window.begins_empty:
+        return since, window.until, True
     if earliest - since > SLOW_TO_BEGIN:
         return earliest, last, True
     sent = dict(series["sent"])

@@ -213,7 +213,7 @@ def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
 
 @given(
     st.none() | st.timedeltas(timedelta(days=-9), timedelta(days=1)),
-    st.timedeltas(timedelta(0), LONGEST),
+    st.timedeltas(CLOUDWATCH_LAG, LONGEST),
 )
 def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
     changed: timedelta | None, shortest: timedelta
@@ -225,6 +225,26 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
         assert settled_at is None or window.since >= settled_at
         assert shortest <= window.until - window.since <= LONGEST
         assert (window.since.second, window.until.second) == (0, 0)
+
+
+def test_a_queue_made_just_now_is_measured_from_its_first_second_where_a_minute_will_do() -> None:
+    made, hour = NOW - MINUTE, {"shortest": HOUR, "made_at": NOW - 2 * HOUR}
+    window = Window.ending(NOW, made, MINUTE, made)
+    assert window is not None
+    assert window.begins_empty
+    assert window.since <= made < NOW < window.until
+    series = {"sent": 300, "received": 900, "deleted": 500, "visible": 10}
+    points = {key: [(window.since, value)] for key, value in series.items()}
+    found = measured(points, window)
+    assert found is not None
+    assert (found.sent, found.received, found.surplus_deletes) == (300, 900, 210)
+    assert (found.before, found.messages_risen) == (Gauges(), 10)
+    changed = Window.ending(NOW, made, MINUTE, made - HOUR)
+    assert changed is None or changed.since >= made, "not over a change"
+    assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, made) is None
+    elsewhere = Window.ending(NOW, NOW - 2 * HOUR, **hour)
+    assert elsewhere is not None
+    assert not elsewhere.begins_empty, "AWS may report a new queue late"
 
 
 def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:
