@@ -228,7 +228,7 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
 
 
 def test_a_queue_made_just_now_is_measured_from_its_first_second_where_a_minute_will_do() -> None:
-    made, hour = NOW - MINUTE, {"shortest": HOUR, "made_at": NOW - 2 * HOUR}
+    made = NOW - MINUTE
     window = Window.ending(NOW, made, MINUTE, made)
     assert window is not None
     assert window.begins_empty
@@ -242,7 +242,7 @@ def test_a_queue_made_just_now_is_measured_from_its_first_second_where_a_minute_
     changed = Window.ending(NOW, made, MINUTE, made - HOUR)
     assert changed is None or changed.since >= made, "not over a change"
     assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, made) is None
-    elsewhere = Window.ending(NOW, NOW - 2 * HOUR, **hour)
+    elsewhere = Window.ending(NOW, NOW - 2 * HOUR, HOUR, NOW - 2 * HOUR)
     assert elsewhere is not None
     assert not elsewhere.begins_empty, "AWS may report a new queue late"
 
