@@ -122,7 +122,7 @@ class FactsReader(Struct, frozen=True):
         propagation = timedelta(seconds=self.timing.propagation_seconds)
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(propagation, after_the_timeout=True)
-        return Window.ending(self.now, settled_at, shortest, facts.created_at)
+        return Window.ending(self.now, settled_at, shortest, is_new=settled_at == facts.created_at)
 
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:

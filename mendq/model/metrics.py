@@ -174,12 +174,14 @@ Series = Mapping[str, Points]
 class Window:
     """From the first second of a minute up to, and not with, that of another.
 
-    `begins_empty`: the queue was made within it, and everything since was counted.
+    `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
+    running minute counts, and backlogs are measured after all that is counted.
     """
 
     since: datetime
     until: datetime
     begins_empty: bool = False
+    at_once: bool = False
 
     @classmethod
     def ending(
@@ -187,24 +189,24 @@ class Window:
         now: datetime,
         settled_at: datetime | None,
         shortest: timedelta,
-        made_at: datetime | None = None,
+        *,
+        is_new: bool = False,
     ) -> Window | None:
         """The last hours in which the queue was as it is; None where they are too few to judge.
 
-        Less than CLOUDWATCH_LAG is asked of the local account alone. It counts from a queue's first
-        second and answers at once: a queue that is new there begins empty, in a minute of its own.
+        Less than CLOUDWATCH_LAG is asked of the local account alone, which answers at once.
         """
         at_once = shortest < CLOUDWATCH_LAG
         # Whoever asks within a minute has its last backlog and all deletes before that.
         until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
         since = until - LONGEST
-        is_new = at_once and settled_at is not None and since < settled_at == made_at
+        begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
-            rounded_up = timedelta() if is_new else PERIOD - timedelta(microseconds=1)
-            since = _to_the_minute(settled_at + rounded_up)
-        if at_once and settled_at is not None and now - settled_at < shortest:
-            return None
-        return cls(since, until, is_new) if until - since >= max(shortest, PERIOD) else None
+            rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
+            since = _to_the_minute(settled_at + rest)
+        lasted = now - settled_at if at_once and settled_at else until - since
+        is_long = min(lasted, until - since) >= max(shortest, PERIOD)
+        return cls(since, until, begins_empty, at_once) if is_long else None
 
 
 def metrics_of(*, fifo: bool) -> Mapping[str, tuple[str, str]]:
@@ -231,14 +233,13 @@ def measured(series: Series, window: Window) -> Measured | None:
     if not values or not all(isfinite(value) and value >= 0 for value in values):
         return None
     first, last, began_silent = _ends_of_backlog(points, window)
-    is_one = first == last
+    is_one, is_empty = first == last, window.begins_empty and first == window.since
 
     def total(key: str, since: datetime) -> int:
         return int(sum(value for at, value in points[key] if at >= since))
 
-    counts_all = is_one or window.begins_empty
-    counted_since = window.since if counts_all else first + datetime.resolution
-    at_first = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
+    counted_since = window.since if is_one or is_empty else first + datetime.resolution
+    began = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
     deleted_at = [at for at, value in points["deleted"] if value]
     return Measured(
         since=window.since,
@@ -251,7 +252,7 @@ def measured(series: Series, window: Window) -> Measured | None:
         deleted_lately=total("deleted", window.until - LATELY),
         hours_with_deletes=len({(window.until - at) // _AN_HOUR for at in deleted_at}),
         empty_receives=total("empty", counted_since),
-        before=Gauges() if window.begins_empty else _gauges(at_first),
+        before=Gauges() if is_empty else _gauges(began),
         now=_gauges({key: points[key][-1:] for key in _GAUGED}),
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
         began_silent=began_silent,
@@ -261,15 +262,16 @@ def measured(series: Series, window: Window) -> Measured | None:
 def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
     """The first and the last minute of a backlog, and whether silence went before the first.
 
-    The first is where the fewest were sent, early on; both are `since` where there is none.
+    The first is where the fewest were sent, early on; both are `since` where there is none, and the
+    first where the queue was made then and SQS reported it at once: all that went on is counted.
     """
     since = window.since
     gauged = sorted({at for key in BACKLOG for at, _ in series[key]})
     if not gauged:
         return since, since, False
     earliest, last = gauged[0], gauged[-1]
-    if window.begins_empty:
-        return since, window.until, True
+    if window.begins_empty and earliest - since <= PERIOD:
+        return since, window.until if window.at_once else last, False
     if earliest - since > SLOW_TO_BEGIN:
         return earliest, last, True
     sent = dict(series["sent"])

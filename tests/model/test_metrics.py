@@ -227,11 +227,10 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
         assert (window.since.second, window.until.second) == (0, 0)
 
 
-def test_a_queue_made_just_now_is_measured_from_its_first_second_where_a_minute_will_do() -> None:
+def test_a_minute_will_do_where_cloudwatch_answers_at_once() -> None:
     made = NOW - MINUTE
-    window = Window.ending(NOW, made, MINUTE, made)
+    window = Window.ending(NOW, made, MINUTE, is_new=True)
     assert window is not None
-    assert window.begins_empty
     assert window.since <= made < NOW < window.until
     series = {"sent": 300, "received": 900, "deleted": 500, "visible": 10}
     points = {key: [(window.since, value)] for key, value in series.items()}
@@ -239,12 +238,9 @@ def test_a_queue_made_just_now_is_measured_from_its_first_second_where_a_minute_
     assert found is not None
     assert (found.sent, found.received, found.surplus_deletes) == (300, 900, 210)
     assert (found.before, found.messages_risen) == (Gauges(), 10)
-    changed = Window.ending(NOW, made, MINUTE, made - HOUR)
+    changed = Window.ending(NOW, made, MINUTE)
     assert changed is None or changed.since >= made, "not over a change"
-    assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, made) is None
-    elsewhere = Window.ending(NOW, NOW - 2 * HOUR, HOUR, NOW - 2 * HOUR)
-    assert elsewhere is not None
-    assert not elsewhere.begins_empty, "AWS may report a new queue late"
+    assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, is_new=True) is None
 
 
 def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:

@@ -413,6 +413,7 @@ ILL: dict[str, Scene] = {
         between(10, 14),
         workers=6,
         ill=("batch_outlasts_timeout",),
+        also=(ARRIVING,),
         function={"timeout_seconds": 60},
     ),
     "FIFO producers repeat, long work": Scene(

@@ -5,7 +5,8 @@ for a visibility timeout; a late delete of a standard queue answers 200 and is c
 queue it fails; a group is held while one of it is in flight; what was received too often goes to
 the DLQ at the next receive, uncounted; a standard queue's oldest age leaves out what was received
 more than three times; a queue that nobody uses for six hours is silent, and slow to begin. Counters
-differ: a part of a minute is counted in the next one, and gauges are off by a little.
+differ: a part of a minute is counted in the next one, and gauges are off by a little until nothing
+has changed for a minute.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
@@ -119,7 +120,7 @@ class Queue:
         self._waiting = dict[str, list[tuple[float, int, Message]]]()
         self.counted = defaultdict[str, Counter[int]](Counter)
         self.gauged = defaultdict[str, dict[int, float]](dict)
-        self._used_at, self._reports_from = 0.0, 0.0
+        self._used_at, self._changed_at, self._reports_from = 0.0, 0.0, 0.0
         self.world.queues.append(self)
         self.world.every(MINUTE, self._gauge, self.world.random.uniform(0, MINUTE))
 
@@ -146,7 +147,7 @@ class Queue:
     def _become(self, message: Message, state: str) -> None:
         self.tally[message.state] -= 1
         self.held[message.group] += (state == "in_flight") - (message.state == "in_flight")
-        message.state = state
+        message.state, self._changed_at = state, self.world.now
         self.tally[state] += 1
 
     def _show(self, message: Message) -> None:
@@ -230,9 +231,9 @@ class Queue:
         often = inf if self.is_fifo else POISON_AFTER_RECEIVES
         oldest = next((e.arrived_at for e in self.present if e.receives <= often), now)
         exact = {metric: self.tally[state] for state, metric in GAUGES.items()}
+        off = GAUGE_IS_OFF_BY * (now - self._changed_at < MINUTE)
         gauged = {
-            name: max(0, round(value * random.gauss(1, GAUGE_IS_OFF_BY)))
-            for name, value in exact.items()
+            name: max(0, round(value * random.gauss(1, off))) for name, value in exact.items()
         }
         groups = {GROUPS: sum(n > 0 for n in self.held.values())} if self.is_fifo else {}
         for name, value in {**gauged, **groups, OLDEST: int(now - oldest)}.items():
