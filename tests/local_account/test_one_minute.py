@@ -65,12 +65,9 @@ def test_a_slow_consumer_is_found_within_its_first_minutes_dry_and_deployed(
 ) -> None:
     assert "timing.measuringMinutes: 1 instead of at least 60" in hasty.floors_lowered
     dead = new_queue(hasty, MessageRetentionPeriod="1209600")
-    attributes = {
-        "RedrivePolicy": Redrive(dead.arn, RECEIVES).text,
-        "VisibilityTimeout": f"{SECONDS}",
-    }
+    policy = Redrive(dead.arn, RECEIVES).text
     tags = {"mendq": "heal", "mendq:max-processing-seconds": f"{WORK_SECONDS}"}
-    source = new_queue(hasty, tags=tags, **attributes)
+    source = new_queue(hasty, tags=tags, VisibilityTimeout=f"{SECONDS}", RedrivePolicy=policy)
     _worked_too_slowly(hasty, source)
     assert dead.count() > MESSAGES / 2
     eventually(lambda: _found(hasty, source), seconds=90, every_seconds=2)
