@@ -149,6 +149,11 @@ def for_three_hours(seconds: float) -> float:
     return 0.1 * (4 < seconds / HOUR < 7)
 
 
+def full_batches(played: Played) -> None:
+    for n in range(12, 96):
+        burst(played, 60, n / 12)
+
+
 def emptied(queue: Queue) -> None:
     for message in list(queue.present):
         queue.lose(message)
@@ -352,8 +357,7 @@ ILL: dict[str, Scene] = {
     ),
     "poison": Scene(poison=0.03, ill=(ARRIVING,)),
     "one poison message": Scene(
-        ill=(ARRIVING,),
-        then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True)),
+        ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),
     "mapping switched off": Scene(
         function={"enabled": False}, workers=0, ill=("consumer_stopped",), rate=0.05
@@ -402,11 +406,7 @@ ILL: dict[str, Scene] = {
         timeout=4 * HOUR,
     ),
     "default timeout, slow Lambda": Scene(
-        0.08,
-        between(8, 26),
-        ill=("visibility_timeout_default",),
-        function={"batch": 1},
-        timeout=30,
+        0.08, between(8, 26), ill=("visibility_timeout_default",), function={"batch": 1}, timeout=30
     ),
     "batches too large for the timeout": Scene(
         0.25,
@@ -420,12 +420,14 @@ ILL: dict[str, Scene] = {
         groups=8, ill=("dedup_interval_outlasted",), timeout=900, then=repeats
     ),
     "Lambda that gives whole batches back": Scene(
-        now_and_then(300, 20, 4, 0.02),
+        0.01,
         between(0.1, 0.5),
+        2,
         outcomes={FAILS: 0.04},
         function={"reports_items": False},
         dies_after=50,
         ill=(WASTES,),
+        then=full_batches,
         timeout=180,
     ),
 }
