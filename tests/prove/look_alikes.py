@@ -49,6 +49,11 @@ def between(least: float, most: float) -> Callable[[Random], float]:
     return lambda random: random.uniform(least, most)
 
 
+def needs(seconds: int) -> dict[str, str]:
+    """The tag that names the longest that a message may take."""
+    return {"mendq:max-processing-seconds": f"{seconds}"}
+
+
 QUICK = between(1, 5)
 
 
@@ -235,7 +240,9 @@ HEALTHY: dict[str, Scene] = {
     "readers choose their own timeout": Scene(
         work=between(40, 120), workers=12, consumer={"receive_seconds": 300}
     ),
-    "heartbeats": Scene(work=between(20, 300), workers=20, consumer={"heartbeats": True}),
+    "heartbeats": Scene(
+        work=between(20, 300), workers=20, consumer={"heartbeats": True}, queue={"tags": needs(300)}
+    ),
     "slow start": Scene(workers=lambda at: max(0, at / HOUR - 1)),
     "long tail of work": Scene(work=long_tail(4, 280), workers=8, timeout=300),
     "FIFO burst of one group, in order": Scene(
@@ -311,7 +318,6 @@ HEALTHY: dict[str, Scene] = {
     ),
 }
 _LATE = between(20, 75)
-_WANT = {"mendq:max-processing-seconds": "50"}
 ILL: dict[str, Scene] = {
     "late deletes": Scene(0.08, _LATE, 30, (TOO_SHORT,), timeout=30, dies_after=50),
     "late deletes of half the messages": Scene(
@@ -333,7 +339,7 @@ ILL: dict[str, Scene] = {
         *(for_three_hours, _LATE, 30, (TOO_SHORT,)),
         also=(ARRIVING, FAILING),
         timeout=20,
-        queue={"tags": _WANT},
+        queue={"tags": needs(50)},
         outcomes={FAILS: 1},
         dies_after=3,
     ),
@@ -341,7 +347,7 @@ ILL: dict[str, Scene] = {
         *(for_three_hours, between(35, 50), 60, (TOO_SHORT,)),
         also=(ARRIVING,),
         timeout=10,
-        queue={"tags": _WANT},
+        queue={"tags": needs(50)},
         dies_after=3,
     ),
     "most receives fail": Scene(outcomes={FAILS: 0.7}, ill=(FAILING,), dies_after=60, workers=8),
@@ -355,7 +361,7 @@ ILL: dict[str, Scene] = {
     "workers that crash": Scene(
         outcomes={CRASHES: 0.75}, workers=30, ill=(FAILING,), dies_after=99
     ),
-    "poison": Scene(poison=0.03, ill=(ARRIVING,)),
+    "poison": Scene(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
     "one poison message": Scene(
         ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),
