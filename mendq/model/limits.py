@@ -183,7 +183,7 @@ class Timing:
     """The time between two writes to one attribute of one queue."""
     probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60
     """The time between two probes; one that is not seen within 20 minutes counts as lost."""
-    measuring_minutes: Annotated[int, Range(0, 360, 60)] = 60
+    measuring_minutes: Annotated[int, Range(1, 360, 60)] = 60
     """How long a queue must have been as it is before what is measured of it says anything."""
 
 

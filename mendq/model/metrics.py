@@ -249,13 +249,15 @@ Series = Mapping[str, Points]
 class Window:
     """From the first second of a minute up to, and not with, that of another.
 
-    `begins_empty`: the queue was made in the first minute, and is as it was made.
-    `counts_duplicates`: the sends that SQS dropped as repeated are asked for too.
+    `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
+    running minute counts, and backlogs are measured after all that is counted. `counts_duplicates`:
+    the sends that SQS dropped as repeated are asked for too.
     """
 
     since: datetime
     until: datetime
     begins_empty: bool = False
+    at_once: bool = False
     counts_duplicates: bool = False
 
     @classmethod
@@ -267,15 +269,21 @@ class Window:
         *,
         is_new: bool = False,
     ) -> Window | None:
-        """The last hours in which the queue was as it is; None where they are too few to judge."""
-        until = _to_the_minute(now - CLOUDWATCH_LAG)
+        """The last hours in which the queue was as it is; None where they are too few to judge.
+
+        Less than CLOUDWATCH_LAG is asked of the local account alone, which answers at once.
+        """
+        at_once = shortest < CLOUDWATCH_LAG
+        # Whoever asks within a minute has its last backlog and all deletes before that.
+        until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
         since = until - LONGEST
         begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
             rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
             since = _to_the_minute(settled_at + rest)
-        is_long = until - since >= max(shortest, PERIOD)
-        return cls(since, until, begins_empty) if is_long else None
+        lasted = now - settled_at if at_once and settled_at else until - since
+        is_long = min(lasted, until - since) >= max(shortest, PERIOD)
+        return cls(since, until, begins_empty, at_once) if is_long else None
 
 
 def metrics_of(*, fifo: bool, duplicates: bool = False) -> Mapping[str, tuple[str, str]]:
@@ -373,7 +381,7 @@ def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime
         return since, since, False
     earliest, last = gauged[0], gauged[-1]
     if window.begins_empty and earliest - since <= PERIOD:
-        return since, last, False
+        return since, window.until if window.at_once else last, False
     if earliest - since > SLOW_TO_BEGIN:
         return earliest, last, True
     sent = dict(series["sent"])

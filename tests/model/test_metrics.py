@@ -237,7 +237,7 @@ def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
 
 @given(
     st.none() | st.timedeltas(timedelta(days=-9), timedelta(days=1)),
-    st.timedeltas(timedelta(0), LONGEST),
+    st.timedeltas(CLOUDWATCH_LAG, LONGEST),
 )
 def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
     changed: timedelta | None, shortest: timedelta
@@ -249,6 +249,22 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
         assert settled_at is None or window.since >= settled_at
         assert shortest <= window.until - window.since <= LONGEST
         assert (window.since.second, window.until.second) == (0, 0)
+
+
+def test_a_minute_will_do_where_cloudwatch_answers_at_once() -> None:
+    made = NOW - MINUTE
+    window = Window.ending(NOW, made, MINUTE, is_new=True)
+    assert window is not None
+    assert window.since <= made < NOW < window.until
+    series = {"sent": 300, "received": 900, "deleted": 500, "visible": 10}
+    points = {key: [(window.since, value)] for key, value in series.items()}
+    found = measured(points, window)
+    assert found is not None
+    assert (found.sent, found.received, found.surplus_deletes) == (300, 900, 210)
+    assert (found.before, found.messages_risen) == (Gauges(), 10)
+    changed = Window.ending(NOW, made, MINUTE)
+    assert changed is None or changed.since >= made, "not over a change"
+    assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, is_new=True) is None
 
 
 def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:

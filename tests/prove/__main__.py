@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tests.prove.budgets import BUDGETS
 from tests.prove.counted_nightly_runs import COUNTED_NIGHTLY_RUNS
+from tests.prove.false_alarms import FALSE_ALARMS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
@@ -27,7 +28,7 @@ from tests.prove.window import WINDOW
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
     *(*FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
-    *(*BUDGETS, *FLOODS, *WINDOW, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
+    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *WINDOW, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

@@ -159,7 +159,7 @@ class _Answered:
     status_code = 200
 
 
-def clients_of(many: ManyQueues) -> Clients:
+def clients_of(answered: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> Clients:
     """Clients that check what they are asked with, and send nothing."""
     clients = recording({}).clients
 
@@ -167,7 +167,7 @@ def clients_of(many: ManyQueues) -> Clients:
         context["asked"] = params
 
     def answer(model: Any, context: dict[str, Any], **_: Any) -> tuple[_Answered, Any]:
-        return _Answered(), many.answer(model.name, context["asked"])
+        return _Answered(), answered(model.name, context["asked"])
 
     for client in (clients.sqs, clients.functions, clients.cloudwatch, clients.tagging):
         events: Any = client.meta.events
@@ -178,7 +178,7 @@ def clients_of(many: ManyQueues) -> Clients:
 
 def scanned(proving: Proving, queues: int = QUEUES) -> None:
     many, limits = ManyQueues(queues), Limits()
-    clients = clients_of(many)
+    clients = clients_of(many.answer)
     waited = [StandStill() for _ in range(3)]
     rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
     paces = Paces(*(Pace(rate, w.sleep, w.clock) for rate, w in zip(rates, waited, strict=True)))

@@ -17,6 +17,12 @@ _SYMPTOM = "mendq.catalogue.symptom"
 _EXAMPLES = "tests.catalogue.test_catalogue"
 
 CATALOGUE = (
+    Selection(("tests.model.test_metrics",), (
+        Mutant("a minute that CloudWatch does not have yet is measured", "mendq.model.metrics",
+            "Window.ending", "at_once = «shortest < CLOUDWATCH_LAG»True»"),
+        Mutant("what went on before a queue was changed is measured of it", "mendq.model.metrics",
+            "Window.ending", "begins_empty = «is_new and »»settled_at is not None"),
+    )),
     Selection(("tests.model.test_failed_call",), (
         Mutant("an event larger than CloudTrail's is read into memory", _CALL, "MAXIMUM_BYTES",
             "«262_144»262_144_000»"),

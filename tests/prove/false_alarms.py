@@ -1,0 +1,258 @@
+"""What a scan tells of simulated queues that are ill, and of healthy ones that look alike.
+
+`python -m tests.prove.false_alarms` writes what it heard into docs/failure-modes.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from mendq.aws.pace import Pace
+from mendq.aws.queue import ManagedQueue
+from mendq.cases.finding import Scanned, together, waiting
+from mendq.catalogue import CATALOGUE
+from mendq.model.facts import Need
+from mendq.model.limits import Consent, Mode, Timing
+from mendq.scan.reader import Paces, ScanReader
+from mendq.scan.scan import Allowance, scan
+from tests.prove.look_alikes import HEALTHY, ILL
+from tests.prove.proof import Proof, Proving
+from tests.prove.scans import clients_of
+from tests.prove.simulated_queues import ACCOUNT, HOUR, NOW, REGION, Queue, World, chance
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "failure-modes.md"
+MARKED = re.compile(r"(<!-- measured: [^>]+ -->\n).*?(<!-- end measured -->)", re.DOTALL)
+SHORT, LONG = range(1), range(5)
+SCENES = {**HEALTHY, **ILL}
+MEASURED = tuple(
+    each.name for each in CATALOGUE if each.detection and Need.MEASUREMENTS in each.detection.needs
+)
+# What the numbers of AWS do not tell apart; docs/failure-modes.md says so of each.
+INDISTINCT = frozenset(
+    {
+        ("queue browser left open", "consumer_failing"),
+        ("stale readings expire by intent", "messages_about_to_expire"),
+    }
+)
+Asked = Mapping[str, Any]
+
+
+class Account:
+    """Answers as SQS, Lambda and CloudWatch would of these worlds, below botocore's parsing."""
+
+    def __init__(self, worlds: Iterable[World]) -> None:
+        self.queues = {queue.name: queue for world in worlds for queue in world.queues}
+        self.functions = {
+            reader.function.name: (queue, reader.function)
+            for queue in self.queues.values()
+            for reader in queue.readers
+            if reader.function
+        }
+
+    def answer(self, operation: str, params: Asked) -> dict[str, Any]:
+        answers: dict[str, Callable[[Asked], dict[str, Any]]] = {
+            "GetQueueAttributes": lambda asked: {"Attributes": self._queue(asked).attributes()},
+            "ListQueueTags": lambda asked: {"Tags": dict(self._queue(asked).tags)},
+            "ListDeadLetterSourceQueues": self._sources,
+            "ListMessageMoveTasks": self._move_tasks,
+            "ListEventSourceMappings": self._mappings,
+            "GetFunctionConfiguration": self._function,
+            "GetFunctionConcurrency": lambda _: {},
+            "ListMetrics": lambda _: {"Metrics": []},
+            "GetMetricData": self._metrics,
+        }
+        return answers[operation](params)
+
+    def _queue(self, asked: Asked) -> Queue:
+        return self.queues[str(asked["QueueUrl"]).rpartition("/")[2]]
+
+    def _sources(self, asked: Asked) -> dict[str, Any]:
+        dlq, url = self._queue(asked), f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/"
+        return {"queueUrls": [url + each.name for each in dlq.world.queues if each.dlq is dlq]}
+
+    def _move_tasks(self, asked: Asked) -> dict[str, Any]:
+        moving = self.queues[asked["SourceArn"].rpartition(":")[2]].moving
+        started = int(NOW.timestamp() - HOUR) * 1000
+        return {"Results": [{"Status": "RUNNING", "StartedTimestamp": started}] * moving}
+
+    def _mappings(self, _: Asked) -> dict[str, Any]:
+        arn = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:"
+        listed = [
+            {
+                "UUID": name,
+                "State": "Enabled" if function.enabled else "Disabled",
+                "EventSourceArn": queue.arn,
+                "FunctionArn": arn + name,
+                "BatchSize": function.batch,
+                "FunctionResponseTypes": ["ReportBatchItemFailures"] * function.reports_items,
+            }
+            for name, (queue, function) in self.functions.items()
+        ]
+        return {"EventSourceMappings": listed}
+
+    def _function(self, asked: Asked) -> dict[str, Any]:
+        _, function = self.functions[asked["FunctionName"].rpartition(":")[2]]
+        return {"Timeout": function.timeout_seconds}
+
+    def _metrics(self, asked: Asked) -> dict[str, Any]:
+        since, until = asked["StartTime"], asked["EndTime"]
+        results = list[dict[str, Any]]()
+        for each in asked["MetricDataQueries"]:
+            metric, statistic = each["MetricStat"]["Metric"], each["MetricStat"]["Stat"]
+            name, points = metric["Dimensions"][0]["Value"], list[tuple[Any, float]]()
+            if metric["Namespace"] == "AWS/Lambda":
+                queue, function = self.functions[name]
+                hour = queue.world.now - HOUR
+                values = function.figure(metric["MetricName"], statistic, hour)
+                points = [(since, value) for value in values]
+            elif metric["Namespace"] == "AWS/SQS":
+                series = self.queues[name].series(metric["MetricName"])
+                points = [(at, value) for at, value in series if since <= at < until]
+            shown = {"Timestamps": [at for at, _ in points], "Values": [v for _, v in points]}
+            results.append({"Id": each["Id"], **shown})
+        return {"MetricDataResults": results}
+
+
+def told(worlds: Sequence[World], seconds_ago: float) -> Scanned:
+    """What a round of the scan tells of all their queues then, the product's own way."""
+    now = NOW - timedelta(seconds=seconds_ago)
+    for world in worlds:
+        world.run(world.end - seconds_ago)
+    clients = clients_of(Account(worlds).answer)
+    clients.__dict__["look_ups"] = Pace(None)
+    no_cases = (frozenset, frozenset, lambda _queue_arns: ())
+    paces = Paces(Pace(None), Pace(None), Pace(None))
+    consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
+    reader = ScanReader(clients, now, Timing(), *no_cases, consent, paces=paces)
+    queues = [ManagedQueue(each.arn, each.tags) for world in worlds for each in world.queues]
+    detected = [each for each in CATALOGUE if each.name in MEASURED]
+    done = reduce(together, scan(queues, reader, Allowance(), detected), Scanned())
+    assert not done.failed, done.failed
+    waits = waiting(done.findings, {each.name: each.gives_way_to for each in detected})
+    return replace(done, findings=tuple(each for each in done.findings if each not in waits))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What was told, by scene and seed, in any of three rounds; how many queues were measured."""
+
+    told: Mapping[tuple[str, int], Collection[str]]
+    measured: int
+
+    def strays(self, symptom: str, scenes: Collection[str]) -> Counter[str]:
+        """How often it was told of each scene where nothing of the kind is wrong."""
+        return Counter(
+            name
+            for (name, _), said in self.told.items()
+            if name in scenes
+            and symptom in said
+            and symptom not in (*SCENES[name].ill, *SCENES[name].also)
+        )
+
+    def missed(self, symptom: str) -> Counter[str]:
+        return Counter(
+            name
+            for (name, _), said in self.told.items()
+            if symptom in SCENES[name].ill and symptom not in said
+        )
+
+    def row(self, symptom: str) -> str:
+        """A line of the table on the page."""
+        ill = sum(symptom in SCENES[name].ill for name, _ in self.told)
+        found = ill - self.missed(symptom).total()
+        alike = sum(name in HEALTHY and symptom not in SCENES[name].also for name, _ in self.told)
+        healthy, others = (self.strays(symptom, each).total() for each in (HEALTHY, ILL))
+        heard = found + healthy + others
+        precision = f"{found / heard:.2f}" if ill and heard else "-"
+        recall = f"{found / ill:.2f}" if ill else "-"
+        shown = f"{found} of {ill} | {healthy} of {alike} | {others}"
+        return f"| `{symptom}` | {shown} | {precision} | {recall} |"
+
+    def text(self) -> str:
+        """The table, and below it every scene that was not told as it is."""
+        titles = ("symptom", "ill: found", "look-alikes: told of", "other ills: told of")
+        head = " | ".join((*titles, "precision", "recall"))
+        lines = [f"| {head} |", f"|---|{'---:|' * 5}", *map(self.row, MEASURED), ""]
+        for symptom in MEASURED:
+            for name, times in sorted(self.strays(symptom, SCENES).items()):
+                lines.append(f"- *{name}*: told of `{symptom}` in {times} of {self.seeds}")
+            for name, times in sorted(self.missed(symptom).items()):
+                lines.append(f"- *{name}*: `{symptom}` missed in {times} of {self.seeds}")
+        return "\n".join([*lines, ""])
+
+    @property
+    def seeds(self) -> int:
+        return len({seed for _, seed in self.told})
+
+
+def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _: None) -> Heard:
+    """Three rounds over every scene for each seed, within two hours."""
+    said, measured = dict[tuple[str, int], set[str]](), 0
+    for n, seed in enumerate(seeds):
+        worlds = {name: scene.played(name, seed) for name, scene in SCENES.items()}
+        scene_of = {
+            queue.arn: (name, seed) for name, world in worlds.items() for queue in world.queues
+        }
+        said |= {(name, seed): set() for name in SCENES}
+        random = chance(f"{seed}")
+        for seconds_ago in (random.uniform(HOUR, 2 * HOUR), random.uniform(60, HOUR), 0):
+            done = told(tuple(worlds.values()), seconds_ago)
+            measured += done.measured
+            for each in done.findings:
+                said[scene_of[each.queue_arn]].add(each.symptom)
+        progress((n + 1) / len(seeds))
+    return Heard(said, measured)
+
+
+def false_alarms(proving: Proving, seeds: Sequence[int] = LONG) -> Heard:
+    heard = listened(seeds, proving.progress)
+    for symptom in MEASURED:
+        figures = [each.strip() for each in heard.row(symptom).split("|")[2:-1]]
+        proving.figure(
+            symptom, "found {}, told of {}, {}; precision {}, recall {}".format(*figures)
+        )
+    proving.note({"seeds": heard.seeds, "look_alikes": len(HEALTHY), "ills": len(ILL)})
+    proving.figure("queues_measured", heard.measured)
+    strays = {(name, each) for each in MEASURED for name in heard.strays(each, SCENES)}
+    known = {each for name in ILL for each in ILL[name].ill} & set(MEASURED)
+    often = {each for each in known if heard.row(each).startswith(f"| `{each}` | 0 of")}
+    proving.holding(
+        {
+            f"nothing healthy is told of, but what is indistinct: {strays - INDISTINCT}": not (
+                strays - INDISTINCT
+            ),
+            f"each ill that a scene shows is found at times: {often}": not often,
+            "at least twenty look-alikes": len(HEALTHY) >= 20,
+        }
+    )
+    return heard
+
+
+def page_says(heard: Heard, text: str) -> str:
+    """The page with what was heard."""
+    return MARKED.sub(lambda found: found[1] + heard.text() + found[2], text)
+
+
+def proved(proving: Proving) -> None:
+    text = PAGE.read_text()
+    says = page_says(false_alarms(proving), text) == text
+    proving.holds("docs/failure-modes.md says what was heard", whether=says)
+
+
+FALSE_ALARMS = (
+    Proof(
+        "false_alarms",
+        "A scan finds simulated queues that are ill, and tells of no healthy one that looks alike.",
+        proved,
+    ),
+)
+
+if __name__ == "__main__":
+    PAGE.write_text(page_says(listened(LONG), PAGE.read_text()))

@@ -1,0 +1,439 @@
+"""Queues that are ill, and healthy ones that look alike: who sends to them and who reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from math import exp
+from random import Random
+from typing import Any
+
+from tests.prove.simulated_queues import (
+    CRASHES,
+    DONE,
+    FAILS,
+    HOUR,
+    MINUTE,
+    REPEATED,
+    TWICE,
+    Consumer,
+    Function,
+    Message,
+    Queue,
+    World,
+)
+
+TOO_SHORT, FAILING = "visibility_timeout_too_short", "consumer_failing"
+ARRIVING, BLOCKED = "dlq_messages_arriving", "fifo_group_blocked"
+WASTES = "mapping_wastes_receives"
+Rate = float | Callable[[float], float]
+
+
+@dataclass
+class Played:
+    """What a scene made, and the number that its seed chose."""
+
+    world: World
+    queue: Queue
+    consumer: Consumer
+    factor: float
+
+    @property
+    def dlq(self) -> Queue:
+        assert self.queue.dlq
+        return self.queue.dlq
+
+
+def between(least: float, most: float) -> Callable[[Random], float]:
+    return lambda random: random.uniform(least, most)
+
+
+def needs(seconds: int) -> dict[str, str]:
+    """The tag that names the longest that a message may take."""
+    return {"mendq:max-processing-seconds": f"{seconds}"}
+
+
+QUICK = between(1, 5)
+
+
+def long_tail(median: float, most: float) -> Callable[[Random], float]:
+    """Log-normal: one in a hundred takes ten times what half of them take."""
+    return lambda random: min(most, median * exp(random.gauss(0, 1)))
+
+
+def now_and_then(every: float, lasts: float, high: float, low: float) -> Callable[[float], float]:
+    """A rate or a number of workers that is high for a while, again and again."""
+    return lambda seconds: high if seconds % every < lasts else low
+
+
+@dataclass
+class Scene:
+    """A queue, who sends and who reads; `ill` names what a scan has to find, `also` what it may.
+
+    `groups` of a FIFO queue, 0 for a standard one; `outcomes` are shares of receives; `dies_after`
+    is maxReceiveCount, 0 for no DLQ, `timeout` the visibility timeout; `then` does the rest.
+    """
+
+    rate: Rate = 0.08
+    work: Callable[[Random], float] = QUICK
+    workers: Rate = 4
+    ill: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    groups: int = 0
+    outcomes: Mapping[str | float, float] = field(default_factory=dict)
+    poison: float = 0
+    dies_after: int = 4
+    timeout: int = 60
+    queue: Mapping[str, Any] = field(default_factory=dict)
+    consumer: Mapping[str, Any] = field(default_factory=dict)
+    function: Mapping[str, Any] | None = None
+    then: Callable[[Played], object] = lambda _: None
+    hours: float = 8
+
+    def played(self, name: str, seed: int) -> World:
+        world = World(f"{name} {seed}", self.hours)
+        random, ending = world.random, ".fifo" * bool(self.groups)
+        name = f"{name.replace(' ', '-').replace(',', '')}-{seed}"
+        dlq = None
+        if self.dies_after:
+            dlq = Queue(world, f"{name}-dlq{ending}", retention_seconds=1_209_600)
+        given = {"receives": self.dies_after, "dlq": dlq, **self.queue}
+        queue = Queue(world, f"{name}{ending}", self.timeout, **given)
+        function = None if self.function is None else Function(name, **self.function)
+        batch = {"batch": function.batch} if function else {}
+        shares = dict(self.outcomes)
+
+        def outcome(message: Message) -> str | float:
+            if message.is_poison:
+                return FAILS
+            others = 1 - sum(shares.values())
+            (chosen,) = random.choices([*shares, DONE], [*shares.values(), others])
+            return chosen
+
+        workers = self.workers if callable(self.workers) else lambda _, most=self.workers: most
+        consumer = Consumer(
+            queue,
+            lambda: self.work(random),
+            workers,
+            **{"outcome": outcome, "function": function, **batch, **self.consumer},
+        )
+        played = Played(world, queue, consumer, random.uniform(0.7, 1.3))
+        sends(played, self.rate, poison=self.poison, groups=self.groups)
+        self.then(played)
+        return world
+
+
+def sends(
+    played: Played,
+    rate: Rate,
+    *,
+    since: float = 0,
+    poison: float = 0,
+    groups: int | str = 0,
+    work: float | None = None,
+) -> None:
+    """Messages at random, so many a second; of groups by number, or of one by its name."""
+    world, at = played.world, since
+    random, chosen = world.random, rate if callable(rate) else lambda _: rate
+    most = played.factor * max(chosen(minute * MINUTE) for minute in range(24 * 60))
+    while most and (at := at + random.expovariate(most)) < world.end:
+        if random.random() * most > played.factor * chosen(at):
+            continue
+        group = groups if isinstance(groups, str) else f"{random.randrange(groups or 1)}"
+        fails = random.random() < poison
+        world.at(at, partial(played.queue.send, group, work, poison=fails))
+
+
+def burst(played: Played, messages: int, hours: float = 5, **how: Any) -> None:
+    for n in range(messages):
+        played.world.at(hours * HOUR + n / 100, lambda: played.queue.send(**how))
+
+
+def for_three_hours(seconds: float) -> float:
+    return 0.1 * (4 < seconds / HOUR < 7)
+
+
+def full_batches(played: Played) -> None:
+    for n in range(12, 96):
+        burst(played, 60, n / 12)
+
+
+def emptied(queue: Queue) -> None:
+    for message in list(queue.present):
+        queue.lose(message)
+
+
+def redriven(played: Played) -> None:
+    """40 died long ago; for two hours they have been moved back."""
+    played.dlq.moving = True
+    for n in range(40):
+        dead = Message(0, n)
+        played.world.at(1, partial(played.dlq.arrive, dead))
+        back = Message(0, n)
+        moved_at = 6 * HOUR + n * 3 * MINUTE
+        played.world.at(moved_at, partial(played.dlq.lose, dead))
+        played.world.at(moved_at, partial(played.queue.arrive, back))
+
+
+def handled_by_a_person(played: Played) -> None:
+    """Old messages of a DLQ are looked at, and then deleted."""
+    for n in range(40):
+        played.world.at(1, partial(played.dlq.arrive, Message(0, n)))
+    for look in range(5):
+        played.world.at((5 + look / 4) * HOUR, lambda: played.dlq.receive(10))
+
+    def take() -> None:
+        for each in played.dlq.receive(10):
+            played.dlq.delete(*each)
+
+    for n in range(4):
+        played.world.at(7 * HOUR + n * MINUTE, take)
+
+
+def deployed(*hours: float) -> Callable[[Played], None]:
+    def then(played: Played) -> None:
+        for each in hours:
+            played.consumer.deployed(each * HOUR)
+
+    return then
+
+
+def three_producers(played: Played) -> None:
+    for rate in (0.02, now_and_then(900, 60, 0.5, 0)):
+        sends(played, rate)
+
+
+def old_dead(played: Played) -> None:
+    for n in range(1, 30):
+        played.dlq.arrive(Message(0, -n))
+
+
+def fails_between(first: float, last: float) -> Callable[[Played], None]:
+    """Each receive comes to nothing between two hours."""
+
+    def then(played: Played) -> None:
+        world = played.world
+        played.consumer.outcome = lambda _: FAILS if first < world.now / HOUR < last else DONE
+
+    return then
+
+
+def stuck_group(played: Played) -> None:
+    """One message of one group fails each time; others follow it."""
+    played.world.at(2 * HOUR, lambda: played.queue.send("stuck", poison=True))
+    sends(played, 0.01, since=2 * HOUR + 1, groups="stuck")
+
+
+def repeats(played: Played) -> None:
+    played.world.every(5 * MINUTE, lambda: played.queue.count(REPEATED))
+
+
+HEALTHY: dict[str, Scene] = {
+    "steady": Scene(),
+    "bursts": Scene(now_and_then(2 * HOUR, 300, 2, 0.02)),
+    "deployments with messages in flight": Scene(workers=8, then=deployed(3, 4.5, 5, 6.5, 7.9)),
+    "retries with backoff": Scene(outcomes={5.0: 0.08, 40.0: 0.05, 200.0: 0.02}, dies_after=20),
+    "hourly job that reads": Scene(0.05, workers=now_and_then(HOUR, 600, 10, 0)),
+    "hourly job that sends": Scene(now_and_then(HOUR, 120, 3, 0)),
+    "night without traffic": Scene(lambda at: 0.15 * (at > 9 * HOUR), hours=12),
+    "readers choose their own timeout": Scene(
+        work=between(40, 120), workers=12, consumer={"receive_seconds": 300}
+    ),
+    "heartbeats": Scene(
+        work=between(20, 300), workers=20, consumer={"heartbeats": True}, queue={"tags": needs(300)}
+    ),
+    "slow start": Scene(workers=lambda at: max(0, at / HOUR - 1)),
+    "long tail of work": Scene(work=long_tail(4, 280), workers=8, timeout=300),
+    "FIFO burst of one group, in order": Scene(
+        groups=20, workers=10, then=lambda p: burst(p, 600, 6, group="burst", work=8)
+    ),
+    "FIFO slow group among quick ones": Scene(
+        groups=20, workers=10, then=lambda p: sends(p, 0.012, groups="slow", work=50)
+    ),
+    "FIFO group held for an hour": Scene(
+        groups=20,
+        workers=10,
+        consumer={"heartbeats": True},
+        then=lambda p: burst(p, 3, 6.5, group="long", work=HOUR),
+    ),
+    "FIFO retries now and then": Scene(groups=8, workers=8, outcomes={FAILS: 0.05}, dies_after=0),
+    "FIFO poison that the DLQ takes": Scene(
+        groups=8, workers=8, also=(ARRIVING,), then=stuck_group
+    ),
+    "FIFO deployments": Scene(groups=8, workers=8, then=deployed(4, 5, 6, 7.95)),
+    "purge": Scene(workers=0, then=lambda p: p.world.at(7 * HOUR, lambda: emptied(p.queue))),
+    "stale readings expire by intent": Scene(
+        0.15, between(8, 16), 1, queue={"retention_seconds": 900}
+    ),
+    "delayed messages": Scene(queue={"delay_seconds": 900}),
+    "redrive runs": Scene(0.03, then=redriven),
+    "person empties the DLQ": Scene(then=handled_by_a_person),
+    "autoscaling": Scene(now_and_then(3 * HOUR, HOUR, 0.3, 0.03), workers=lambda at: 2 + at % 11),
+    "fan-in of three producers": Scene(then=three_producers),
+    "batches worked within the timeout": Scene(
+        0.3, between(1, 4), 3, consumer={"batch": 10}, timeout=120
+    ),
+    "reader collects for five minutes": Scene(work=between(290, 310), workers=50, timeout=600),
+    "partial batch failures": Scene(0.3, between(0.1, 1), outcomes={FAILS: 0.04}, function={}),
+    "Lambda as AWS advises": Scene(work=long_tail(2, 25), function={}, timeout=180),
+    "Lambda throttled in one burst": Scene(
+        function={"throttled": now_and_then(8 * HOUR, HOUR, 0.3, 0)}, dies_after=10
+    ),
+    "Lambda that crashes once": Scene(
+        function={"timeout_seconds": 600, "batch": 1},
+        timeout=3_600,
+        then=lambda p: p.world.at(6 * HOUR, lambda: p.queue.receive(1)),
+    ),
+    "Lambda that rarely fails a batch": Scene(
+        outcomes={FAILS: 0.003}, function={"reports_items": False}, dies_after=20
+    ),
+    "quick Lambda with the default timeout": Scene(function={"batch": 1}, timeout=30),
+    "timeout of hours, runs of half an hour": Scene(
+        0.01,
+        between(600, 2_000),
+        workers=60,
+        function={"timeout_seconds": 2_400, "batch": 1},
+        timeout=4 * HOUR,
+    ),
+    "FIFO long work, nobody repeats": Scene(groups=8, timeout=900),
+    "FIFO producers repeat, short work": Scene(groups=8, then=repeats),
+    "spot instances that go": Scene(outcomes={CRASHES: 0.03}, workers=8),
+    "deletes sent twice": Scene(outcomes={TWICE: 0.06}),
+    "every delete sent twice": Scene(outcomes={TWICE: 0.95}),
+    "dependency down for ten minutes": Scene(dies_after=50, then=fails_between(6, 6.17)),
+    "catching up after an outage": Scene(0.15, workers=lambda at: 0 if at < 5 * HOUR else 12),
+    "few messages, many long polls": Scene(0.002, workers=30),
+    "short polls of a busy queue": Scene(
+        0.2, between(0.1, 0.5), 2, consumer={"poll_seconds": 1}, queue={"wait_seconds": 0}
+    ),
+    "archive that nobody reads": Scene(0.05, workers=0, dies_after=0),
+    "DLQ with old messages": Scene(then=old_dead),
+    "poison now and then, no DLQ": Scene(0.1, poison=0.0005, dies_after=0),
+    "queue browser left open": Scene(
+        0.02,
+        workers=0.0,
+        dies_after=0,
+        then=lambda p: p.world.every(20 * MINUTE, lambda: p.queue.receive(10), 3 * HOUR),
+    ),
+}
+_LATE = between(20, 75)
+ILL: dict[str, Scene] = {
+    "late deletes": Scene(0.08, _LATE, 30, (TOO_SHORT,), timeout=30, dies_after=50),
+    "late deletes of half the messages": Scene(
+        0.08, between(15, 45), 30, (TOO_SHORT,), timeout=30, dies_after=50
+    ),
+    "late deletes in bursts": Scene(
+        now_and_then(HOUR, 600, 0.5, 0.02), _LATE, 40, (TOO_SHORT,), timeout=30, dies_after=50
+    ),
+    "late deletes by batches": Scene(
+        *(now_and_then(600, 60, 1, 0.01), between(3, 8), 3, (TOO_SHORT,)),
+        consumer={"batch": 10},
+        timeout=30,
+        dies_after=50,
+    ),
+    "late deletes after deployments": Scene(
+        0.08, _LATE, 40, (TOO_SHORT,), timeout=30, dies_after=50, then=deployed(3, 5, 7)
+    ),
+    "dead for want of time, work given up": Scene(
+        *(for_three_hours, _LATE, 30, (TOO_SHORT,)),
+        also=(ARRIVING, FAILING),
+        timeout=20,
+        queue={"tags": needs(50)},
+        outcomes={FAILS: 1},
+        dies_after=3,
+    ),
+    "dead for want of time, late deletes": Scene(
+        *(for_three_hours, between(35, 50), 60, (TOO_SHORT,)),
+        also=(ARRIVING,),
+        timeout=10,
+        queue={"tags": needs(50)},
+        dies_after=3,
+    ),
+    "most receives fail": Scene(outcomes={FAILS: 0.7}, ill=(FAILING,), dies_after=60, workers=8),
+    "Lambda that always fails": Scene(
+        function={"reports_items": False},
+        outcomes={FAILS: 0.95},
+        ill=(FAILING,),
+        also=(ARRIVING, WASTES),
+    ),
+    "dependency down for hours": Scene(ill=(FAILING,), dies_after=500, then=fails_between(4, 8)),
+    "workers that crash": Scene(
+        outcomes={CRASHES: 0.75}, workers=30, ill=(FAILING,), dies_after=99
+    ),
+    "poison": Scene(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
+    "one poison message": Scene(
+        ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
+    ),
+    "mapping switched off": Scene(
+        function={"enabled": False}, workers=0, ill=("consumer_stopped",), rate=0.05
+    ),
+    "Lambda throttled": Scene(
+        0.4,
+        between(2, 4),
+        workers=1,
+        function={"throttled": lambda _: 0.5, "batch": 1},
+        ill=("consumer_throttled",),
+        also=(FAILING,),
+        dies_after=100,
+        timeout=180,
+    ),
+    "consumers fall behind": Scene(
+        0.15,
+        between(20, 24),
+        1,
+        ("messages_about_to_expire",),
+        queue={"retention_seconds": 4 * HOUR},
+    ),
+    "short polls for nothing": Scene(
+        0.002,
+        workers=12,
+        ill=("empty_receives",),
+        consumer={"poll_seconds": 0.5},
+        queue={"wait_seconds": 0},
+    ),
+    "poison comes back for ever, no DLQ": Scene(
+        0.004, poison=0.12, ill=("dlq_missing",), also=(FAILING,), dies_after=0
+    ),
+    "FIFO head of the only group fails": Scene(
+        0, groups=1, ill=(BLOCKED,), also=("dlq_missing", FAILING), dies_after=0, then=stuck_group
+    ),
+    "FIFO one group stuck, others flow": Scene(
+        groups=5, workers=6, ill=(BLOCKED,), dies_after=0, then=stuck_group
+    ),
+    "FIFO one group stuck, DLQ far away": Scene(
+        groups=5, workers=6, ill=(BLOCKED,), dies_after=1_000, then=stuck_group
+    ),
+    "Lambda that crashes, timeout of hours": Scene(
+        work=between(1, 4),
+        outcomes={FAILS: 0.02},
+        function={"reports_items": False, "batch": 1},
+        ill=("visibility_timeout_too_long",),
+        timeout=4 * HOUR,
+    ),
+    "default timeout, slow Lambda": Scene(
+        0.08, between(8, 26), ill=("visibility_timeout_default",), function={"batch": 1}, timeout=30
+    ),
+    "batches too large for the timeout": Scene(
+        0.25,
+        between(10, 14),
+        workers=6,
+        ill=("batch_outlasts_timeout",),
+        also=(ARRIVING,),
+        function={"timeout_seconds": 60},
+    ),
+    "FIFO producers repeat, long work": Scene(
+        groups=8, ill=("dedup_interval_outlasted",), timeout=900, then=repeats
+    ),
+    "Lambda that gives whole batches back": Scene(
+        0.01,
+        between(0.1, 0.5),
+        2,
+        outcomes={FAILS: 0.04},
+        function={"reports_items": False},
+        dies_after=50,
+        ill=(WASTES,),
+        then=full_batches,
+        timeout=180,
+    ),
+}

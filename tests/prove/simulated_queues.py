@@ -1,0 +1,403 @@
+"""SQS queues and their consumers played through event by event, and what AWS reports of them.
+
+Nothing here knows what Mendq looks for. It keeps to what AWS documents: a receive hides a message
+for a visibility timeout; a late delete of a standard queue answers 200 and is counted, of a FIFO
+queue it fails; a group is held while one of it is in flight; what was received too often goes to
+the DLQ at the next receive, uncounted; a standard queue's oldest age leaves out what was received
+more than three times; a queue that nobody uses for six hours is silent, and slow to begin. Counters
+differ: a part of a minute is counted in the next one, and gauges are off by a little until nothing
+has changed for a minute.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from math import ceil, inf
+from random import Random
+
+from mendq.model.queue import Redrive, RedriveAllow
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+ACCOUNT, REGION = "123456789012", "us-east-1"
+MINUTE, HOUR = 60, 3600
+SILENT_AFTER_SECONDS, SLOW_TO_BEGIN_SECONDS = 6 * HOUR, 15 * MINUTE
+POISON_AFTER_RECEIVES = 3
+RESTART_SECONDS = 30
+SENT, RECEIVED, DELETED, EMPTY, REPEATED = (
+    *("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted"),
+    *("NumberOfEmptyReceives", "NumberOfDeduplicatedSentMessages"),
+)
+GAUGES = {
+    "visible": "ApproximateNumberOfMessagesVisible",
+    "in_flight": "ApproximateNumberOfMessagesNotVisible",
+    "delayed": "ApproximateNumberOfMessagesDelayed",
+}
+OLDEST = "ApproximateAgeOfOldestMessage"
+GROUPS = "ApproximateNumberOfGroupsWithInflightMessages"
+LATE_SHARE, GAUGE_IS_OFF_BY = 0.2, 0.01
+
+
+def chance(seed: str) -> Random:
+    """The same each time."""
+    return Random(seed)  # noqa: S311 - nothing is kept secret with it
+
+
+class World:
+    """A clock, what happens when, and chance; it ends NOW."""
+
+    def __init__(self, seed: str, hours: float = 8) -> None:
+        self.random, self.now, self.end = chance(seed), 0.0, hours * HOUR
+        self.queues: list[Queue] = []
+        self._events: list[tuple[float, int, Callable[[], object]]] = []
+        self.order = count()
+
+    def at(self, seconds: float, happens: Callable[[], object]) -> None:
+        if seconds < self.end:
+            heappush(self._events, (seconds, next(self.order), happens))
+
+    def every(self, seconds: float, happens: Callable[[], object], first: float = 0) -> None:
+        def again() -> None:
+            happens()
+            self.at(self.now + seconds, again)
+
+        self.at(first, again)
+
+    def run(self, until: float) -> None:
+        while self._events and self._events[0][0] < until:
+            self.now, _, happens = heappop(self._events)
+            happens()
+        self.now = until
+
+    def moment(self, seconds: float) -> datetime:
+        return NOW - timedelta(seconds=self.end - seconds)
+
+
+@dataclass(eq=False, slots=True)
+class Message:
+    """`work_seconds` None: as the consumer takes."""
+
+    sent_at: float
+    order: int
+    group: str = ""
+    work_seconds: float | None = None
+    is_poison: bool = False
+    arrived_at: float = 0
+    state: str = ""
+    receives: int = 0
+    handle: int = 0
+    hidden_until: float = 0
+
+
+@dataclass(eq=False)
+class Queue:
+    """`receives` are maxReceiveCount; `moving` says that a message movement task runs."""
+
+    world: World
+    name: str
+    visibility_seconds: int = 30
+    receives: int = 0
+    dlq: Queue | None = None
+    retention_seconds: int = 345_600
+    delay_seconds: int = 0
+    wait_seconds: int = 20
+    tags: Mapping[str, str] = field(default_factory=dict)
+    moving: bool = False
+    readers: list[Consumer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.is_fifo = self.name.endswith(".fifo")
+        self.arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self.name}"
+        self.present = dict[Message, None]()
+        self.tally, self.held = Counter[str](), Counter[str]()
+        self._waiting = dict[str, list[tuple[float, int, Message]]]()
+        self.counted = defaultdict[str, Counter[int]](Counter)
+        self.gauged = defaultdict[str, dict[int, float]](dict)
+        self._used_at, self._changed_at, self._reports_from = 0.0, 0.0, 0.0
+        self.world.queues.append(self)
+        self.world.every(MINUTE, self._gauge, self.world.random.uniform(0, MINUTE))
+
+    def count(self, metric: str, how_many: float = 1) -> None:
+        self._used_at = self.world.now
+        self.counted[metric][int(self.world.now // MINUTE)] += how_many  # type: ignore[assignment]
+
+    def send(self, group: str = "", work: float | None = None, *, poison: bool = False) -> None:
+        self.count(SENT)
+        self.arrive(Message(self.world.now, next(self.world.order), group, work, poison))
+
+    def arrive(self, message: Message) -> None:
+        """However it came: what is moved here is not counted as sent."""
+        message.arrived_at = self.world.now
+        self.present[message] = None
+        if self.delay_seconds:
+            self._become(message, "delayed")
+            self.world.at(self.world.now + self.delay_seconds, partial(self._show, message))
+        else:
+            self._show(message)
+        expires_at = message.sent_at + self.retention_seconds
+        self.world.at(expires_at, partial(self.lose, message))
+
+    def _become(self, message: Message, state: str) -> None:
+        self.tally[message.state] -= 1
+        self.held[message.group] += (state == "in_flight") - (message.state == "in_flight")
+        message.state, self._changed_at = state, self.world.now
+        self.tally[state] += 1
+
+    def _show(self, message: Message) -> None:
+        if message.state == "gone":
+            return
+        self._become(message, "visible")
+        group, first = (message.group, message.order) if self.is_fifo else ("", self.world.now)
+        heap = self._waiting.setdefault(group, [])
+        heappush(heap, (first, message.order, message))
+        for each in self.readers:
+            each.pull()
+
+    def lose(self, message: Message) -> None:
+        """It is deleted, expires, is purged or moved away."""
+        if message.state != "gone":
+            self._become(message, "gone")
+            del self.present[message]
+
+    def receive(self, most: int, seconds: int | None = None) -> list[tuple[Message, int]]:
+        """Messages with their receipt handles; what was received too often dies here."""
+        got = list[tuple[Message, int]]()
+        if not self._waiting:
+            return got
+        for group in list(self._waiting):
+            heap = self._waiting[group]
+            while heap and len(got) < most and not (self.is_fifo and self._is_held(group, got)):
+                message = heappop(heap)[-1]
+                if message.state != "visible":
+                    continue
+                if self.dlq and message.receives >= self.receives:
+                    self.lose(message)
+                    sent_at = self.world.now if self.is_fifo else message.sent_at
+                    dead = Message(sent_at, message.order, message.group, message.work_seconds)
+                    self.dlq.arrive(dead)
+                    continue
+                message.receives, message.handle = message.receives + 1, message.handle + 1
+                self._become(message, "in_flight")
+                self.hide(message, message.handle, seconds or self.visibility_seconds)
+                got.append((message, message.handle))
+            if not heap:
+                del self._waiting[group]
+        if got:
+            self.count(RECEIVED, len(got))
+        return got
+
+    def _is_held(self, group: str, got: list[tuple[Message, int]]) -> bool:
+        """But by this very receive: one call may hand out several of a group."""
+        return self.held[group] > sum(message.group == group for message, _ in got)
+
+    def hide(self, message: Message, handle: int, seconds: float) -> None:
+        """ChangeMessageVisibility, while it is in flight with that very handle."""
+        if message.state == "in_flight" and handle == message.handle:
+            message.hidden_until = self.world.now + seconds
+            self.world.at(message.hidden_until, partial(self._hidden_long_enough, message, handle))
+
+    def _hidden_long_enough(self, message: Message, handle: int) -> None:
+        is_over = self.world.now >= message.hidden_until
+        if message.state == "in_flight" and handle == message.handle and is_over:
+            self._show(message)
+
+    def delete(self, message: Message, handle: int) -> None:
+        is_held = message.state == "in_flight" and handle == message.handle
+        if is_held or not self.is_fifo:
+            self.count(DELETED)
+        if is_held or (not self.is_fifo and handle == message.handle):
+            self.lose(message)
+        if self.is_fifo:
+            for each in self.readers:
+                each.pull()
+
+    def _gauge(self) -> None:
+        now, random = self.world.now, self.world.random
+        if not self.present and now - self._used_at > SILENT_AFTER_SECONDS:
+            self._reports_from = inf
+        elif self._reports_from == inf:
+            self._reports_from = now + random.uniform(0, SLOW_TO_BEGIN_SECONDS)
+        if now < self._reports_from:
+            for each in self.counted.values():
+                each.pop(int(now // MINUTE), None)
+            return
+        often = inf if self.is_fifo else POISON_AFTER_RECEIVES
+        oldest = next((e.arrived_at for e in self.present if e.receives <= often), now)
+        exact = {metric: self.tally[state] for state, metric in GAUGES.items()}
+        off = GAUGE_IS_OFF_BY * (now - self._changed_at < MINUTE)
+        gauged = {
+            name: max(0, round(value * random.gauss(1, off))) for name, value in exact.items()
+        }
+        groups = {GROUPS: sum(n > 0 for n in self.held.values())} if self.is_fifo else {}
+        for name, value in {**gauged, **groups, OLDEST: int(now - oldest)}.items():
+            self.gauged[name][int(now // MINUTE)] = value
+
+    def series(self, metric: str) -> Iterator[tuple[datetime, float]]:
+        """A part of some minutes is counted in the next one."""
+        if metric in self.gauged:
+            points = self.gauged[metric]
+        else:
+            random, points = chance(f"{self.name} {metric}"), dict[int, float]()
+            for minute, value in sorted(self.counted[metric].items()):
+                late = int(value * LATE_SHARE * random.random())
+                points[minute] = points.get(minute, 0) + value - late
+                points[minute + 1] = points.get(minute + 1, 0) + late
+        for minute, shown in sorted(points.items()):
+            yield self.world.moment(minute * MINUTE), float(round(shown))
+
+    def attributes(self) -> dict[str, str]:
+        sources = tuple(each.arn for each in self.world.queues if each.dlq is self)
+        numbers = {
+            "VisibilityTimeout": self.visibility_seconds,
+            "MessageRetentionPeriod": self.retention_seconds,
+            "DelaySeconds": self.delay_seconds,
+            "ReceiveMessageWaitTimeSeconds": self.wait_seconds,
+            "ApproximateNumberOfMessages": self.tally["visible"],
+            "ApproximateNumberOfMessagesNotVisible": self.tally["in_flight"],
+            "ApproximateNumberOfMessagesDelayed": self.tally["delayed"],
+            **dict.fromkeys(("CreatedTimestamp", "LastModifiedTimestamp"), 1_700_000_000),
+        }
+        redrive = {"RedrivePolicy": Redrive(self.dlq.arn, self.receives).text} if self.dlq else {}
+        allow = {"RedriveAllowPolicy": RedriveAllow("byQueue", sources).text} if sources else {}
+        given = {"QueueArn": self.arn, "SqsManagedSseEnabled": "true", **redrive, **allow}
+        return given | {name: str(value) for name, value in numbers.items()}
+
+
+@dataclass(eq=False)
+class Function:
+    """A Lambda function behind an event source mapping; `throttled` is a share by the time."""
+
+    name: str
+    timeout_seconds: int = 30
+    batch: int = 10
+    reports_items: bool = True
+    enabled: bool = True
+    throttled: Callable[[float], float] = lambda _: 0.0
+    runs: list[tuple[float, float, bool]] = field(default_factory=list)
+    throttles: list[float] = field(default_factory=list)
+
+    def figure(self, metric: str, statistic: str, since: float) -> list[float]:
+        runs = [(seconds, failed) for at, seconds, failed in self.runs if at >= since]
+        if metric == "Throttles":
+            return [float(sum(at >= since for at in self.throttles))] if runs else []
+        if not runs:
+            return []
+        if metric == "Duration":
+            slower = sorted(seconds for seconds, _ in runs)
+            return [1000 * slower[ceil(int(statistic[1:]) / 100 * len(slower)) - 1]]
+        return [float(sum(failed for _, failed in runs) if metric == "Errors" else len(runs))]
+
+
+DONE, FAILS, CRASHES, TWICE = "done", "fails", "crashes", "twice"
+
+
+@dataclass(eq=False)
+class Consumer:
+    """`outcome` of a message is one of the words, or after how many seconds it is given back."""
+
+    queue: Queue
+    work: Callable[[], float]
+    workers: Callable[[float], float]
+    outcome: Callable[[Message], str | float] = lambda message: FAILS if message.is_poison else DONE
+    batch: int = 1
+    receive_seconds: int | None = None
+    heartbeats: bool = False
+    poll_seconds: float = 20
+    function: Function | None = None
+    busy: int = 0
+    release: int = 0
+    down_until: float = 0
+
+    def __post_init__(self) -> None:
+        self.world = self.queue.world
+        self.queue.readers.append(self)
+        self.world.every(MINUTE, self._poll)
+
+    def deployed(self, at: float, takes_seconds: float = RESTART_SECONDS) -> None:
+        """Whatever it holds then is left to the visibility timeout."""
+
+        def restart() -> None:
+            self.release, self.busy = self.release + 1, 0
+            self.down_until = self.world.now + takes_seconds
+
+        self.world.at(at, restart)
+
+    def _poll(self) -> None:
+        self.pull()
+        idle = max(0, self.workers(self.world.now) - self.busy)
+        if idle and self.world.now >= self.down_until:
+            self.queue.count(EMPTY, idle * MINUTE / self.poll_seconds)
+
+    def pull(self) -> None:
+        while self.world.now >= self.down_until and self.busy < self.workers(self.world.now):
+            got = self.queue.receive(self.batch, self.receive_seconds)
+            if not got:
+                return
+            self.busy += 1
+            (self._invoke if self.function else self._next)(got, self.release)
+
+    def _free(self, release: int) -> None:
+        if release == self.release:
+            self.busy -= 1
+            self.pull()
+
+    def _next(self, got: list[tuple[Message, int]], release: int) -> None:
+        """One after the other."""
+        if release != self.release:
+            return
+        if not got:
+            self._free(release)
+            return
+        work_seconds = got[0][0].work_seconds
+        seconds = self.work() if work_seconds is None else work_seconds
+        for each in got if self.heartbeats else ():
+            self.queue.hide(*each, seconds + self.queue.visibility_seconds)
+        finish = partial(self._finish, got, release)
+        self.world.at(self.world.now + max(seconds, 0.01), finish)
+
+    def _finish(self, got: list[tuple[Message, int]], release: int) -> None:
+        if release != self.release:
+            return
+        (message, handle), *rest = got
+        outcome = self.outcome(message)
+        if outcome == CRASHES:
+            self.world.at(self.world.now + RESTART_SECONDS, partial(self._free, release))
+            return
+        for _ in range({DONE: 1, TWICE: 2}.get(str(outcome), 0)):
+            self.queue.delete(message, handle)
+        if not isinstance(outcome, str):
+            self.queue.hide(message, handle, outcome)
+        self._next(rest, release)
+
+    def _invoke(self, got: list[tuple[Message, int]], release: int) -> None:
+        """Lambda deletes what succeeded when the function has answered."""
+        function, now = self.function, self.world.now
+        assert function is not None
+        if self.world.random.random() < function.throttled(now):
+            function.throttles.append(now)
+            self.world.at(now + 1, partial(self._free, release))
+            return
+        seconds = sum(
+            self.work() if message.work_seconds is None else message.work_seconds
+            for message, _ in got
+        )
+        failed = {message for message, _ in got if self.outcome(message) != DONE}
+        late, ran = seconds > function.timeout_seconds, min(seconds, function.timeout_seconds)
+
+        def answer() -> None:
+            reported = function.reports_items and not late
+            function.runs.append((self.world.now, ran, late or bool(failed and not reported)))
+            done = [each for each in got if not late and (reported or not failed)]
+            for message, handle in done:
+                if message not in failed:
+                    self.queue.delete(message, handle)
+            self._free(release)
+
+        self.world.at(now + max(ran, 0.01), answer)
