@@ -31,8 +31,10 @@ from mendq.model.steps import (
 Statements = Iterator[iam.PolicyStatement]
 Kinds = Collection[type[AttributeStep]]
 
-# What the facts take of every symptom, and what detecting takes.
-HEAL_READS = read_actions(need for symptom in CATALOGUE for need in symptom.every_need)
+# What the facts take of every symptom that heal plans for, and what detecting takes.
+HEAL_READS = read_actions(
+    need for symptom in CATALOGUE if symptom.plan for need in symptom.every_need
+)
 SCAN_READS = scan_read_actions(
     need for symptom in CATALOGUE if symptom.detection for need in symptom.detection.needs
 )

@@ -22,9 +22,11 @@ from mendq.catalogue.invalid_request import INVALID_REQUEST
 from mendq.catalogue.kms_denied import KMS_DENIED
 from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
 from mendq.catalogue.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
 from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
@@ -54,6 +56,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_FAILING,
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
+    NOISY_MESSAGE_GROUPS,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
     DLQ_RETENTION_TOO_SHORT,
@@ -66,6 +69,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     DLQ_SOURCE_UNCONFIRMED,
     REDRIVE_CYCLE,
     MAX_RECEIVE_COUNT_TOO_LOW,
+    MAPPING_WASTES_RECEIVES,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     INVALID_REQUEST,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Limits, seconds_tag
+from mendq.model.limits import Limits, Mode, seconds_tag
 from mendq.model.plan import Escalate, Refusal, Refuse
 from mendq.model.queue import public_url
 from mendq.notifications.commands import aws_command, metric_command
@@ -19,12 +19,16 @@ MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 
 @dataclass(frozen=True)
 class VisibilityNeed:
-    """A visibility timeout to go to, and why; from `enough_seconds` on the current one will do."""
+    """A visibility timeout to go to, and why; from `enough_seconds` on the current one will do.
+
+    `at_most` lowers the mode where a person has to see it first.
+    """
 
     seconds: int
     enough_seconds: int
     because: str
     recommended_seconds: int = 0
+    at_most: Mode = Mode.HEAL
 
     def recommended_beyond(self, seconds: int) -> str:
         """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
@@ -52,6 +56,24 @@ def named(facts: Facts) -> list[VisibilityNeed]:
         seconds, because = ceil(1.5 * tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged} s"
         needs.append(VisibilityNeed(seconds, seconds, because))
     return needs
+
+
+def published(
+    facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int
+) -> list[VisibilityNeed]:
+    """What its consumers publish of themselves, where nothing that is named is unmet: or none.
+
+    Whoever may put metrics into the account can publish it too. So it is proposed and never
+    written by itself; and where it could not be, it says nothing, for it must hide no race.
+    """
+    measured = facts.measured
+    p99_seconds = measured.processing_p99_seconds if measured else None
+    if p99_seconds is None or unmet(facts, needs):
+        return []
+    seconds = ceil(1.5 * p99_seconds)
+    because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
+    need = VisibilityNeed(seconds, seconds, because, at_most=Mode.PROPOSE)
+    return [] if any(against(facts, need, ceiling_seconds, named=True)) else [need]
 
 
 def ceiling_seconds(facts: Facts, limits: Limits) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,7 @@ QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:bill"
 CLIENTS = Clients(boto3.Session("x", "x", region_name="us-east-1"))
 NOBODYS = Consent(Mode.OBSERVE, Mode.OBSERVE)
+KEY = "ReservedConcurrentExecutions"
 READER = FactsReader(CLIENTS, NOW, Timing(), frozenset, frozenset, lambda _arns: (), NOBODYS)
 
 
@@ -48,12 +50,34 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
 
 
+RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
+
+
+def test_a_mapping_is_read_whole() -> None:
+    uuid = "91eaeb7e-c976-4939-9430-8013c8c2c5bd"
+    said = {"UUID": uuid, "BatchSize": 50, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
+    limited = {**said, "ScalingConfig": {"MaximumConcurrency": 7}}
+    (found,) = consumed(mapping(**limited), **RAN).lambda_consumers
+    assert (found.mapping_id, found.batch_size, found.reports_item_failures) == (uuid, 50, True)
+    assert found.maximum_concurrency == 7
+
+
+@pytest.mark.parametrize(("answer", "reserved"), [({}, None), ({KEY: 0}, 0), ({KEY: 3}, 3)])
+def test_what_is_reserved_is_asked_of_functions_whose_mapping_sets_a_maximum(
+    answer: dict[str, int], reserved: int | None
+) -> None:
+    without, version = LambdaConsumer(f"{FUNCTION}-2", 30, 5), f"{FUNCTION}:live"
+    sets_one = LambdaConsumer(version, 30, 5, maximum_concurrency=7)
+    facts = Facts(QUEUE, {}, {}, lambda_consumers=(without, sets_one))
+    with Stubber(CLIENTS.functions) as functions:
+        functions.add_response("get_function_concurrency", answer, {"FunctionName": "bill"})
+        found = READER.with_reserved_concurrency(facts)
+    assert found.lambda_consumers == (without, replace(sets_one, reserved_concurrency=reserved))
+
+
 def test_a_disabled_mapping_consumes_nothing_and_is_named() -> None:
     got = consumed(mapping(State="Disabled"), mapping(State="Disabling"))
     assert (got.lambda_consumers, got.stopped_consumers) == ((), (FUNCTION, FUNCTION))
-
-
-RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
 
 
 @pytest.mark.parametrize(
@@ -67,8 +91,14 @@ RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0,
 def test_figures_come_in_seconds_and_shares(
     values: dict[str, list[float]], figures: tuple[float | None, ...]
 ) -> None:
+    p99_seconds, error_share, throttled_share = figures
     assert consumed(mapping(), **values).lambda_consumers == (
-        LambdaConsumer(FUNCTION, 30, 5, *figures),
+        LambdaConsumer(
+            *(FUNCTION, 30, 5),
+            duration_p99_seconds=p99_seconds,
+            error_share=error_share,
+            throttled_share=throttled_share,
+        ),
     )
 
 
@@ -137,8 +167,30 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
         for n, page in enumerate(pages):
             more = {"NextToken": "more"} if n + 1 < len(pages) else {}
             cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
-        found = measure(CLIENTS, dict.fromkeys(TWO, window))
+        found = measure(CLIENTS, dict.fromkeys(TWO, window), {})
     assert [found[each] is not None for each in TWO] == known
     second = found[TWO[1]]
     assert second is not None
     assert second.sent in (10, 20)
+
+
+def test_series_that_only_some_queues_have_are_asked_where_they_are_listed() -> None:
+    """A listing that is refused costs those alone."""
+    window = Window.ending(NOW, None, timedelta(hours=1))
+    assert window is not None
+    of_queue = [{"Name": "QueueName", "Value": "orders"}]
+    listed = {"Metrics": [{"Dimensions": of_queue}, {"Dimensions": [*of_queue, *of_queue]}]}
+    more = {"Id": "processing0", "Timestamps": [NOW], "Values": [41.5]}
+    whole = [*answers()[: len(metrics_of(fifo=False))], more]
+    tries: list[tuple[Answers, float | None]] = [([{"Metrics": []}, listed], 41.5), ([], None)]
+    for listings, p99 in tries:
+        with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+            for each in listings:
+                cloudwatch.add_response("list_metrics", each)
+            if not listings:
+                cloudwatch.add_client_error("list_metrics", "AccessDenied")
+            cloudwatch.add_response("get_metric_data", {"MetricDataResults": whole})
+            found = READER.measured({QUEUE: window})[QUEUE]
+        assert found is not None
+        assert found.sent == 10
+        assert found.processing_p99_seconds == p99

@@ -26,7 +26,10 @@ _MOST_NAMED = 4
 _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it would find now"
 
 
-_MEASURING = {"lambda:ListEventSourceMappings", "cloudwatch:GetMetricData", "sqs:ListQueueTags"}
+_MEASURING = {
+    *("lambda:ListEventSourceMappings", "lambda:GetFunctionConcurrency"),
+    *("cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "sqs:ListQueueTags"),
+}
 
 
 @command(4, Kind.LOOKING, MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING)

@@ -76,6 +76,10 @@ CATALOGUE = (
             "seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None«» and needs»:"),
         Mutant("of two consumers the quicker one decides", _TIMEOUT, "largest_unmet",
             "«max»min»(unmet(facts, needs) or needs"),
+        Mutant("whoever puts a metric has a visibility timeout written", _TIMEOUT, "published",
+            "«, at_most=Mode.PROPOSE»»)"),
+        Mutant("whoever puts a metric keeps a named need from being written", _TIMEOUT,
+            "published", "if p99_seconds is None« or unmet(facts, needs)»»:"),
     )),
     Selection((
         "tests.catalogue.test_visibility",
