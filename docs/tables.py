@@ -19,6 +19,7 @@ from mendq.cli import permissions
 from mendq.cli.__main__ import app
 from mendq.cli.cost.calls import CHOICES, shown_by
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
+from mendq.lint.judging import OF_CONFIGURATION
 from mendq.model import lifecycle
 from mendq.model.case import FINAL, PROVING, State, longest_in
 from mendq.model.lifecycle import MANUAL_TRANSITIONS, Who
@@ -86,7 +87,7 @@ def runbooks() -> str:
 
 def linted() -> str:
     """The runbooks of the configurations that `mendq lint` looks for."""
-    return links((each.runbook for each in CATALOGUE if each.is_of_configuration), "docs")
+    return links((each.runbook for each in OF_CONFIGURATION), "docs")
 
 
 def commands() -> str:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
-from mendq.model.metrics import LONGEST, PERIOD, Measured, Points, Window, measured, metrics_of
+from mendq.model.metrics import (
+    LONGEST,
+    OPTIONAL,
+    PERIOD,
+    Measured,
+    Points,
+    Window,
+    measured,
+    metrics_of,
+)
 from mendq.model.queue import on_fifo, parts_of
 
 if TYPE_CHECKING:
@@ -25,36 +37,63 @@ _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
 
-def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
+def measure(
+    clients: Clients, windows: Mapping[str, Window], optional: Mapping[str, Collection[str]]
+) -> dict[str, Measured | None]:
     """What was measured by queue ARN, for at most QUEUES_A_CALL of them.
+
+    `optional` are the kinds of series that only some of them have.
 
     None where CloudWatch has nothing to say, or not all of it.
 
     Raises FactsUnavailable.
     """
+    asked = {
+        arn: metrics_of(
+            fifo=on_fifo(arn), duplicates=each.counts_duplicates, optional=optional.get(arn, ())
+        )
+        for arn, each in windows.items()
+    }
     with looking(f"metrics of {', '.join(windows)}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=min(each.since for each in windows.values()),
             EndTime=max(each.until for each in windows.values()),
             MetricDataQueries=[
-                query(f"{key}{n}", ("AWS/SQS", "QueueName", parts_of(arn).name), *asked, _A_MINUTE)
-                for n, (arn, window) in enumerate(windows.items())
-                for key, asked in _metrics_of(arn, window).items()
+                query(
+                    f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, stat, seconds
+                )
+                for n, arn in enumerate(windows)
+                for key, (name, stat, namespace, seconds) in asked[arn].items()
             ],
             ScanBy="TimestampAscending",
         )
         answers = [each for page in pages for each in page["MetricDataResults"]]
     series, found = whole_series(answers), dict[str, Measured | None]()
     for n, (arn, window) in enumerate(windows.items()):
-        asked_keys = _metrics_of(arn, window)
+        asked_keys = asked[arn]
         known = {key: series[f"{key}{n}"] for key in asked_keys if f"{key}{n}" in series}
         # Half of what was asked for says nothing: what was not sent would look like a race.
         found[arn] = measured(known, window) if len(known) == len(asked_keys) else None
     return found
 
 
-def _metrics_of(queue_arn: str, window: Window) -> Mapping[str, tuple[str, str]]:
-    return metrics_of(fifo=on_fifo(queue_arn), duplicates=window.counts_duplicates)
+def optional_series(clients: Clients, queue_name: str = "") -> Mapping[str, Collection[str]]:
+    """The kinds of optional series that CloudWatch lists, by queue name: of one, or of all.
+
+    A listing is billed as no metric. Where it is refused, what SQS counts is measured all the same.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
+    with suppress(ClientError, BotoCoreError):
+        for kind, series in OPTIONAL.items():
+            metric, _, namespace, _ = next(iter(series.values()))
+            pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
+                Namespace=namespace, MetricName=metric, Dimensions=[dimension]
+            )
+            for each in (listed for page in pages for listed in page["Metrics"]):
+                if len(dimensions := each.get("Dimensions", [])) == 1:
+                    found[dimensions[0].get("Value", "")].add(kind)
+    return found
 
 
 def whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:

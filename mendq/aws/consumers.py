@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import query
 from mendq.aws.errors import looking
-from mendq.model.facts import LambdaConsumer
+from mendq.model.facts import BATCH_SIZE, LambdaConsumer
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
@@ -60,6 +60,13 @@ def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
         return found["Timeout"]
 
 
+def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
+    """How often the function may run at once, None where it shares the account's concurrency."""
+    with looking(f"the reserved concurrency of {function_name}"):
+        found = clients.functions.get_function_concurrency(FunctionName=function_name)
+        return found.get("ReservedConcurrentExecutions")
+
+
 def consumers_behind(
     mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
@@ -74,12 +81,20 @@ def consumers_behind(
         if state in _STOPPED:
             stopped.append(arn)
         elif state in _CONSUMING and timeout_seconds is not None:
-            window_seconds = each.get("MaximumBatchingWindowInSeconds", 0)
-            batch_size = each.get("BatchSize", 1)
-            enabled.append(
-                LambdaConsumer(arn, timeout_seconds, window_seconds, batch_size=batch_size)
-            )
+            enabled.append(_consumer(each, timeout_seconds))
     return tuple(enabled), tuple(stopped)
+
+
+def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
+    return LambdaConsumer(
+        mapping["FunctionArn"],
+        timeout_seconds,
+        mapping.get("MaximumBatchingWindowInSeconds", 0),
+        mapping_id=mapping.get("UUID", ""),
+        batch_size=mapping.get("BatchSize", BATCH_SIZE),
+        reports_item_failures="ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", ()),
+        maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
+    )
 
 
 def consuming(mappings: Iterable[Mapping_]) -> list[str]:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import measure, messages_deleted
+from mendq.aws.cloudwatch import measure, messages_deleted, optional_series
 from mendq.aws.consumers import (
     Figures,
     consumers_behind,
     consuming,
     figures_of,
     mappings_of,
+    reserved_concurrency_of,
     timeout_seconds_of,
 )
 from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
@@ -89,6 +90,9 @@ class FactsReader(Struct, frozen=True):
     def timeout_seconds(self, function_arn: str) -> int | None:
         return timeout_seconds_of(self.clients, function_arn)
 
+    def reserved_concurrency(self, function_name: str) -> int | None:
+        return reserved_concurrency_of(self.clients, function_name)
+
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         return figures_of(self.clients, names, self.now)
 
@@ -120,6 +124,16 @@ class FactsReader(Struct, frozen=True):
         figures = self.figures(function_names(facts))
         figured = (figures[each.name].of(each) for each in facts.lambda_consumers)
         return replace(facts, lambda_consumers=tuple(figured))
+
+    def with_reserved_concurrency(self, facts: Facts) -> Facts:
+        """Of the functions whose mapping says how often they may run at once."""
+        reserved = (
+            each
+            if each.maximum_concurrency is None
+            else replace(each, reserved_concurrency=self.reserved_concurrency(each.name))
+            for each in facts.lambda_consumers
+        )
+        return replace(facts, lambda_consumers=tuple(reserved))
 
     def window(self, facts: Facts) -> Window | None:
         """The time in which the queue was as it is: no measurement may speak of another."""
@@ -192,7 +206,11 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, measured=self.measured({facts.queue_arn: window})[facts.queue_arn])
 
     def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
-        return measure(self.clients, windows)
+        optional = {arn: self.optional_series(parts_of(arn).name) for arn in windows}
+        return measure(self.clients, windows, optional)
+
+    def optional_series(self, queue_name: str) -> Collection[str]:
+        return optional_series(self.clients, queue_name).get(queue_name, ())
 
 
 def function_names(facts: Facts) -> list[str]:
@@ -203,6 +221,7 @@ def function_names(facts: Facts) -> list[str]:
 # In this order: cases are open about the sources too, alarms are the DLQ's too.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
+    Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.DLQ: FactsReader.dlq,
     Need.ALARMS: lambda reader, facts: reader.with_alarms(facts),
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,

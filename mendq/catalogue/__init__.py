@@ -25,9 +25,11 @@ from mendq.catalogue.invalid_request import INVALID_REQUEST
 from mendq.catalogue.kms_denied import KMS_DENIED
 from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
 from mendq.catalogue.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
 from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
 from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.queue_missing import QUEUE_MISSING
@@ -64,6 +66,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_FAILING,
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
+    NOISY_MESSAGE_GROUPS,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
     VISIBILITY_TIMEOUT_TOO_LONG,
@@ -81,6 +84,7 @@ CATALOGUE: tuple[Symptom, ...] = (
     BATCH_OUTLASTS_TIMEOUT,
     DEDUP_INTERVAL_OUTLASTED,
     POLICY_IS_PUBLIC,
+    MAPPING_WASTES_RECEIVES,
     TLS_NOT_ENFORCED,
     NOT_ENCRYPTED,
     ALARM_MISSING,

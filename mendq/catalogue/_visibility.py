@@ -32,6 +32,7 @@ class VisibilityNeed:
     recommended_seconds: int = 0
     takes_seconds: float = 0
     is_measured: bool = False
+    at_most: Mode = Mode.HEAL
 
     def within(self, ceiling_seconds: int) -> int:
         """What to go to: AWS's advice where the ceiling allows it."""
@@ -115,6 +116,26 @@ def to_advised(
         f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
     )
     return Plan((step(current, seconds),), reason, at_most=Mode.PROPOSE)
+
+
+def published(
+    facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int
+) -> list[VisibilityNeed]:
+    """What its consumers publish of themselves, where nothing that is named is unmet: or none.
+
+    Whoever may put metrics into the account can publish it too. So it is proposed and never
+    written by itself; and where it could not be, it says nothing, for it must hide no race.
+    """
+    measured = facts.measured
+    p99_seconds = measured.processing_p99_seconds if measured else None
+    if p99_seconds is None or unmet(facts, needs):
+        return []
+    seconds = ceil(1.5 * p99_seconds)
+    because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
+    need = VisibilityNeed(
+        seconds, seconds, because, takes_seconds=p99_seconds, at_most=Mode.PROPOSE
+    )
+    return [] if any(against(facts, need, seconds, ceiling_seconds, named=True)) else [need]
 
 
 def ceiling_seconds(facts: Facts, limits: Limits) -> int:

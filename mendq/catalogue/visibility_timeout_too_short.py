@@ -129,6 +129,7 @@ def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     try:
         ceiling_seconds = visibility.ceiling_seconds(facts, limits)
         needs = visibility.named(facts)
+        needs += visibility.published(facts, needs, ceiling_seconds)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
     need = visibility.largest_unmet(facts, needs) or visibility.guess(facts)
@@ -157,6 +158,7 @@ def _raise_to(
         (SetVisibilityTimeout(current, seconds),),
         f"{reason}; {facts.found}" if facts.found else reason,
         proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
+        at_most=need.at_most,
     )
 
 
@@ -224,6 +226,16 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
             "late deletes answer 200, and a tag says how long work takes", _counted(), _to(30, 60)
         ),
         Detected("nothing names the need", _counted(None), "race_without_named_need"),
+        Detected(
+            "its consumers publish what they need",
+            _counted(None, processing_p99_seconds=80.0),
+            _to(30, 120),
+        ),
+        Detected(
+            "what they publish is over the ceiling, and hides nothing",
+            _counted(None, processing_p99_seconds=601.0),
+            "race_without_named_need",
+        ),
         Detected(
             "every message is received three times and deleted twice: a race, or retries",
             _counted(None, received=3_000, deleted=2_000),

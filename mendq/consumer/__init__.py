@@ -11,11 +11,14 @@ from threading import Event, RLock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
+from .processing_times import ProcessingTimes
 from .writes import LOST, Hold, tens, write
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef
+
+__all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
 LONGEST_POLL_SECONDS = 20
 # How often it beats within one visibility timeout; what is past its half is extended.
@@ -32,7 +35,7 @@ class VisibilityHeartbeat:
     As a context manager it extends them on a thread of its own, which never outlives the block nor
     keeps a process alive. Leaving the block neither deletes nor releases: a message whose work
     failed comes again when its visibility timeout is over. Without the block, call `keep` now and
-    then.
+    then. `processing_times` counts each message that it deletes.
     """
 
     def __init__(
@@ -42,8 +45,10 @@ class VisibilityHeartbeat:
         *,
         seconds: int,
         clock: Callable[[], float] = monotonic,
+        processing_times: ProcessingTimes | None = None,
     ) -> None:
         self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
+        self._processing_times = processing_times
         # In the order in which they came; what is dropped from it is not lost.
         self._holds: dict[str, Hold] = {}
         self._lost: set[str] = set()
@@ -154,7 +159,11 @@ class VisibilityHeartbeat:
                     self._drop(each for each in ten if each.message_id not in refused)
                     self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
                 left = [each for each in asked if self._holds.get(each.message_id) is each]
-            return frozenset(each.message_id for each in asked) - self.held - self._lost
+            gone = frozenset(each.message_id for each in asked) - self.held - self._lost
+            for each in asked if self._processing_times else ():
+                if self._processing_times and each.message_id in gone:
+                    self._processing_times.add(self._clock() - each.received_at)
+            return gone
 
     def _held_at(self, now: float) -> Mapping[str, Hold]:
         """The holds by message id, after those that ran out were lost."""

@@ -21,7 +21,12 @@ from mendq.model.queue import arn_of
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.notifications.change_lines import template_line
 
-OF_CONFIGURATION = tuple(each for each in CATALOGUE if each.is_of_configuration)
+# What a function reserves is no queue's, and seldom in the same template.
+OF_CONFIGURATION = tuple(
+    each
+    for each in CATALOGUE
+    if each.is_of_configuration and Need.RESERVED_CONCURRENCY not in each.every_need
+)
 _LOOKED_FOR = frozenset({TOO_SHORT.name, *(each.name for each in OF_CONFIGURATION)})
 # Steps of work.
 _A_QUEUE, _SAYING_IT = 500, 500

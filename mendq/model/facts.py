@@ -53,6 +53,9 @@ DEDUPLICATION_INTERVAL_SECONDS = 300
 # A consumer that fails in half of its runs fails; near its timeout it runs long instead.
 FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
+# Of a mapping that sets none.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
+BATCH_SIZE = 10
 
 
 def function_name(function_arn: str) -> str:
@@ -73,10 +76,13 @@ _TAGS = ReadAction("sqs:ListQueueTags", "queue")
 QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
 _METRICS = ReadAction("cloudwatch:GetMetricData", "any")
 _ALARMS = ReadAction("cloudwatch:DescribeAlarms", "any")
+# Which queues have series that not every queue has.
+_LISTED_METRICS = ReadAction("cloudwatch:ListMetrics", "any")
 _LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
 
 _MAPPINGS = ReadAction("lambda:ListEventSourceMappings", "any")
 _FUNCTION = ReadAction("lambda:GetFunctionConfiguration", "function")
+_CONCURRENCY = ReadAction("lambda:GetFunctionConcurrency", "function")
 _MOVE_TASKS = ReadAction("sqs:ListMessageMoveTasks", "queue")
 _SOURCES = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
@@ -90,7 +96,8 @@ class Need(Enum):
     QUEUE = ("attributes",), QUEUE_READS
     DLQ = ("dlq",), QUEUE_READS
     LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
-    MEASUREMENTS = ("measured",), (_METRICS,)
+    RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY,)
+    MEASUREMENTS = ("measured",), (_METRICS, _LISTED_METRICS)
     ALARMS = ("alarmed",), (_ALARMS,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
     DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
@@ -111,6 +118,8 @@ class LambdaConsumer:
     """A function that an enabled event source mapping feeds from the queue.
 
     Its figures are of the last hour, and of a whole invocation, which is a batch.
+    `mapping_id` is the mapping's; `maximum_concurrency` is None where it sets none, and
+    `reserved_concurrency` where nobody asked or the function has none of its own.
     """
 
     function_arn: str
@@ -119,21 +128,29 @@ class LambdaConsumer:
     duration_p99_seconds: float | None = None
     error_share: float | None = None
     throttled_share: float | None = None
-    batch_size: int = 1
     duration_p50_seconds: float | None = None
     invocations: int = 0
+    mapping_id: str = ""
+    batch_size: int = BATCH_SIZE
+    reports_item_failures: bool = False
+    maximum_concurrency: int | None = None
+    reserved_concurrency: int | None = None
 
     @property
     def name(self) -> str:
         return function_name(self.function_arn)
 
     @property
+    def runs_long(self) -> bool:
+        """Whether runs last nearly as long as they may."""
+        return (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
+
+    @property
     def fails_fast(self) -> bool:
         """Whether it fails rather than runs long: a longer visibility timeout would only slow its
         retries.
         """
-        runs_long = (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
-        return (self.error_share or 0) >= FAILING_SHARE and not runs_long
+        return (self.error_share or 0) >= FAILING_SHARE and not self.runs_long
 
 
 @dataclass(frozen=True)

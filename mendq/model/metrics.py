@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, isfinite, sqrt
@@ -37,13 +37,19 @@ LATELY = timedelta(minutes=15)
 
 @dataclass(frozen=True)
 class Gauges:
-    """How a queue stood at one moment; its backlog is what is visible, in flight or delayed."""
+    """How a queue stood at one moment; its backlog is what is visible, in flight or delayed.
+
+    SQS counts noisy groups, and messages of all others as quiet, where standard queues have groups.
+    """
 
     backlog: int = 0
     visible: int = 0
     in_flight: int = 0
     oldest_age_seconds: int = 0
     groups_in_flight: int | None = None
+    noisy_groups: int = 0
+    quiet_visible: int = 0
+    quiet_oldest_age_seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,8 @@ class Measured:
     CloudWatch had no value of the queue at first, and those of `before` are the first that there
     are. `deleted_unsure`: so many of the deletes may have come after the last backlog was measured;
     `deleted_lately` in the last minutes of all, `hours_with_deletes` in how many hours, counted
-    back from `until`, there were any.
+    back from `until`, there were any. `processing_p99_seconds` is how long messages took in the
+    slowest hour, as their consumers publish it, None where none do.
     """
 
     since: datetime
@@ -96,6 +103,7 @@ class Measured:
     deleted_lately: int = 0
     hours_with_deletes: int = 0
     recent: Recent = Recent()
+    processing_p99_seconds: float | None = None
 
     @property
     def hours(self) -> float:
@@ -228,6 +236,8 @@ _AN_HOUR = timedelta(hours=1)
 # No window begins earlier before now.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
+_A_MINUTE_OF_SQS = ("AWS/SQS", 60)
+Asked = tuple[str, str, str, int]
 _METRICS: Mapping[str, tuple[str, str]] = {
     "sent": ("NumberOfMessagesSent", "Sum"),
     "received": ("NumberOfMessagesReceived", "Sum"),
@@ -239,9 +249,22 @@ _METRICS: Mapping[str, tuple[str, str]] = {
     "age": ("ApproximateAgeOfOldestMessage", "Maximum"),
 }
 _OF_FIFO = {"groups": ("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")}
+# What some queues have, the first of which CloudWatch lists of those: name, statistic, namespace
+# and period in seconds.
+OPTIONAL: Mapping[str, Mapping[str, Asked]] = {
+    "message groups": {
+        "noisy": ("ApproximateNumberOfNoisyGroups", "Maximum", *_A_MINUTE_OF_SQS),
+        "quiet": ("ApproximateNumberOfMessagesVisibleInQuietGroups", "Maximum", *_A_MINUTE_OF_SQS),
+        "quiet_age": ("ApproximateAgeOfOldestMessageInQuietGroups", "Maximum", *_A_MINUTE_OF_SQS),
+    },
+    "processing": {"processing": ("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
+}
+# No message is in flight for longer.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+LONGEST_PROCESSING_SECONDS = 43_200
 # Asked of few.
 _DEDUPLICATED = {"deduplicated": ("NumberOfDeduplicatedSentMessages", "Sum")}
-_GAUGED = (*BACKLOG, "age", "groups")
+_GAUGED = (*BACKLOG, "age", "groups", *OPTIONAL["message groups"])
 Series = Mapping[str, Points]
 
 
@@ -286,12 +309,16 @@ class Window:
         return cls(since, until, begins_empty, at_once) if is_long else None
 
 
-def metrics_of(*, fifo: bool, duplicates: bool = False) -> Mapping[str, tuple[str, str]]:
-    """Name and statistic of what is asked about one queue, by what its series is called here.
+def metrics_of(
+    *, fifo: bool, duplicates: bool = False, optional: Iterable[str] = ()
+) -> Mapping[str, Asked]:
+    """Name, statistic, namespace and period in seconds of what is asked about one queue.
 
-    Each is billed by itself.
+    By what its series is called here, `optional` by their kinds; each is billed by itself.
     """
-    return {**_METRICS, **(_OF_FIFO if fifo else {}), **(_DEDUPLICATED if duplicates else {})}
+    always = {**_METRICS, **(_OF_FIFO if fifo else {}), **(_DEDUPLICATED if duplicates else {})}
+    asked = {key: (*each, *_A_MINUTE_OF_SQS) for key, each in always.items()}
+    return asked | {key: each for kind in optional for key, each in OPTIONAL[kind].items()}
 
 
 def measured(series: Series, window: Window, *, is_part: bool = False) -> Measured | None:
@@ -300,13 +327,18 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
     Of what `is_part` of a window nobody asks what was lately.
 
     None too where a value is none that a queue can have: then the others are not believed either.
+    What consumers publish may be anybody's: a value that none can have costs itself.
 
     A minute without a datapoint counts nothing; of a backlog the first and the last that there are
     stand for its ends, because a queue that nobody uses for hours sends none; counting begins after
     the first, but where that is the only one.
     """
     points = defaultdict[str, Points](tuple)
+    published = [value for _, value in series.get("processing", ())]
+    possible = [value for value in published if 0 < value <= LONGEST_PROCESSING_SECONDS]
     for key, some in series.items():
+        if key == "processing":
+            continue
         points[key] = [each for each in sorted(some) if window.since <= each[0] < window.until]
     values = [value for some in points.values() for _, value in some]
     if not values or not all(isfinite(value) and value >= 0 for value in values):
@@ -336,6 +368,7 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
         least_visible=min((round(value) for _, value in points["visible"]), default=0),
         began_silent=began_silent,
         recent=Recent() if is_part else _recent(points, window),
+        processing_p99_seconds=max(possible, default=None),
     )
 
 
@@ -394,7 +427,8 @@ def _gauges(series: Series) -> Gauges:
     read = {key: round(points[0][1]) for key, points in series.items() if points}
     backlog = sum(read.get(key, 0) for key in BACKLOG)
     visible, in_flight, age = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
-    return Gauges(backlog, visible, in_flight, age, read.get("groups"))
+    of_groups = (read.get(key, 0) for key in OPTIONAL["message groups"])
+    return Gauges(backlog, visible, in_flight, age, read.get("groups"), *of_groups)
 
 
 def _to_the_minute(moment: datetime) -> datetime:

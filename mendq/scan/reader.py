@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from mendq.aws.alarms import queue_alarms, with_alarms
+from mendq.aws.cloudwatch import optional_series
 from mendq.aws.consumers import FIGURES, Figures, mappings_of
 from mendq.aws.dlqs import SOURCES, dlq_arn_here
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
@@ -152,6 +153,9 @@ class ScanReader(FactsReader, frozen=True):
     def timeout_seconds(self, function_arn: str) -> int | None:
         return self._in_turn(self.paces.functions, super().timeout_seconds, function_arn)
 
+    def reserved_concurrency(self, function_name: str) -> int | None:
+        return self._in_turn(self.paces.functions, super().reserved_concurrency, function_name)
+
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         """Many functions to a call; those that are known are not asked about again."""
         unknown = [name for name in names if not self.retained.knows(("figures", name))]
@@ -178,6 +182,16 @@ class ScanReader(FactsReader, frozen=True):
                 self.retained.keep(asked[arn], found)
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
+    def optional_series(self, queue_name: str) -> Collection[str]:
+        """One listing of the account's, instead of one for each queue."""
+        listed = self.retained.about("series", lambda: optional_series(self.clients))
+        return listed.get(queue_name, ())
+
+    def metrics_of(self, facts: Facts, window: Window) -> int:
+        """How many metrics it takes to measure the queue."""
+        optional, duplicates = self.optional_series(facts.name), window.counts_duplicates
+        return len(metrics_of(fifo=facts.is_fifo, duplicates=duplicates, optional=optional))
+
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
         """How many metrics it takes to know what `needs` names, beyond what is kept.
 
@@ -188,9 +202,7 @@ class ScanReader(FactsReader, frozen=True):
         asked = ("measured", facts.queue_arn, window)
         known = window is None or (self.retained.knows(asked) and not anew)
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
-        duplicates = window is not None and window.counts_duplicates
-        asks = metrics_of(fifo=facts.is_fifo, duplicates=duplicates)
-        measured = 0 if known else len(asks)
+        measured = 0 if known or window is None else self.metrics_of(facts, window)
         # One more: the deletes at its source.
         figures = self.metrics_of_figures(figured, anew=anew)
         return measured + figures + (Need.SOLE_SOURCE in needs)

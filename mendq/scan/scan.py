@@ -23,7 +23,7 @@ from mendq.cases.finding import Finding, Scanned, together, turn_of
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
-from mendq.model.metrics import Window, metrics_of
+from mendq.model.metrics import Window
 from mendq.notifications.queue_lines import described
 from mendq.scan.reader import THREADS, ScanReader
 
@@ -47,11 +47,6 @@ class _Suspect(Struct, frozen=True):
     facts: Facts
     window: Window
     symptoms: tuple[Symptom, ...]
-
-    @property
-    def metrics(self) -> int:
-        duplicates = self.window.counts_duplicates
-        return len(metrics_of(fifo=self.facts.is_fifo, duplicates=duplicates))
 
     def turn(self, now: datetime) -> tuple[bool, str]:
         """Queues whose messages may suffer come first; among them others each hour."""
@@ -140,7 +135,7 @@ def _measured(
     for done in range(0, len(suspects), QUEUES_A_CALL):
         batch = suspects[done : done + QUEUES_A_CALL]
         figures = reader.metrics_of_figures(each.facts for each in batch)
-        metrics = figures + sum(each.metrics for each in batch)
+        metrics = figures + sum(reader.metrics_of(each.facts, each.window) for each in batch)
         if not allowance.may_measure(metrics):
             yield Scanned(skipped=tuple(each.facts.queue_arn for each in suspects[done:]))
             return

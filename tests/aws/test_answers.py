@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,7 @@ QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:bill"
 CLIENTS = Clients(boto3.Session("x", "x", region_name="us-east-1"))
 NOBODYS = Consent(Mode.OBSERVE, Mode.OBSERVE)
+KEY = "ReservedConcurrentExecutions"
 READER = FactsReader(CLIENTS, NOW, Timing(), frozenset, frozenset, lambda _arns: (), NOBODYS)
 
 
@@ -46,6 +48,31 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY}
         cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
         return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
+
+
+RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
+
+
+def test_a_mapping_is_read_whole() -> None:
+    uuid = "91eaeb7e-c976-4939-9430-8013c8c2c5bd"
+    said = {"UUID": uuid, "BatchSize": 50, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
+    limited = {**said, "ScalingConfig": {"MaximumConcurrency": 7}}
+    (found,) = consumed(mapping(**limited), **RAN).lambda_consumers
+    assert (found.mapping_id, found.batch_size, found.reports_item_failures) == (uuid, 50, True)
+    assert found.maximum_concurrency == 7
+
+
+@pytest.mark.parametrize(("answer", "reserved"), [({}, None), ({KEY: 0}, 0), ({KEY: 3}, 3)])
+def test_what_is_reserved_is_asked_of_functions_whose_mapping_sets_a_maximum(
+    answer: dict[str, int], reserved: int | None
+) -> None:
+    without, version = LambdaConsumer(f"{FUNCTION}-2", 30, 5), f"{FUNCTION}:live"
+    sets_one = LambdaConsumer(version, 30, 5, maximum_concurrency=7)
+    facts = Facts(QUEUE, {}, {}, lambda_consumers=(without, sets_one))
+    with Stubber(CLIENTS.functions) as functions:
+        functions.add_response("get_function_concurrency", answer, {"FunctionName": "bill"})
+        found = READER.with_reserved_concurrency(facts)
+    assert found.lambda_consumers == (without, replace(sets_one, reserved_concurrency=reserved))
 
 
 def test_a_disabled_mapping_consumes_nothing_and_is_named() -> None:
@@ -73,7 +100,12 @@ def test_figures_come_in_seconds_and_shares(
     values: dict[str, list[float]], figures: tuple[Any, ...]
 ) -> None:
     assert consumed(mapping(BatchSize=20), **values).lambda_consumers == (
-        LambdaConsumer(FUNCTION, 30, 5, *figures),
+        LambdaConsumer(
+            *(FUNCTION, 30, 5, *figures[:3]),
+            batch_size=figures[3],
+            duration_p50_seconds=figures[4],
+            invocations=figures[5],
+        ),
     )
 
 
@@ -142,7 +174,7 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
         for n, page in enumerate(pages):
             more = {"NextToken": "more"} if n + 1 < len(pages) else {}
             cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
-        found = measure(CLIENTS, dict.fromkeys(TWO, window))
+        found = measure(CLIENTS, dict.fromkeys(TWO, window), {})
     assert [found[each] is not None for each in TWO] == known
     second = found[TWO[1]]
     assert second is not None
@@ -168,7 +200,7 @@ def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
     try:
         with Stubber(CLIENTS.cloudwatch) as cloudwatch:
             cloudwatch.add_response("get_metric_data", {"MetricDataResults": []})
-            measure(CLIENTS, {queue_arn: window})
+            measure(CLIENTS, {queue_arn: window}, {})
     finally:
         events.unregister("provide-client-params.cloudwatch.GetMetricData", note)
     assert ("deduplicated0" in queries) is asked

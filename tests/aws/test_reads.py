@@ -53,7 +53,8 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
         if gathered != [asked_only(each, {Need.QUEUE}) for each in gathered]:
             answered.add(need)
     of_people = {Need.APPROVED_SOURCES, Need.PIN}
-    elsewhere = {Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.SOURCE_CASES, Need.ALARMS} | of_people
+    of_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
+    elsewhere = {Need.QUEUE, Need.SOURCE_CASES, Need.ALARMS} | of_people | of_lambda
     assert answered == set(Need) - elsewhere
 
 

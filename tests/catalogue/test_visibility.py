@@ -13,6 +13,7 @@ from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN
 from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
+from mendq.model.limits import Mode
 from mendq.model.plan import Plan
 from mendq.model.queue import Redrive
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
@@ -50,6 +51,24 @@ def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
     assert beyond.reason.endswith("; AWS recommends 1800 s")
     without = planned(ENTRY, queue(30, 21))
     assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("tagged", "published", "answer"),
+    [
+        (None, 80.0, (120, Mode.PROPOSE)),
+        (40, 80.0, (60, Mode.HEAL)),
+        (10, 80.0, (120, Mode.PROPOSE)),
+        (None, 20.0, (45, Mode.HEAL)),
+        (None, 600.1, (45, Mode.HEAL)),
+    ],
+)
+def test_a_named_need_comes_before_what_is_published(
+    tagged: int | None, published: float, answer: tuple[int, Mode]
+) -> None:
+    """And what is covered, or over the ceiling, is as if nobody had published it."""
+    plan = planned(ENTRY, queue(30, tagged, processing_p99_seconds=published))
+    assert (step_of(plan).after, plan.at_most) == answer
 
 
 @given(

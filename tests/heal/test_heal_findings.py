@@ -144,7 +144,7 @@ def test_an_extension_that_a_delete_crossed_is_measured_once_an_hour_and_writes_
 ) -> None:
     queue, measured = working(scanned, "orders"), list[str]()
     events = scanned.account.clients.cloudwatch.meta.events
-    events.register("before-call", lambda model, **_: measured.append(model.name))
+    events.register("before-call.*.GetMetricData", lambda model, **_: measured.append(model.name))
     assert crossed(scanned, queue, "1", "2", "3") == ["not_found"]
     assert len(measured) == 1
     for n in range(3):

@@ -38,6 +38,7 @@ _MAPPING = {
     "State": "Enabled",
     "FunctionArn": CONSUMER,
     "EventSourceArn": "arn:aws:sqs:us-east-1:123456789012:scanned",
+    "ScalingConfig": {"MaximumConcurrency": 5},
 }
 # What moto has no answer for, or would start a container for.
 ANSWERS: Mapping[str, Any] = {
@@ -46,6 +47,7 @@ ANSWERS: Mapping[str, Any] = {
     "ListEventSourceMappings": {"EventSourceMappings": [_MAPPING]},
     "GetFunctionConfiguration": {"FunctionName": "consumer", "Timeout": 60},
     "GetMetricData": {"MetricDataResults": []},
+    "GetFunctionConcurrency": {"ReservedConcurrentExecutions": 5},
     "ListMessageMoveTasks": {"Results": []},
     "Invoke": {"StatusCode": 202},
 }

@@ -281,6 +281,14 @@ def test_a_value_that_no_queue_can_have_measures_nothing(key: str, value: float)
     assert in_window(2, **{**known, key: [*known.get(key, []), (130, value)]}), "outside"
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, 43_201.0])
+def test_what_anybody_may_publish_costs_itself_alone(value: float) -> None:
+    counted = known(2, sent=[(0, 500)], processing=[(0, value)])
+    assert (counted.sent, counted.processing_p99_seconds) == (500, None)
+    among = known(2, sent=[(0, 500)], processing=[(-30, 41.5), (30, 12), (90, value)])
+    assert among.processing_p99_seconds == 41.5, "of the hour in which the window begins too"
+
+
 def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> None:
     found = known(2, sent=[(0, 3), (119, 4), (120, 100)], deleted=[(5, 2)], empty=[(6, 9)])
     assert (found.sent, found.received, found.deleted, found.empty_receives) == (7, 0, 2, 9)
@@ -296,6 +304,12 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert found.now == Gauges(226, 6, 20, 7_000, 1)
     assert found.least_visible == 1
     assert metrics_of(fifo=True).keys() - metrics_of(fifo=False) == {"groups"}
+    of_groups = known(
+        2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]
+    )
+    now = of_groups.now
+    assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
+
     asked_of_few = metrics_of(fifo=True, duplicates=True).keys() - metrics_of(fifo=True)
     assert asked_of_few == {"deduplicated"}
 

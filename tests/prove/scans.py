@@ -132,6 +132,7 @@ class ManyQueues:
             "ListEventSourceMappings": self.list_event_source_mappings,
             "GetFunctionConfiguration": lambda _: {"FunctionName": "reads", "Timeout": 60},
             "GetMetricData": self.get_metric_data,
+            "ListMetrics": lambda _: {"Metrics": []},
             "ListDeadLetterSourceQueues": lambda _: {"queueUrls": []},
             "ListMessageMoveTasks": lambda _: {"Results": []},
         }

@@ -76,7 +76,7 @@ class Scanning:
 
     def count(self, queue_arn: str, at: datetime, **values: float) -> None:
         """What SQS would have sent CloudWatch of one minute, by the key of `metrics_of`."""
-        names = {key: name for key, (name, _) in metrics_of(fifo=True).items()}
+        names = {key: name for key, (name, *_) in metrics_of(fifo=True).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
             MetricData=[

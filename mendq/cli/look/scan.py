@@ -28,8 +28,8 @@ _NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it 
 
 
 _MEASURING = {
-    *("lambda:ListEventSourceMappings", "sqs:ListQueueTags"),
-    *("cloudwatch:GetMetricData", "cloudwatch:DescribeAlarms"),
+    *("lambda:ListEventSourceMappings", "lambda:GetFunctionConcurrency", "sqs:ListQueueTags"),
+    *("cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "cloudwatch:DescribeAlarms"),
 }
 
 

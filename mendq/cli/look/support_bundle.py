@@ -93,7 +93,7 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
     seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
     of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
-    asked = metrics_of(fifo=on_fifo(case.queue_arn))
+    asked = {key: each[:2] for key, each in metrics_of(fifo=on_fifo(case.queue_arn)).items()}
     with looking(f"metrics of {case.queue_arn}"):
         answer = clients.cloudwatch.get_metric_data(
             StartTime=since,

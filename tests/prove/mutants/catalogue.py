@@ -86,6 +86,10 @@ CATALOGUE = (
             "«max»min»(unmet(facts, needs) or needs"),
         Mutant("a function gets less than AWS advises for it", _TIMEOUT, "VisibilityNeed.within",
             "«self.recommended_seconds»0» if is_within"),
+        Mutant("whoever puts a metric has a visibility timeout written", _TIMEOUT, "published",
+            "«, at_most=Mode.PROPOSE»»)"),
+        Mutant("whoever puts a metric keeps a named need from being written", _TIMEOUT,
+            "published", "if p99_seconds is None« or unmet(facts, needs)»»:"),
     )),
     Selection((
         "tests.catalogue.test_visibility",

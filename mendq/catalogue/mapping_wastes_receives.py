@@ -1,0 +1,110 @@
+"""An event source mapping gives good messages back, and each try counts as a receive; reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mendq.catalogue.examples import FUNCTION, standard
+from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.model.facts import Facts, LambdaConsumer, Need
+from mendq.model.metrics import SURPLUS_SHARE
+from mendq.notifications.commands import aws_command
+
+# The least that a mapping takes.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+LEAST_CONCURRENCY = 2
+
+
+def detect(facts: Facts) -> Found | None:
+    """The first mapping at fault, by how it is set or by what was measured of it."""
+    for each in facts.lambda_consumers:
+        if fault := _lets_in_too_many(each) or _returns_whole_batches(each, facts):
+            because, setting = fault
+            options = f"--uuid {each.mapping_id} {setting}"
+            change = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
+            return Found(f"{because}: {change}")
+    return None
+
+
+def _lets_in_too_many(consumer: LambdaConsumer) -> tuple[str, str] | None:
+    """Nobody reserves 0 but to switch a function off; who reserves nothing shares the account's."""
+    most, reserved = consumer.maximum_concurrency or 0, consumer.reserved_concurrency
+    if not reserved or most <= (fits := max(reserved, LEAST_CONCURRENCY)):
+        return None
+    because = (
+        f"its event source mapping lets {consumer.name} run {most:,} times at once, more than its "
+        f"reserved concurrency of {reserved:,}: what is received beyond that is throttled and "
+        "given back"
+    )
+    return because, f"--scaling-config MaximumConcurrency={fits}"
+
+
+def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> tuple[str, str] | None:
+    """Runs fail, messages come again, and the mapping takes no answer about single messages.
+
+    A run that is cut off at its timeout answers nothing, so that its batch comes again anyway.
+    """
+    measured, share = facts.measured, consumer.error_share or 0
+    if measured is None or facts.move_task_running or not _may_return_batches(consumer):
+        return None
+    returned = measured.fruitless_receives
+    if returned <= max(SURPLUS_SHARE * measured.received, measured.inexact_by):
+        return None
+    if share < SURPLUS_SHARE or consumer.runs_long:
+        return None
+    because = (
+        f"{share:.0%} of the runs of {consumer.name} fail, and each brings up to "
+        f"{consumer.batch_size:,} messages back, done ones among them, until its code answers with "
+        "batchItemFailures and the mapping takes that"
+    )
+    return because, "--function-response-types ReportBatchItemFailures"
+
+
+def _may_return_batches(consumer: LambdaConsumer) -> bool:
+    return consumer.batch_size > 1 and not consumer.reports_item_failures
+
+
+def is_suspect(facts: Facts) -> bool:
+    """What fails leaves messages behind, waiting or in flight."""
+    waits = facts.visible + facts.in_flight > 0
+    return waits and any(map(_may_return_batches, facts.lambda_consumers))
+
+
+def _queue(received: int = 1_200, **over: Any) -> Facts:
+    """One receive in six comes to nothing, and one run in five fails; `over` its consumer."""
+    fails = replace(FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **over})
+    counted = {"sent": 1_000, "received": received, "deleted": 1_000}
+    return standard(ApproximateNumberOfMessages=40, lambda_consumers=(fails,), **counted)
+
+
+def _limited(most: int, reserved: int | None) -> Facts:
+    return _queue(1_000, maximum_concurrency=most, reserved_concurrency=reserved)
+
+
+MAPPING_WASTES_RECEIVES = Reported(
+    name="mapping_wastes_receives",
+    sentence="A Lambda function's event source mapping gives good messages back.",
+    plan_in_words="Report it with the command; the mapping is for its owner to change.",
+    aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html",
+    detection=Detection(
+        detect,
+        frozenset({Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY, Need.MEASUREMENTS})
+        | {Need.QUEUE, Need.MOVE_TASKS},
+        is_suspect,
+        of_configuration=True,
+    ),
+    examples=lambda: (
+        Detected("a fifth of the runs fail, and bring ten messages back", _queue()),
+        Detected("twenty runs where five are reserved", _limited(20, 5)),
+        NotFound("the mapping takes answers", _queue(reports_item_failures=True)),
+        NotFound("one message at a time", _queue(batch_size=1)),
+        NotFound("a failure now and then", _queue(error_share=0.04)),
+        NotFound("hardly anything comes again", _queue(1_050)),
+        NotFound("runs are cut off, and answer nothing", _queue(duration_p99_seconds=30.0)),
+        NotFound("as many runs as are reserved", _limited(5, 5)),
+        NotFound("nothing is reserved", _limited(20, None)),
+        NotFound("a function that is switched off", _limited(20, 0)),
+        NotFound("the least that a mapping takes", _limited(LEAST_CONCURRENCY, 1)),
+    ),
+)

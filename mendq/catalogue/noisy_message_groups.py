@@ -1,0 +1,78 @@
+"""A message group takes the consumers of a standard queue, and the others wait all the same."""
+
+from __future__ import annotations
+
+from mendq.catalogue.examples import standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import Limits
+from mendq.model.metrics import LATELY, OPTIONAL, SURPLUS_MESSAGES
+from mendq.model.plan import Escalate, Refusal
+from mendq.notifications.commands import metric_command
+from mendq.notifications.text import counted
+
+
+def detect(facts: Facts) -> Found | None:
+    """Noisy groups, and more messages of the quiet ones waiting than all that were deleted.
+
+    SQS hands quiet groups out first, so that noisy ones alone harm nobody. Where more quiet
+    messages wait than were deleted in a quarter of an hour, the next waits for longer even so; a
+    burst of them is young, and one message that takes long is only old.
+    """
+    measured = facts.measured
+    if measured is None:
+        return None
+    now, most = measured.now, measured.deleted_lately + SURPLUS_MESSAGES
+    is_old = now.quiet_oldest_age_seconds >= LATELY.total_seconds()
+    if not now.noisy_groups or not is_old or now.quiet_visible <= most:
+        return None
+    return Found(
+        f"SQS counts {counted(now.noisy_groups, 'noisy message group')}; of the others "
+        f"{now.quiet_visible:,} messages wait, the oldest for {now.quiet_oldest_age_seconds:,} s, "
+        f"and {counted(measured.deleted_lately, 'message')} in all left the queue in the last "
+        f"{LATELY.total_seconds() / 60:.0f} minutes"
+    )
+
+
+def is_suspect(facts: Facts) -> bool:
+    """A standard queue with a backlog; whether it has message groups, CloudWatch lists."""
+    return not facts.is_fifo and facts.visible > 0
+
+
+def plan(facts: Facts, _limits: Limits) -> Refusal:
+    """A page: no attribute shares consumers out."""
+    reason = (
+        f"{facts.found}. SQS hands out the quiet groups' messages first, so there are too few "
+        "consumers even for those, or the noisy group's messages hold the consumers that there "
+        "are. Let more run at once, or give that group a queue of its own; CloudWatch does not "
+        "say which it is"
+    )
+    metric, statistic, *_ = OPTIONAL["message groups"]["quiet_age"]
+    command = metric_command(facts.queue_arn, metric, statistic, facts.measured)
+    return Escalate("quiet_groups_wait", reason, command)
+
+
+def _queue(**over: int) -> Facts:
+    """A noisy group, and quiet ones that wait; `over` that."""
+    waits = {"noisy_groups_now": 1, "quiet_visible_now": 900, "deleted_lately": 300}
+    seen = {**waits, "quiet_oldest_age_seconds_now": 2_700, **over}
+    return standard(ApproximateNumberOfMessages=9_000, **seen)
+
+
+NOISY_MESSAGE_GROUPS = Paged(
+    name="noisy_message_groups",
+    sentence="One message group takes the consumers of a standard queue, and the others wait.",
+    plan_in_words="Page with how long the quiet groups have waited; no attribute shares "
+    "consumers out.",
+    aws_page=f"{SQS_GUIDE}/sqs-fair-queues.html",
+    plan=plan,
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_suspect),
+    examples=lambda: (
+        Detected("one tenant's burst, and the others wait", _queue(), "quiet_groups_wait"),
+        Detected("nothing is done at all", _queue(deleted_lately=0), "quiet_groups_wait"),
+        NotFound("noisy, and the quiet ones are served first", _queue(quiet_visible_now=320)),
+        NotFound("a backlog of everybody's, or no groups", _queue(noisy_groups_now=0)),
+        NotFound("a burst of quiet ones", _queue(quiet_oldest_age_seconds_now=60)),
+        NotFound("a slow message of a quiet group", _queue(quiet_visible_now=0)),
+    ),
+)

@@ -1,0 +1,93 @@
+"""What consumers publish of themselves: one series a queue, bounded, and no concern of the work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from local_account.cloudwatch import metrics_in
+from mendq.consumer import ProcessingTimes, VisibilityHeartbeat, processing_times
+from mendq.model.metrics import OPTIONAL
+from tests.consumer.answers import Sqs, message
+from tests.consumer.test_heartbeat import Clock
+
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def publishing(clock: Clock, sink: Callable[[str], object]) -> ProcessingTimes:
+    return ProcessingTimes(URL, sink=sink, every_seconds=60, clock=clock)
+
+
+def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: Clock) -> None:
+    lines: list[str] = []
+    times = publishing(clock, lines.append)
+    for n in range(5_000):
+        times.add(n / 100)
+    assert lines == [], "a minute is not over"
+    clock.now += 60
+    times.add(0)
+    (line,) = lines
+    seconds = json.loads(line)["ProcessingSeconds"]
+    assert len(seconds) == processing_times.MOST_VALUES
+    assert set(seconds) <= {n / 100 for n in range(5_000)}
+    assert max(seconds) > 1, "all alike likely, and not the first hundred"
+    times.publish()
+    assert len(lines) == 1, "nothing was counted since"
+
+
+def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
+    lines: list[str] = []
+    times = publishing(clock, lines.append)
+    for seconds in (0.25, 80.0):
+        times.add(seconds)
+    times.publish()
+    ((namespace, metric, dimensions, at, unit, _, values, *_),) = metrics_in(lines[0])
+    assert (metric, "p99", namespace, 3600) == OPTIONAL["processing"]["processing"]
+    assert dimensions == {"QueueName": "orders.fifo"}, "one series a queue"
+    assert (at, unit, values) == (clock.now, "Seconds", [0.25, 80.0])
+
+
+def test_what_cannot_be_written_is_lost_and_nothing_else(clock: Clock) -> None:
+    def full(_line: str) -> None:
+        raise OSError("no space left")
+
+    times = publishing(clock, full)
+    clock.now += 60
+    times.add(1.0)
+    times.publish()
+
+
+def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    times = ProcessingTimes(URL)
+    times.add(3)
+    times.publish()
+    assert metrics_in(capsys.readouterr().out)
+
+
+def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: Clock) -> None:
+    """Neither what is given back, which may be at once, nor what was lost or not taken."""
+    lines: list[str] = []
+    times = publishing(clock, lines.append)
+    sqs = Sqs({"handle-lost": "ReceiptHandleIsInvalid", "handle-c": "InternalError"})
+    held = VisibilityHeartbeat(
+        cast("Any", sqs), URL, seconds=60, clock=clock, processing_times=times
+    )
+    held.add(*map(message, ("a", "b", "c", "lost")), received_at=clock())
+    clock.now += 9
+    held.release("b")
+    held.delete("a")
+    clock.now += 11
+    held.delete("c", "lost")
+    held.add(message("d"), received_at=clock.now - 2.5)
+    assert held.delete("d") == {"d"}
+    times.publish()
+    assert json.loads(lines[0])["ProcessingSeconds"] == [9, 2.5]
+    assert "handle" not in lines[0], "nothing of a message"

@@ -1,0 +1,109 @@
+"""Series that only some queues have: asked where CloudWatch lists them, and believed so far."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.model.metrics import OPTIONAL, Asked, metrics_of
+from tests.scan.scanning import Scanning, an_hour_on
+
+STANDARD = len(metrics_of(fifo=False))
+SERIES: dict[str, Asked] = {key: each for kind in OPTIONAL.values() for key, each in kind.items()}
+
+
+def waiting(scanned: Scanning, name: str, **over: float) -> str:
+    """A queue with a backlog, and what CloudWatch has of it in each of the last minutes."""
+    arn = scanned.account.queue(name, VisibilityTimeout="30")
+    an_hour_on(scanned.account)
+    an_hour_on(scanned.account)
+    url = scanned.account.url(arn)
+    scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
+    for minutes in range(30, 3, -1):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(arn, at, visible=900, deleted=4)
+        for key, value in over.items():
+            published(scanned, arn, key, at, value)
+    return arn
+
+
+def published(scanned: Scanning, arn: str, key: str, at: Any, *values: float) -> None:
+    metric, _, namespace, _ = SERIES[key]
+    datum: Any = {
+        "MetricName": metric,
+        "Dimensions": [{"Name": "QueueName", "Value": arn.rpartition(":")[2]}],
+        "Timestamp": at,
+        "Values": list(values),
+        "Counts": [1.0] * len(values),
+    }
+    scanned.account.clients.cloudwatch.put_metric_data(Namespace=namespace, MetricData=[datum])
+
+
+def test_quiet_groups_that_wait_beside_a_noisy_one_page(scanned: Scanning) -> None:
+    queue = waiting(scanned, "tenants", noisy=1, quiet=400, quiet_age=2_700)
+    done = scanned.done([NOISY_MESSAGE_GROUPS])
+    assert done.metrics == STANDARD + 3
+    assert scanned.named() == [(queue, "noisy_message_groups")]
+    scanned.heal()
+    (transition,) = scanned.account.transitions()
+    assert transition["to"] == "escalated", transition
+
+
+@pytest.mark.parametrize("over", [{}, {"quiet": 40.0}, {"quiet_age": 30.0}, {"noisy": 0.0}])
+def test_a_queue_without_groups_costs_no_more_and_one_that_is_served_is_well(
+    scanned: Scanning, over: dict[str, float]
+) -> None:
+    """Sixty messages are deleted in a quarter of an hour."""
+    seen = {"noisy": 1.0, "quiet": 400.0, "quiet_age": 2_700.0, **over} if over else {}
+    waiting(scanned, "tenants", **seen)
+    done = scanned.done([NOISY_MESSAGE_GROUPS])
+    assert (done.measured, done.metrics, scanned.named()) == (1, STANDARD + len(seen), [])
+
+
+def test_one_listing_tells_of_every_queue(scanned: Scanning) -> None:
+    for n in range(3):
+        waiting(scanned, f"tenants-{n}")
+    listings: list[str] = []
+    events = scanned.account.clients.cloudwatch.meta.events
+    events.register("before-call.*.ListMetrics", lambda **_: listings.append("one"))
+    scanned.done([NOISY_MESSAGE_GROUPS])
+    assert len(listings) == 2, "one of each kind, whose pages would come on top"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "to", "steps"),
+    [
+        (80.0, "proposed", [{"attribute": "VisibilityTimeout", "before": "30", "after": "120"}]),
+        (43_000.0, "escalated", []),
+        (20.0, "escalated", []),
+    ],
+)
+def test_what_consumers_publish_is_proposed_and_never_written(
+    scanned: Scanning,
+    seconds: float,
+    to: str,
+    steps: list[dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody who may put metrics could have: what could not be proposed hides no race."""
+    metric, _percentile_that_moto_lacks, *rest = SERIES["processing"]
+    asked = {"processing": (metric, "Maximum", *rest)}
+    monkeypatch.setitem(cast("Any", OPTIONAL), "processing", asked)
+    queue = waiting(scanned, "orders")
+    at = scanned.account.now - timedelta(minutes=40)
+    scanned.count(queue, at - timedelta(minutes=20), visible=0)
+    scanned.count(queue, at, sent=1_000, received=1_900, deleted=1_300)
+    published(scanned, queue, "processing", at, seconds)
+    done = scanned.done([VISIBILITY_TIMEOUT_TOO_SHORT])
+    assert done.metrics == STANDARD + 1
+    scanned.heal()
+    assert scanned.account.attributes(queue)["VisibilityTimeout"] == "30"
+    (transition,) = scanned.account.transitions()
+    assert transition["to"] == to
+    assert [{k: e[k] for k in ("attribute", "before", "after")} for e in transition["steps"]] == (
+        steps
+    )
