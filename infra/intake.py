@@ -49,10 +49,10 @@ class Intake(Construct):
                 queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
         )
-        told = "What AWS Health tells of services that queues depend on"
+        about = "What AWS Health tells of services that queues depend on"
         for rule, description, pattern in (
             ("FailedCalls", "Failed SQS calls of anyone but Mendq itself", _failed_calls),
-            ("AwsHealth", told, _aws_health),
+            ("AwsHealth", about, _aws_health),
         ):
             target = targets.SqsQueue(
                 self.queue,

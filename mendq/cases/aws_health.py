@@ -59,9 +59,9 @@ class _Envelope(Struct):
 def read_health(body: str, account: str, region: str) -> HealthEvent | None:
     """None for what is no event of AWS Health about this account and region; never raises."""
     with suppress(*items.NOT_OURS, msgspec.MsgspecError):
-        told = msgspec.json.decode(body, type=_Envelope)
-        here = (told.account, told.detail.event_region) == (account, region)
-        return told.detail if here and told.detail.started and told.detail.updated else None
+        found = msgspec.json.decode(body, type=_Envelope)
+        here = (found.account, found.detail.event_region) == (account, region)
+        return found.detail if here and found.detail.started and found.detail.updated else None
     return None
 
 
@@ -69,7 +69,7 @@ class HealthEvents(Table, frozen=True):
     """The newest events, one item; methods raise CaseStoreUnavailable or CaseStoreUnreadable."""
 
     def note(self, event: HealthEvent, now: datetime) -> None:
-        """Once, however often it is told; what is older than what is known changes nothing."""
+        """Once, however often it comes; what is older than what is known changes nothing."""
         known = items.text_in(self.get(_KEY), "events", "[]")
         events = {each.event_arn: each for each in _events(known)}
         last = events.get(event.event_arn)
@@ -77,10 +77,10 @@ class HealthEvents(Table, frozen=True):
             return
         events[event.event_arn] = event
         newest = sorted(events.values(), key=lambda each: each.updated)[-MOST_EVENTS:]
-        told = {"events": msgspec.json.encode(newest).decode(), "expires": now + FORGOTTEN}
+        found = {"events": msgspec.json.encode(newest).decode(), "expires": now + FORGOTTEN}
         update = "SET events = :events, expires_at = :expires"
         unchanged = "attribute_not_exists(events) OR events = :known"
-        if not self.change(_KEY, update, unchanged, known=known, **told):
+        if not self.change(_KEY, update, unchanged, known=known, **found):
             raise CaseMoved("another run has noted an event of AWS Health")
 
     def open_at(self, now: datetime) -> list[HealthEvent]:

@@ -125,8 +125,8 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
     for message_id, body in bodies.items():
         call = read(body)
         if isinstance(call, Unreadable):
-            if (told := read_health(body, home.account, home.region)) is not None:
-                healed.aws_health[message_id] = told
+            if (trouble := read_health(body, home.account, home.region)) is not None:
+                healed.aws_health[message_id] = trouble
             elif call.reason not in NOT_OURS:
                 healed.unreadable[message_id] = call
                 healed.errors[message_id] = EventUnreadable(call.reason)
@@ -176,9 +176,9 @@ def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
     """
     healed = read_batch(bodies, Home(run.settings.account, run.clients.region))
     table = run.clients.dynamodb, run.settings.case_table
-    seen, told = ProbeRecord(*table).note_seen, HealthEvents(*table).note
+    seen, heard = ProbeRecord(*table).note_seen, HealthEvents(*table).note
     notes = {each: partial(seen, call) for each, call in healed.probes.items()}
-    notes |= {each: partial(told, event) for each, event in healed.aws_health.items()}
+    notes |= {each: partial(heard, event) for each, event in healed.aws_health.items()}
     for message_id, note in notes.items():
         try:
             note(run.now)

@@ -91,20 +91,24 @@ RAN = {
 @pytest.mark.parametrize(
     ("values", "figures"),
     [
-        ({key: [] for key in RAN}, (None, None, None, 20, None, 0)),
-        ({**RAN, "throttles_sum": [4.0]}, (27.5, 0.25, 0.25, 20, 0.38, 12)),
-        ({"invocations_sum": [], "throttles_sum": [9.0]}, (None, None, 1.0, 20, None, 0)),
+        ({key: [] for key in RAN}, (None, None, None, None, 0)),
+        ({**RAN, "throttles_sum": [4.0]}, (27.5, 0.25, 0.25, 0.38, 12)),
+        ({"invocations_sum": [], "throttles_sum": [9.0]}, (None, None, 1.0, None, 0)),
     ],
 )
 def test_figures_come_in_seconds_and_shares(
     values: dict[str, list[float]], figures: tuple[Any, ...]
 ) -> None:
+    p99_seconds, error_share, throttled_share, p50_seconds, invocations = figures
     assert consumed(mapping(BatchSize=20), **values).lambda_consumers == (
         LambdaConsumer(
-            *(FUNCTION, 30, 5, *figures[:3]),
-            batch_size=figures[3],
-            duration_p50_seconds=figures[4],
-            invocations=figures[5],
+            *(FUNCTION, 30, 5),
+            duration_p99_seconds=p99_seconds,
+            error_share=error_share,
+            throttled_share=throttled_share,
+            batch_size=20,
+            duration_p50_seconds=p50_seconds,
+            invocations=invocations,
         ),
     )
 

@@ -28,6 +28,7 @@ REMEDY_OF_NO_USE = {
     ("dlq_missing", "name_taken"),
     ("dlq_missing", "names_a_quarantine"),
     ("empty_receives", "already_long_polling"),
+    ("fifo_group_blocked", "waits_for_dlq"),
     ("fifo_throttled", "high_throughput_already"),
     ("fifo_throttled", "high_throughput_unknown"),
     ("kms_throttled", "reuse_at_maximum"),

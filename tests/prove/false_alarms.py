@@ -120,7 +120,7 @@ class Account:
         return {"MetricDataResults": results}
 
 
-def told(worlds: Sequence[World], seconds_ago: float) -> Scanned:
+def scanned(worlds: Sequence[World], seconds_ago: float) -> Scanned:
     """What a round of the scan tells of all their queues then, the product's own way."""
     now = NOW - timedelta(seconds=seconds_ago)
     for world in worlds:
@@ -143,14 +143,14 @@ def told(worlds: Sequence[World], seconds_ago: float) -> Scanned:
 class Heard:
     """What was told, by scene and seed, in any of three rounds; how many queues were measured."""
 
-    told: Mapping[tuple[str, int], Collection[str]]
+    scanned: Mapping[tuple[str, int], Collection[str]]
     measured: int
 
     def strays(self, symptom: str, scenes: Collection[str]) -> Counter[str]:
         """How often it was told of each scene where nothing of the kind is wrong."""
         return Counter(
             name
-            for (name, _), said in self.told.items()
+            for (name, _), said in self.scanned.items()
             if name in scenes
             and symptom in said
             and symptom not in (*SCENES[name].ill, *SCENES[name].also)
@@ -159,15 +159,17 @@ class Heard:
     def missed(self, symptom: str) -> Counter[str]:
         return Counter(
             name
-            for (name, _), said in self.told.items()
+            for (name, _), said in self.scanned.items()
             if symptom in SCENES[name].ill and symptom not in said
         )
 
     def row(self, symptom: str) -> str:
         """A line of the table on the page."""
-        ill = sum(symptom in SCENES[name].ill for name, _ in self.told)
+        ill = sum(symptom in SCENES[name].ill for name, _ in self.scanned)
         found = ill - self.missed(symptom).total()
-        alike = sum(name in HEALTHY and symptom not in SCENES[name].also for name, _ in self.told)
+        alike = sum(
+            name in HEALTHY and symptom not in SCENES[name].also for name, _ in self.scanned
+        )
         healthy, others = (self.strays(symptom, each).total() for each in (HEALTHY, ILL))
         heard = found + healthy + others
         precision = f"{found / heard:.2f}" if ill and heard else "-"
@@ -189,7 +191,7 @@ class Heard:
 
     @property
     def seeds(self) -> int:
-        return len({seed for _, seed in self.told})
+        return len({seed for _, seed in self.scanned})
 
 
 def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _: None) -> Heard:
@@ -203,7 +205,7 @@ def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _:
         said |= {(name, seed): set() for name in SCENES}
         random = chance(f"{seed}")
         for seconds_ago in (random.uniform(HOUR, 2 * HOUR), random.uniform(60, HOUR), 0):
-            done = told(tuple(worlds.values()), seconds_ago)
+            done = scanned(tuple(worlds.values()), seconds_ago)
             measured += done.measured
             for each in done.findings:
                 said[scene_of[each.queue_arn]].add(each.symptom)

@@ -27,7 +27,7 @@ _INDENT = len("observe") + 2
 
 @command(0, Kind.LOOKING, MANAGED | CASES | {"s3:GetObject"})
 def queues(call: Invocation) -> Exit:
-    """Every managed queue: its mode and why, its last scan, its cases."""
+    """Managed queues: mode and why, last scan, cases."""
     account = call.account
     with call.out.waiting("reading queues, scans and cases"):
         listing = listed_queues(account.clients, account.account_id, account.consent)
