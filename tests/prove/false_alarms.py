@@ -66,6 +66,7 @@ class Account:
             "GetFunctionConfiguration": self._function,
             "GetFunctionConcurrency": lambda _: {},
             "ListMetrics": lambda _: {"Metrics": []},
+            "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "GetMetricData": self._metrics,
         }
         return answers[operation](params)

@@ -133,6 +133,7 @@ class ManyQueues:
             "GetFunctionConfiguration": lambda _: {"FunctionName": "reads", "Timeout": 60},
             "GetMetricData": self.get_metric_data,
             "ListMetrics": lambda _: {"Metrics": []},
+            "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "ListDeadLetterSourceQueues": lambda _: {"queueUrls": []},
             "ListMessageMoveTasks": lambda _: {"Results": []},
         }
