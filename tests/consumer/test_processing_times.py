@@ -91,3 +91,8 @@ def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: Clock) ->
     times.publish()
     assert json.loads(lines[0])["ProcessingSeconds"] == [9, 2.5]
     assert "handle" not in lines[0], "nothing of a message"
+
+
+def test_what_is_published_is_what_a_scan_asks_for() -> None:
+    metric, _, namespace, _ = OPTIONAL["processing"]["processing"]
+    assert (namespace, metric) == (processing_times.NAMESPACE, processing_times.METRIC)

@@ -162,7 +162,7 @@ def _alarms(stack: Deployed) -> Line:
     every = stack.all("AWS::CloudWatch::Alarm")
     metrics = sum(map(_metrics_of, every))
     quantity = f"{len(every)} over {counted(metrics, 'metric')}"
-    because = "a metric each, but of those that compare several; an anomaly band is two of them"
+    because = "a metric each, but of those that compare several; an anomaly band is two more"
     return Line("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
 
 
