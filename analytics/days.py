@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from mendq.nightly.verdict import is_in_reach, week_named
 
 DAY = timedelta(days=1)
+PREVIOUS_WEEKS = 7
 _EPOCH = date(1970, 1, 1)
 _DAY_MICROSECONDS = 86_400 * 1_000_000
 
@@ -68,6 +69,11 @@ def microseconds(moment: datetime) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
+def time_of(microseconds: int) -> datetime:
+    """The moment so long after 1970 began."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
 def days_of(week: str) -> Days:
     """Monday to Sunday of e.g. `2026-W46`. Raise ValueError where there is no such week."""
     monday = date.fromisoformat(week)
@@ -76,7 +82,7 @@ def days_of(week: str) -> Days:
     return Days(monday, monday + 6 * DAY)
 
 
-def weeks_before(week: str, count: int = 4) -> list[str]:
+def weeks_before(week: str, count: int = PREVIOUS_WEEKS) -> list[str]:
     """Oldest first."""
     monday = days_of(week).first
     return [week_named(monday - 7 * back * DAY) for back in range(count, 0, -1)]

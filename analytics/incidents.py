@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from analytics.cases import NOT_SEEN, Life
-from analytics.days import microseconds
+from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, Life
+from analytics.days import microseconds, time_of
 from mendq.catalogue import Home
-from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS
+from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS, Sighting
 from mendq.model.queue import arn_of, parts_of
 
 FAULTS = "array<struct<reason:string,records:bigint>>"
@@ -23,9 +25,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     table: dict(each.split(" ") for each in columns.split(", "))
     for table, columns in {
         "incidents": "incident_id string, account string, region string, queue_arn string, "
-        "symptom string, error_codes array<string>, first_failure timestamp, "
+        "symptom string, found_by string, error_codes array<string>, first_failure timestamp, "
         "last_failure timestamp, failed_calls bigint, principals array<string>, outcome string, "
-        "why string, case_id string, seconds_to_heal double, notified boolean",
+        "why string, case_id string, seconds_to_heal double, notified boolean, urgent boolean",
         "failed_calls": "event_id string, event_time timestamp, event_name string, "
         "error_code string, queue_arn string, account string, region string, "
         "principal_arn string, request_id string, symptom string, file string",
@@ -45,8 +47,10 @@ _KEY = ("account", "region", "queue_arn", "symptom")
 _TIMES = ("first_failure", "last_failure")
 # Twice as far apart as they come: further away, a scan says nothing of the incident.
 _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
-# Neither cases nor scans further away say anything of an incident.
-_WEEK_MICROSECONDS = 7 * 86_400 * 1_000_000
+# What found an incident.
+FAILED_CALLS, SCAN = "failed_calls", "scan"
+# Why of an incident that is nobody's but the operators' own.
+OWN_LOOK = "own_look"
 
 
 def failed_calls(readings: DataFrame, home: Home | None = None) -> DataFrame:
@@ -72,16 +76,19 @@ def _one_per_event(calls: DataFrame) -> DataFrame:
 
 
 def _without_own(calls: DataFrame) -> DataFrame:
-    """The columns of the table, and why heal does not take a call up, null where it does."""
+    """The columns of the table, why heal does not take a call up, null where it does, whether it is
+    an operator's own look, and what else it says of itself.
+    """
     is_own = sf.col("ignored").eqNullSafe("own_call")
-    return calls.where(~is_own).select(*COLUMNS["failed_calls"], "ignored")
+    more = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
+    return calls.where(~is_own).select(*COLUMNS["failed_calls"], *more)
 
 
 def incidents(calls: DataFrame) -> DataFrame:
     """A row per burst; a call joins the one before it up to GAP_SECONDS later, inclusive.
 
     `enough_evidence` tells whether heal would have believed it; `ignored`, why it takes up none of
-    the calls, null where it takes up any.
+    the calls, null where it takes up any; `is_own_look`, whether all are operators' own.
     """
     principals, is_ignored = sf.sort_array(sf.collect_set("principal_arn")), sf.isnotnull("ignored")
     return (
@@ -95,6 +102,7 @@ def incidents(calls: DataFrame) -> DataFrame:
             sf.slice(principals, 1, MAXIMUM_PRINCIPALS).alias("principals"),
             sf.max("completes_evidence").alias("enough_evidence"),
             sf.when(sf.min(is_ignored), sf.min("ignored")).alias("ignored"),
+            sf.min("is_own_look").alias("is_own_look"),
         )
         .withColumn("incident_id", _incident_id())
     )
@@ -125,6 +133,30 @@ def _completes_evidence() -> Column:
     return is_taken_up & is_within
 
 
+def first_evidence(calls: DataFrame) -> dict[str, list[str]]:
+    """By incident that heal would have believed, the calls with which it first would have.
+
+    Each as `Sighting` spells it.
+    """
+    in_time = Window.partitionBy(*_KEY, sf.isnull("ignored")).orderBy("event_time", "event_id")
+    said, moment = sf.struct(*_SAID.split()), sf.unix_micros("event_time")
+    latest = sf.array(*(sf.lag(said, n).over(in_time) for n in reversed(range(DISTINCT_EVENTS))))
+    completed_at = sf.when(sf.col("completes_evidence"), moment)
+    first = sf.min_by("latest", "completed_at").alias("evidence")
+    numbered = calls.transform(_numbered).withColumn("at", moment)
+    bursts = numbered.withColumns({"latest": latest, "completed_at": completed_at})
+    found = bursts.groupBy(*_KEY, "burst").agg(sf.min("event_time").alias("first_failure"), first)
+    rows = found.where(sf.isnotnull("evidence")).select(_incident_id(), "evidence").collect()
+    return {
+        incident_id: [Sighting(time_of(at), *said).to_text() for at, *said in evidence]
+        for incident_id, evidence in rows
+    }
+
+
+# As `Sighting` has them in a row.
+_SAID = "at event_id request_id principal_arn event_name requested_visibility_seconds refused_by"
+
+
 def _incident_id() -> Column:
     """The same burst has the same id in every night that finds it."""
     identity = sf.struct(*_KEY, sf.unix_micros("first_failure").alias("first_failure"))
@@ -139,20 +171,88 @@ class Round(NamedTuple):
     whole: bool
 
 
+class Burst(NamedTuple):
+    """Queue, symptom and times of an incident of failed calls, in microseconds since 1970."""
+
+    queue_arn: str
+    symptom: str
+    first: int
+    last: int
+
+    def joins_what_a_scan_opened(self, life: Life) -> bool:
+        about = life.newest.queue_arn, life.newest.symptom
+        evidence = life.near_evidence
+        return about == self[:2] and any(a <= self.last and b >= self.first for a, b in evidence)
+
+
+def bursts_about(incidents: DataFrame, lives: Iterable[Life]) -> list[Burst]:
+    """The incidents on the queues of those of `lives` that a scan opened."""
+    arns = sorted({each.newest.queue_arn for each in lives if each.is_opened_by_scan})
+    if not arns:
+        return []
+    of_queues = incidents.where(sf.col("queue_arn").isin(arns))
+    times = (sf.unix_micros(each) for each in _TIMES)
+    return [Burst(*row) for row in of_queues.select("queue_arn", "symptom", *times).collect()]
+
+
 def joined(
-    incidents: DataFrame, lives: Iterable[Life], rounds: Iterable[Round], home: Home | None
+    incidents: DataFrame, lives: Sequence[Life], rounds: Iterable[Round], home: Home | None
 ) -> DataFrame:
     """The incidents with what cases and scans tell of them, in whatever order those come.
 
-    The cases and scans are of `home`, or else of wherever a scan listed a queue.
+    And those that scans alone found. The cases and scans are of `home`, or else of wherever a scan
+    listed a queue.
     """
-    known = Known.of(lives, rounds, home)
+    known, spark = Known.of(lives, rounds, home), incidents.sparkSession
+    scanned = found_by_scans(lives, bursts_about(incidents, lives))
     # Spark would take Python's times through the local zone.
     asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
     columns = {**COLUMNS["incidents"], **dict.fromkeys(_TIMES, "bigint")}
     rows = asked.rdd.map(lambda row: known.with_outcome(row.asDict()))
-    outcomes = incidents.sparkSession.createDataFrame(rows, schema_of(columns), verifySchema=False)
+    every = rows.union(spark.sparkContext.parallelize(scanned, 1))
+    outcomes = spark.createDataFrame(every, schema_of(columns), verifySchema=False)
     return outcomes.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
+
+
+def found_by_scans(lives: Iterable[Life], bursts: Sequence[Burst]) -> list[dict[str, Any]]:
+    """A row for each case that a scan opened and that none of `bursts` joins."""
+    about = defaultdict[str, list[Burst]](list)
+    for burst in bursts:
+        about[burst.queue_arn].append(burst)
+    return [
+        _found_by_scan(life)
+        for life in lives
+        if life.is_opened_by_scan
+        and not any(each.joins_what_a_scan_opened(life) for each in about[life.newest.queue_arn])
+    ]
+
+
+def _found_by_scan(life: Life) -> dict[str, Any]:
+    case = life.newest
+    queue = parts_of(case.queue_arn)
+    about = queue.account, queue.region, case.queue_arn, case.symptom
+    identity = json.dumps([*about, case.case_id])
+    return {
+        **dict(zip(_KEY, about, strict=True)),
+        "incident_id": sha256(identity.encode()).hexdigest()[:32],
+        "found_by": SCAN,
+        "error_codes": [],
+        "principals": [],
+        "failed_calls": 0,
+        **dict.fromkeys(_TIMES, life.begins),
+        **_became(life, [life]),
+        "why": None,
+    }
+
+
+def _became(case: Life | None, joins: Sequence[Life]) -> dict[str, Any]:
+    return {
+        "outcome": case.outcome if case else NOT_SEEN,
+        "case_id": case.newest.case_id if case else None,
+        "seconds_to_heal": case.seconds_to_heal if case else None,
+        "notified": any(each.is_notified for each in joins),
+        "urgent": any(each.is_urgent for each in joins),
+    }
 
 
 @dataclass(frozen=True)
@@ -191,28 +291,19 @@ class Known:
         first, last = (incident[each] for each in _TIMES)
         of_queue = self.lives.get(incident["queue_arn"], ())
         of_symptom = [each for each in of_queue if each.newest.symptom == incident["symptom"]]
-        joins = [
-            life
-            for life in of_symptom
-            if any(since <= last and until >= first for since, until in life.evidence)
-        ]
+        joins = [each for each in of_symptom if each.overlaps(first, last)]
         case = max(joins, key=lambda each: (each.begins, each.newest.case_id), default=None)
-        became = {
-            "outcome": case.outcome if case else NOT_SEEN,
-            "why": None if case else incident["ignored"] or self._why(incident, of_symptom),
-            "case_id": case.newest.case_id if case else None,
-            "seconds_to_heal": case.seconds_to_heal if case else None,
-            "notified": any(each.is_notified for each in joins),
-        }
-        return {**incident, **became}
+        why = None if case else incident["ignored"] or self._why(incident, of_symptom)
+        own = OWN_LOOK if incident["is_own_look"] else why
+        return {**incident, "found_by": FAILED_CALLS, **_became(case, joins), "why": own}
 
     def _why(self, incident: Mapping[str, Any], of_symptom: Sequence[Life]) -> str:
-        """Only what the logs, the scans and the cases prove; docs/summary.md explains each word.
+        """Only what the logs, the scans and the cases prove; docs/incidents.md explains each word.
 
         A case of the week before, ended or not, may be why heal says nothing again.
         """
         first, last = (incident[each] for each in _TIMES)
-        since = first - _WEEK_MICROSECONDS
+        since = first - WEEK_MICROSECONDS
         of_then = [each.ended_at for each in of_symptom if since <= each.begins <= last]
         was_open = any(each is None or microseconds(each) >= first for each in of_then)
         scanned = self._scanned(incident, first, last)
@@ -240,7 +331,7 @@ class Known:
             return None
         if then := _between(listed, before[0], after[0]):
             return "managed" if (then[0], then[-1]) == (before[0], after[0]) else None
-        later = _between(listed, last + 1, last + _WEEK_MICROSECONDS)
+        later = _between(listed, last + 1, last + WEEK_MICROSECONDS)
         return "not_tagged_in_time" if later else "not_managed"
 
 

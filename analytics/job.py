@@ -1,4 +1,4 @@
-"""The job's command: `python -m analytics.job nightly|backfill|weekly`; EMR's entry point.
+"""The job's command: `python -m analytics.job nightly|backfill|backtest|weekly`; EMR's entry point.
 
 The only module that opens roots, knows the time and prints. A mistake in the command line is one
 clear line and exit code 2.
@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import NoReturn
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import SparkSession
 
@@ -22,7 +23,7 @@ from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, began
-from analytics.weekly import case_bucket, write_week
+from analytics.weekly import case_bucket, write_incidents, write_week
 from mendq.catalogue import Home
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, about, days in (
         ("nightly", "one UTC day", {"--date": "first"}),
         ("backfill", "several days at once", {"--from": "first", "--to": "last"}),
+        ("backtest", "the same, for `mendq backtest`", {"--from": "first", "--to": "last"}),
         ("weekly", "a week's summary.json", {}),
     ):
         command = commands.add_parser(name, help=about, allow_abbrev=False)
@@ -86,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_moment,
         help="whether the week is over then, instead of now, decides whether its report is sent",
     )
+    command.add_argument(
+        "--time-zone", metavar="NAME", type=_zone, default=UTC, help="where out of hours is read"
+    )
     return parser
 
 
@@ -101,6 +106,12 @@ def _moment(text: str) -> datetime:
         if moment.tzinfo is not None:
             return moment
     raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
+
+
+def _zone(text: str) -> ZoneInfo:
+    with suppress(ValueError, OSError, ZoneInfoNotFoundError):
+        return ZoneInfo(text)
+    raise BadArguments(f"--time-zone {text!r} is none: write it as Europe/Berlin")
 
 
 def _week(text: str) -> str:
@@ -126,7 +137,8 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     if arguments.command == "weekly":
         there = arguments.cases is not None
         seen = case_bucket(*_roots(arguments.cases, spark), arguments.week) if there else None
-        nightly_runs = write_week(seen, tables, arguments.week, now, arguments.scheduled_at)
+        when, zone = (now, arguments.scheduled_at), arguments.time_zone
+        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone)
         return DONE if nightly_runs else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
@@ -141,7 +153,11 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
         reader=reader or Reader.of_this_process(),
         home=arguments.home,
     )
-    return _code(nightly.write(arguments.days), trail, arguments.days, arguments.home)
+    is_backtest = arguments.command == "backtest"
+    written = nightly.write(arguments.days, with_evidence=is_backtest)
+    if is_backtest:
+        write_incidents(tables, arguments.days, written, now)
+    return _code(written, trail, arguments.days, arguments.home)
 
 
 def _roots(cases: str, spark: SparkSession) -> tuple[Storage, Storage | None]:

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial, reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.cases import case_files
+from analytics.cases import CaseFiles, case_files, is_count, is_within
 from analytics.days import DAY, Days, microseconds
-from analytics.incidents import GAP_SECONDS, Round, incidents, joined
+from analytics.incidents import (
+    GAP_SECONDS,
+    Round,
+    bursts_about,
+    first_evidence,
+    incidents,
+    joined,
+)
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
 from mendq.catalogue import Home
-from mendq.nightly.verdict import COUNTS, NightlyRead, nightly_key, read_nightly
+from mendq.nightly.verdict import COUNTS, NightlyRead, day_named, nightly_key, read_nightly
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
@@ -29,10 +38,14 @@ _LATER_DAYS = 7
 
 @dataclass(frozen=True)
 class Written:
-    """The nightly runs that a run wrote; `kept` are the days that it left as they were."""
+    """The nightly runs that a run wrote; `retained` are the days that it left as they were.
+
+    `evidence` is what heal would first have believed, by incident, where it was asked for.
+    """
 
     nightly_runs: tuple[NightlyRead, ...] = ()
     retained: tuple[date, ...] = ()
+    evidence: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ class Nightly:
     reader: Reader
     home: Home | None = None
 
-    def write(self, requested: Days) -> Written:
+    def write(self, requested: Days, *, with_evidence: bool = False) -> Written:
         """Write the tables of `requested` and of every day that one of its bursts touches.
 
         A day without a file and without a call of its own is not written: an object that is
@@ -62,8 +75,8 @@ class Nightly:
         self.tables.say(f"reader: {self.reader.name}{why}")
         reader = TrailReader(self.tables.spark, self.trail, self.reader, self.home)
         try:
-            affected, calls, bursts = self._reach(reader, requested)
-            found = self._joined(bursts, affected)
+            affected, cases, calls, bursts = self._reach(reader, requested)
+            found = self._joined(bursts, affected, cases)
             frames = {
                 "failed_calls": _of_days(calls, sf.to_date("event_time"), affected),
                 "quality": _of_days(reader.quality(), sf.col("published"), affected),
@@ -71,38 +84,62 @@ class Nightly:
             }
             listed = frozenset(each[0] for each in reader.listed)
             written = self._write_days(affected, frames, self._expired(affected, listed))
+            if with_evidence:
+                written = replace(written, evidence=first_evidence(calls))
             for frame in (calls, bursts, *frames.values()):
                 frame.unpersist()
         finally:
             reader.close()
         return written
 
-    def _reach(self, reader: TrailReader, requested: Days) -> tuple[Days, DataFrame, DataFrame]:
-        """(days to write, their calls, their bursts): read on until no burst crosses an edge."""
+    def _reach(
+        self, reader: TrailReader, requested: Days
+    ) -> tuple[Days, CaseFiles, DataFrame, DataFrame]:
+        """(days to write, cases, calls, bursts): read on until no burst crosses an edge."""
         loaded = requested.widened(1, 1)
         while True:
             self.tables.say(f"reading the trail for {loaded.first} to {loaded.last}")
             calls = reader.failed_calls(loaded).persist()
             bursts = incidents(calls).persist()
-            span = _span(bursts, requested)
-            affected = requested | Days.touched(*span)
-            if affected != requested:
-                span = _span(bursts, affected)
+            affected, cases = self._affected(bursts, requested)
+            span = _hull([_span(bursts, affected), *_near_scans(cases, affected)])
             needed = affected | Days.touched(span[0] - GAP_MICROSECONDS, span[1] + GAP_MICROSECONDS)
             if needed in loaded:
-                return affected, calls, bursts
+                return affected, cases, calls, bursts
             # A burst of many days is reached in few rounds: each counts everything anew.
             loaded = loaded.stretched(needed, requested)
             for frame in (calls, bursts):
                 frame.unpersist()
 
-    def _joined(self, bursts: DataFrame, affected: Days) -> DataFrame:
+    def _affected(self, bursts: DataFrame, requested: Days) -> tuple[Days, CaseFiles]:
+        """The days to write, and the cases that may speak for them.
+
+        What a scan found is no incident of its own any more once failed calls join it.
+        """
+        affected = requested | Days.touched(*_span(bursts, requested))
+        cases = case_files(self.cases, affected)
+        touching = [
+            each
+            for each in bursts_about(bursts, cases.lives)
+            if each.first < requested.before_microseconds
+            and each.last >= requested.from_microseconds
+        ]
+        begins = [
+            (life.begins, life.begins)
+            for life in cases.lives
+            if life.is_opened_by_scan
+            and any(each.joins_what_a_scan_opened(life) for each in touching)
+        ]
+        if begins and (further := affected | Days.touched(*_hull(begins))) != affected:
+            return further, case_files(self.cases, further)
+        return affected, cases
+
+    def _joined(self, bursts: DataFrame, affected: Days, found: CaseFiles) -> DataFrame:
         """The incidents with the cases that may speak for them, and the scans around them."""
-        found = case_files(self.cases, affected)
         left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
         self.tables.say(f"{len(found.lives)} cases since {found.since}{left_out}")
         scans = rounds(self.findings, affected) if self.findings else []
-        self.tables.say(f"{len(scans)} scans say which queues were managed")
+        self.tables.say(f"scans that say which queues were managed: {len(scans)}")
         return joined(bursts, found.lives, scans, self.home)
 
     def _expired(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
@@ -208,6 +245,17 @@ def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
     return (since, until) if first is None else (first, last)
 
 
+def _hull(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
+    return min(first for first, _ in spans), max(last for _, last in spans)
+
+
+def _near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
+    """Where failed calls would join what scans opened on `days`."""
+    for life in cases.lives:
+        if life.is_opened_by_scan and is_within(life.transitions[0].at, days):
+            yield from life.near_evidence
+
+
 def root_beside(cases: str) -> str | None:
     """Where the findings of the case bucket lie whose cases' root is `cases`, if it can have any.
 
@@ -227,14 +275,35 @@ def rounds(findings: Storage, days: Days) -> list[Round]:
 
 def last_found(findings: Storage, days: Days) -> list[tuple[str, str, str]]:
     """Queue, symptom and sentence of what the last round of `days` found; nothing is raised."""
-    there = {f"dt={day}" for day in days}.intersection(findings.folders(""))
-    paths = findings.files(max(there)) if there else ()
-    content = findings.read(max(paths)) if paths else None
+    *_, last = [{}, *_last_day(findings, {f"dt={day}" for day in days})]
     try:
-        found = json.loads(content or b"{}")["findings"]
-        return [(str(e["queue_arn"]), str(e["symptom"]), str(e["because"])) for e in found]
-    except (ValueError, TypeError, LookupError, RecursionError):
+        return [
+            (str(e["queue_arn"]), str(e["symptom"]), str(e["because"])) for e in last["findings"]
+        ]
+    except (TypeError, LookupError):
         return []
+
+
+def last_measured(findings: Storage) -> dict[str, dict[str, int]]:
+    """By queue, the whole numbers that the newest round of the last day said of it."""
+    names = [each for each in findings.folders("") if day_named(each.removeprefix("dt="))]
+    found: dict[str, dict[str, int]] = {}
+    for each in _last_day(findings, names):
+        queues = each.get("queues")
+        for arn, figures in queues.items() if isinstance(queues, dict) else ():
+            if isinstance(figures, dict):
+                found[arn] = {name: it for name, it in figures.items() if is_count(it)}
+    return found
+
+
+def _last_day(findings: Storage, names: Collection[str]) -> Iterator[dict[str, Any]]:
+    """The rounds of the last of these folders that is there, oldest first; nothing is raised."""
+    there = set(names).intersection(findings.folders(""))
+    for path in sorted(findings.files(max(there))) if there else ():
+        content = findings.read(path) or b""
+        with suppress(ValueError, RecursionError):
+            document = json.loads(content) if len(content) <= _MAXIMUM_ROUND_BYTES else None
+            yield document if isinstance(document, dict) else {}
 
 
 def read_round(content: bytes) -> Round | None:

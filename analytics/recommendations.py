@@ -44,6 +44,12 @@ _ASKS = {
     State.INEFFECTIVE: FIX,
     State.ESCALATED: FIX,
 }
+# Of these the next step says more than a change, which is refused or did not help.
+_SAYS_NEXT = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
+# What waits for a person comes first, behind what was escalated; the others between.
+_RANKS = {APPROVE: 1, DECIDE: 2, WATCH: 4}
+# A plan is answered as one, however many attributes it changes.
+_AS_ONE = frozenset({APPROVE, FIX})
 FIX_CALLER = "fix_caller"
 # What no case is opened for, told here alone.
 _OF_FINDINGS = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
@@ -55,12 +61,13 @@ MAXIMUM_RECOMMENDATIONS = 10
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
 _ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
+_TEXTS = ("before", "after", "reason", "next_step")
 _NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One thing to do; docs/summary.md lists the kinds, and why each is asked for.
+    """One thing to do; docs/to-do.md lists the kinds, and why each is asked for.
 
     `incidents` and `failed_calls` are this week's of its queues and symptom.
     """
@@ -75,19 +82,22 @@ class Recommendation:
     owner: str = ""
     case_id: str = ""
     reason: str = ""
+    next_step: str = ""
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
 
     def document(self) -> dict[str, Any]:
         names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
-        texts = {name: shortened(getattr(self, name)) for name in ("before", "after", "reason")}
+        texts = {name: shortened(getattr(self, name)) for name in _TEXTS}
         return {**asdict(self), **names, **texts}
 
     @property
-    def rank(self) -> tuple[int, int, str, str, str, str]:
+    def rank(self) -> tuple[int, int, int, str, str, str, str]:
         name = self.queue_arn.rpartition(":")[2]
-        wide = -self.incidents, -self.failed_calls
+        is_escalated = self.why == State.ESCALATED
+        first = 0 if is_escalated else _RANKS.get(self.kind, _RANKS[WATCH] - 1)
+        wide = first, -self.incidents, -self.failed_calls
         return (*wide, name, self.queue_arn, self.attribute, f"{self.symptom} {self.case_id}")
 
 
@@ -185,8 +195,10 @@ def _asked(life: Life) -> Iterator[tuple[str, Recommendation | None]]:
         return
     kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _ASKS.get(case.state)
     steps = [each for each in steps_of(case) if _stands_in_the_queue(each)]
-    for step in steps:
-        yield f"attribute {step.attribute}", _of_case(kind, life, step) if kind else None
+    as_one = kind in _AS_ONE and len(steps) > 1
+    for n, step in enumerate(steps):
+        asked = _of_case(kind, life, None if as_one else step) if kind else None
+        yield f"attribute {step.attribute}", None if as_one and n else asked
     if not steps:
         asks = kind not in (WRITE_INTO_TEMPLATE, WATCH)
         yield f"symptom {case.symptom}", _of_case(kind, life, None) if kind and asks else None
@@ -218,6 +230,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         owner=_owner(case),
         case_id=case.case_id,
         reason=case.reason,
+        next_step=case.next_step.get("sentence", "") if case.state in _SAYS_NEXT else "",
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.incidents import COLUMNS, schema_of
+from analytics.days import time_of
+from analytics.incidents import COLUMNS, FAILED_CALLS, schema_of
 from analytics.storage import Storage
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
@@ -26,6 +27,8 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 # Of the tables that are read back; every other column of a row has a value.
 _MAY_BE_EMPTY = frozenset({"reason", "why", "case_id", "seconds_to_heal"})
+# What older tables do not say.
+_OLDER = {"found_by": FAILED_CALLS, "urgent": False}
 Rows = list[dict[str, Any]]
 
 
@@ -66,7 +69,10 @@ class Tables:
     def rows(self, name: str, days: Iterable[date]) -> dict[date, Rows]:
         """Those of `days` of incidents or quality that a run wrote; the others are said."""
         found = self._read(name, days, COLUMNS[name])
+        older = _OLDER.items() if name == "incidents" else ()
         for day in [*found]:
+            for row in found[day]:
+                row.update({each: value for each, value in older if row[each] is None})
             needed = COLUMNS[name].keys() - _MAY_BE_EMPTY
             if any(row[each] is None for row in found[day] for each in needed):
                 self.say(f"{path_of(name, day)} has rows without a value: {day} is left out")
@@ -112,7 +118,7 @@ class Tables:
             plain = dated.withColumns({each: sf.unix_micros(each) for each in times})
             collected = (plain.distinct() if distinct else plain).collect()
             for row in (each.asDict(recursive=True) for each in collected):
-                row.update({each: _time(row[each]) for each in times if row[each] is not None})
+                row.update({each: time_of(row[each]) for each in times if row[each] is not None})
                 found[row.pop("day")].append(row)
         except (Py4JJavaError, PySparkException, OverflowError):
             return None
@@ -132,7 +138,3 @@ def _part(stage: Storage, folder: str) -> bytes:
     """The one file that Spark wrote there; empty where it wrote none."""
     parts = [each for each in stage.files(folder) if each.endswith(".parquet")]
     return (stage.read(parts[0]) or b"") if parts else b""
-
-
-def _time(microseconds: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)

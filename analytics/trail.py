@@ -124,7 +124,7 @@ class Reader:
     def readings(self, files: DataFrame, root: str) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
 
-        Both readers give the same rows, because reading and symptomling are `mendq.model` and
+        Both readers give the same rows, because reading and labelling are `mendq.model` and
         `mendq.catalogue` themselves, in Python on the executors.
         """
         small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")

@@ -1,8 +1,8 @@
 """One trail file: bytes in, its failed SQS calls out. Total: a hostile file costs only itself.
 
 The standard library has the last word. Native code (isal inflates into one buffer, msgspec parses
-without building) is used where it loads, and leaves to it whatever is not plain: the rows are the
-same either way.
+it once without building) is used where it loads, and leaves to it each failed call and whatever is
+not plain: the rows are the same either way.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
 """
 
@@ -15,14 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from analytics.days import microseconds
 from mendq.catalogue import Home, symptom_of, why_ignored
-from mendq.model.failed_call import FailedCall, Unreadable, read
+from mendq.model.failed_call import FailedCall, Unreadable, read, refused_by
+from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_AGENT
 
 try:
     import msgspec
+    import numpy as np
     from isal import igzip_lib, isal_zlib
 except Exception as error:  # noqa: BLE001 - a wheel for another machine raises more than ImportError
     WHY_NOT_NATIVE = f"cannot import what the native reader needs: {error}"
@@ -133,8 +136,17 @@ def _document(text: bytes) -> Any:
         raise Refused("not_json") from error
 
 
+def _first_value(text: bytes) -> Any:
+    """The value that JSON begins with, as `parsed` sees it; the same raises."""
+    with _deep():
+        return _DECODER.raw_decode(text.decode())[0]
+
+
 def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer)
 
 
 @contextmanager
@@ -159,19 +171,28 @@ def _records(document: Any) -> list[Any]:
 SPARK_CALL = (
     "struct<position: bigint, event_id: string, event_time: bigint, event_name: string, "
     "error_code: string, queue_arn: string, account: string, region: string, "
-    "principal_arn: string, request_id: string, symptom: string, ignored: string>"
+    "principal_arn: string, request_id: string, symptom: string, ignored: string, "
+    "is_own_look: boolean, requested_visibility_seconds: bigint, refused_by: string>"
 )
+# What `mendq scan`, `redrive` and `quarantine` do; a message that cannot be sent is news.
+_OPERATORS_APIS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
 
 
 def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """A failed call as a row, with the symptom that heal would have seen in it.
 
-    `ignored` is why heal does not take it up, None where it does.
+    `ignored` is why heal does not take it up, None where it does. `is_own_look` is believed of the
+    caller's own text: whoever forges it is counted, and heal acts all the same.
 
-    The error message stays behind: it may hold a handle.
+    The error message stays behind, but for the policy that it names: it may hold a handle.
     """
-    texts = {
+    ignored = why_ignored(call, Home(call.account, call.region))
+    is_own_look = call.event_name in _OPERATORS_APIS and is_operators(call.user_agent)
+    refused = refused_by(call.error_code, call.error_message)
+    return {
+        "position": position,
         "event_id": call.event_id,
+        "event_time": microseconds(call.event_time),
         "event_name": call.event_name,
         "error_code": call.error_code,
         "queue_arn": call.queue_arn or UNRESOLVED,
@@ -180,12 +201,17 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "principal_arn": call.principal_arn,
         "request_id": call.request_id,
         "symptom": symptom_of(call),
+        "ignored": ignored,
+        "is_own_look": is_own_look,
+        "requested_visibility_seconds": call.requested_visibility_seconds,
+        # As text alone: Spark cannot read an enumeration of ours.
+        "refused_by": refused and str(refused),
     }
-    # JSON can spell half a surrogate pair; UTF-8 cannot.
-    spelled = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
-    ignored = why_ignored(call, Home(call.account, call.region))
-    own = {"position": position, "event_time": microseconds(call.event_time), "ignored": ignored}
-    return {**own, **spelled}
+
+
+def is_operators(user_agent: str) -> bool:
+    """Whether a person's `mendq` says so; CloudTrail puts some user agents in brackets."""
+    return user_agent.lstrip("[").startswith(f"{OPERATOR_AGENT} ")
 
 
 def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
@@ -205,7 +231,8 @@ if not WHY_NOT_NATIVE:
     _NOT_PLAIN: Any = (OSError, EOFError, igzip_lib.IsalError)
 
     class _Record(msgspec.Struct, gc=False):
-        eventSource: str | None = None  # noqa: N815 - CloudTrail's own words
+        eventVersion: msgspec.Raw = msgspec.Raw()  # noqa: N815 - CloudTrail's own words
+        eventSource: str | None = None  # noqa: N815
         errorCode: str | None = None  # noqa: N815
 
     class _File(msgspec.Struct, gc=False):
@@ -213,6 +240,14 @@ if not WHY_NOT_NATIVE:
 
     class _RawFile(msgspec.Struct, gc=False):
         Records: list[msgspec.Raw]
+
+    def _address(of: Any) -> int:
+        return int(np.frombuffer(of, np.uint8).__array_interface__["data"][0])
+
+
+# As each record of CloudTrail's begins.
+_FIRST_KEY = b'{"eventVersion":'
+_BLOCK_BYTES = 64 * 1024
 
 
 class _NativeReader:
@@ -248,8 +283,7 @@ class _NativeReader:
         return into[:filled] if filled == claimed else None
 
     def _reading(self, text: memoryview) -> Reading | None:
-        opened = (self._buffer.count(each, 0, len(text)) for each in (b"[", b"{"))
-        if len(text) > MAXIMUM_CONTAINERS < sum(opened):
+        if len(text) > MAXIMUM_CONTAINERS < _opened(text):
             return None
         try:
             str(text, "utf-8")  # msgspec does not look into the strings that it skips
@@ -259,9 +293,38 @@ class _NativeReader:
                 for position, record in enumerate(records)
                 if (record.errorCode and record.eventSource == SQS) or record.eventSource is None
             ]
-            if not some:
-                return Reading(records=len(records))
-            raw = self._raw.decode(text).Records
-            return judged(len(raw), [(each, parsed(bytes(raw[each]))) for each in some])
+            return judged(len(records), zip(some, self._parsed(text, records, some), strict=True))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
+
+    def _parsed(self, text: memoryview, records: list[_Record], some: list[int]) -> list[Any]:
+        """Those of `records`, each parsed alone, from where it begins to where the next does."""
+        base = _address(text)
+
+        def begins(n: int) -> int | None:
+            return _begins(text, base, records[n]) if n < len(records) else len(text)
+
+        places = [(begins(each), begins(each + 1)) for each in some]
+        if None in chain.from_iterable(places):
+            raw = self._raw.decode(text).Records
+            return [parsed(bytes(raw[each])) for each in some]
+        return [_first_value(bytes(text[begin:end])) for begin, end in places]
+
+
+def _begins(text: memoryview, base: int, record: _Record) -> int | None:
+    """Where a record begins; None where its first key is another, or not as CloudTrail spells it.
+
+    A key right behind a brace is the first of its object, and the value seen is the record's own.
+    """
+    if not len(record.eventVersion):
+        return None
+    at = _address(record.eventVersion) - base - len(_FIRST_KEY)
+    return at if at > 0 and text[at : at + len(_FIRST_KEY)] == _FIRST_KEY else None
+
+
+def _opened(text: memoryview) -> int:
+    """How many objects and lists JSON opens, and how many braces and brackets its strings hold."""
+    every = np.frombuffer(text, np.uint8)
+    blocks = (every[at : at + _BLOCK_BYTES] for at in range(0, len(every), _BLOCK_BYTES))
+    # The two differ in one bit, which no other byte shares.
+    return sum(int(np.count_nonzero((each & ~np.uint8(0x20)) == ord("["))) for each in blocks)

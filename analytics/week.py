@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
+from functools import partial
 from typing import Any
 
-from analytics.cases import HEALED, MOST_NAME, CaseFiles, Life, is_within, shortened
+from analytics.cases import CaseFiles, Life, shortened
 from analytics.days import Days, days_of, weeks_before
+from analytics.incidents import FAILED_CALLS, SCAN
 from analytics.recommendations import (
     do_this_week,
     recommendations_of_callers,
     recommendations_of_cases,
     recommendations_of_findings,
+)
+from analytics.week_cases import (
+    does_it_help,
+    earned,
+    impact,
+    open_now,
+    pictured,
+    reached_a_person,
+    urgent_notifications,
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
@@ -22,7 +33,7 @@ from analytics.week_parts import (
     Row,
     counted,
     day_rows,
-    is_of_a_drill,
+    is_own_queue,
     largest,
     of_days,
     places,
@@ -34,22 +45,21 @@ from analytics.week_parts import (
     totals,
     weights,
     with_few_symptoms,
-    without_drills,
+    without_own,
     worst,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import Paged
 from mendq.nightly.verdict import NightlyRead, judged, week_is_over
 
-SCHEMA = 1
+SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
-MAXIMUM_NOTIFIED = 50
 _HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a week and the four before it are made of; a day has both tables or neither.
+    """What a week and those before it are made of; a day has both tables or neither.
 
     `cases` is None where nobody looked: then the document has no word about them. `reads` is what
     nightly runs wrote of their own reading, `began` the first day of any.
@@ -67,19 +77,22 @@ class Observation:
 
 
 def summary(
-    week: str, seen: Observation, made_at: datetime, scheduled_at: datetime | None = None
+    week: str,
+    seen: Observation,
+    made_at: datetime,
+    scheduled_at: datetime | None = None,
+    zone: tzinfo = UTC,
 ) -> dict[str, Any]:
     """The document; what was seen gives the same one, but for `made_at`, in any order.
 
     Whether the week is over is asked of `scheduled_at`, or else of `made_at`. What is scheduled
-    comes once: it does not wait for a nightly run that is late.
+    comes once: it does not wait for a nightly run that is late. `zone` says when it is night.
     """
     days = days_of(week)
     every = of_days(days, seen.incidents)
-    by_day = without_drills(every)
+    by_day = without_own(every)
     incidents = rows_of(by_day)
     few, symptoms_left_out = with_few_symptoms(by_day)
-    by_symptom = counted(row["symptom"] for row in rows_of(few))
     last_may_come = scheduled_at is None and not seen.is_whole(days.last)
     at = scheduled_at or made_at
     return {
@@ -88,25 +101,37 @@ def summary(
         "from": str(days.first),
         "to": str(days.last),
         "made_at": time_text(made_at),
+        "time_zone": str(zone),
         **_places([*incidents, *rows_of(of_days(days, seen.quality))]),
-        "totals": {**totals(incidents), "queues": queues_named(incidents)},
-        "by_outcome": counted(row["outcome"] for row in incidents),
-        "by_symptom": by_symptom,
-        "habits": {name: _HABITS[name] for name in by_symptom if name in _HABITS},
+        "totals": {**_sums(days, incidents, seen.cases, zone), "queues": queues_named(incidents)},
+        **_counts(incidents, rows_of(few)),
         "symptoms_left_out": symptoms_left_out,
         "per_day": [row for day, rows in few.items() for row in day_rows(day, rows)],
         "queue_days": queue_days(by_day),
         "times_to_heal": times_to_heal(rows_of(few)),
-        "previous_weeks": _previous_weeks(week, seen),
-        "cases": worst(incidents, _reasons(seen.cases)),
+        "previous_weeks": _previous_weeks(week, seen, zone),
+        "does_it_help": does_it_help(rows_of(few), seen.incidents),
+        "cases": worst(incidents, partial(_says, _by_id(seen.cases))),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **(_of_cases(days, incidents, seen.cases) if seen.cases else {}),
         "not_seen": {
             **not_seen(days, seen),
             **_unknown_codes(incidents),
             "week_is_over": week_is_over(days.last, at, last_nightly_may_come=last_may_come),
-            "drill_incidents": len(rows_of(every)) - len(incidents),
+            "own_incidents": len(rows_of(every)) - len(incidents),
         },
+    }
+
+
+def _counts(incidents: Sequence[Row], few: Sequence[Row]) -> dict[str, Any]:
+    """`few` are the same with few symptoms."""
+    found_by = [row["found_by"] for row in incidents]
+    by_symptom = counted(row["symptom"] for row in few)
+    return {
+        "by_found_by": {each: found_by.count(each) for each in (FAILED_CALLS, SCAN)},
+        "by_outcome": counted(row["outcome"] for row in incidents),
+        "by_symptom": by_symptom,
+        "habits": {name: _HABITS[name] for name in by_symptom if name in _HABITS},
     }
 
 
@@ -117,29 +142,49 @@ def _places(rows: Sequence[Row]) -> dict[str, Any]:
     return found
 
 
-def _previous_weeks(week: str, seen: Observation) -> list[dict[str, Any]]:
+def _sums(
+    days: Days, incidents: Sequence[Row], cases: CaseFiles | None, zone: tzinfo
+) -> dict[str, Any]:
+    urgent = urgent_notifications(days, _not_own(cases), zone) if cases else {}
+    return {**totals(incidents), **urgent}
+
+
+def _not_own(cases: CaseFiles) -> list[Life]:
+    return [each for each in cases.lives if not is_own_queue(each.newest.queue_arn)]
+
+
+def _previous_weeks(week: str, seen: Observation, zone: tzinfo) -> list[dict[str, Any]]:
     """Those of which any night exists."""
     found = []
     for each in weeks_before(week):
         days = [day for day in days_of(each) if day in seen.incidents]
         if days:
-            incidents = rows_of(without_drills(of_days(days, seen.incidents)))
+            incidents = rows_of(without_own(of_days(days, seen.incidents)))
             whole = sum(map(seen.is_whole, days))
-            found.append({"week": each, "nightly_runs": whole, **totals(incidents)})
+            sums = _sums(days_of(each), incidents, seen.cases, zone)
+            found.append({"week": each, "nightly_runs": whole, **sums})
     return found
 
 
-def _reasons(cases: CaseFiles | None) -> dict[str, object]:
-    return {each.newest.case_id: each.newest.reason for each in cases.lives} if cases else {}
+def _by_id(cases: CaseFiles | None) -> dict[str | None, Life]:
+    return {each.newest.case_id: each for each in cases.lives} if cases else {}
+
+
+def _says(by_id: Mapping[str | None, Life], case_id: str | None) -> dict[str, Any]:
+    """What a case said last and its pictures; empty where it is not known."""
+    life = by_id.get(case_id)
+    return {"reason": shortened(life.newest.reason if life else ""), **pictured(life)}
 
 
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:
-    lives = [each for each in cases.lives if not is_of_a_drill(each.newest.queue_arn)]
+    lives = _not_own(cases)
     asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
     asked += recommendations_of_findings(cases.found)
     return {
         "reached_a_person": reached_a_person(days, lives),
-        "scanned": scanned(days, lives),
+        **open_now(lives, cases.queues),
+        "impact": impact({row["case_id"] for row in incidents}, lives),
+        "earned": earned(days, lives),
         **do_this_week(asked, incidents),
     }
 
@@ -198,44 +243,4 @@ def _nightly(day: date, seen: Observation) -> dict[str, Any]:
         "records": read.records if read else records,
         "usual_records": judgement.usual_records,
         "verdict": "read" if read is None and records else str(judgement.verdict),
-    }
-
-
-def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
-    """The cases that paged somebody in `days`, the earliest page first."""
-    notified = [each for each in lives if each.pages(days)]
-    notified.sort(key=lambda each: (each.pages(days)[0].at, each.newest.case_id))
-    return {
-        "cases": [_notified(each, days) for each in notified[:MAXIMUM_NOTIFIED]],
-        "cases_left_out": len(notified[MAXIMUM_NOTIFIED:]),
-        "total": len(notified),
-    }
-
-
-def _notified(life: Life, days: Days) -> dict[str, Any]:
-    pages, case, ended = life.pages(days), life.newest, life.ended_at
-    names = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
-    return {
-        **{name: shortened(each, MOST_NAME) for name, each in names.items()},
-        "state": str(case.state),
-        "opened_at": time_text(life.opened_at),
-        "notified_at": time_text(pages[0].at),
-        "pages": len(pages),
-        "reason": shortened(pages[0].reason),
-        "ended_at": time_text(ended) if ended else None,
-        "scanned": life.is_scanned,
-    }
-
-
-def scanned(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
-    """The cases opened in `days` without a failed call: no incident tells of them."""
-    opened = [each for each in lives if each.opening and is_within(each.opening.at, days)]
-    found = [each for each in opened if each.is_scanned]
-    symptoms = counted(shortened(each.newest.symptom, MOST_NAME) for each in found)
-    by_symptom, _ = largest(symptoms, MAXIMUM_SYMPTOMS)
-    return {
-        "cases": len(found),
-        "by_symptom": by_symptom,
-        "healed": sum(each.outcome == HEALED for each in found),
-        "notified": sum(each.is_notified for each in found),
     }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Any
 
 from analytics.cases import FIXED, HEALED, MOST_NAME, shortened
-from analytics.incidents import COLUMNS
+from analytics.incidents import COLUMNS, OWN_LOOK
 from analytics.trail_file import UNRESOLVED
 from mendq.catalogue import UNKNOWN
+from mendq.model.case import State
 from mendq.model.limits import DRILL_QUEUE
+from mendq.model.names import PROBE_QUEUE
 
 MAXIMUM_CASES = 50
 MOST_CODES = 10
@@ -26,6 +28,8 @@ MAXIMUM_SECONDS = 200
 LEAST_FOR_A_PERCENTILE = 5
 # The symptom of the codes beyond, together; a code's own has a colon.
 FURTHER = "unknown_code"
+# What waits for a person, most pressing first.
+_PRESSING = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
 # A queue's ARN names the other two.
 _FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
 
@@ -42,14 +46,16 @@ def rows_of(by_day: ByDay) -> list[Row]:
     return [row for rows in by_day.values() for row in rows]
 
 
-def is_of_a_drill(queue_arn: str) -> bool:
-    return queue_arn.rpartition(":")[2].startswith(DRILL_QUEUE)
+def is_own_queue(queue_arn: str) -> bool:
+    """A drill's, or the probe's."""
+    name = queue_arn.rpartition(":")[2]
+    return name.startswith(DRILL_QUEUE) or name == PROBE_QUEUE
 
 
-def without_drills(incidents: ByDay) -> ByDay:
-    """What people practised is no incident of anybody's."""
+def without_own(incidents: ByDay) -> ByDay:
+    """What people practised, and the probe and operators made, is no incident of anybody's."""
     return {
-        day: [row for row in rows if not is_of_a_drill(row["queue_arn"])]
+        day: [row for row in rows if not is_own_queue(row["queue_arn"]) and row["why"] != OWN_LOOK]
         for day, rows in incidents.items()
     }
 
@@ -88,6 +94,7 @@ def totals(incidents: Sequence[Row]) -> dict[str, Any]:
         "failed_calls": sum(row["failed_calls"] for row in incidents),
         "healed": sum(row["outcome"] == HEALED for row in incidents),
         "notified": sum(row["notified"] for row in incidents),
+        "urgent": sum(row["urgent"] for row in incidents),
         "median_seconds_to_heal": nearest_rank(seconds, 50) if seconds else None,
         "healed_with_time": len(seconds),
     }
@@ -172,20 +179,28 @@ def spread(ranked: Sequence[float], most: int) -> list[float]:
     return [ranked[each * (len(ranked) - 1) // (most - 1)] for each in range(most)]
 
 
-def worst(incidents: Iterable[Row], reasons: Mapping[str, object]) -> list[dict[str, Any]]:
-    """At most MAXIMUM_CASES: those that were not fixed first, then by failed calls.
+def worst(
+    incidents: Iterable[Row], says: Callable[[str | None], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """At most MAXIMUM_CASES: what waits for a person first, then what else was not fixed.
 
-    `reasons` is what each case said last; empty where its case is not known.
+    In each by failed calls: a scan's incident, which has none, is never cut for one nobody needs.
+
+    `says` is what a case says beside, by its id.
     """
     ranked = sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]
-    return [_listed(row) | {"reason": shortened(reasons.get(row["case_id"]))} for row in ranked]
+    return [listed(row) | says(row["case_id"]) for row in ranked]
 
 
-def _worst_first(row: Row) -> tuple[bool, int, datetime, str]:
-    return row["outcome"] in FIXED, -row["failed_calls"], row["first_failure"], row["incident_id"]
+def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
+    outcome, calls = row["outcome"], row["failed_calls"]
+    pressing = _PRESSING.index(outcome) if outcome in _PRESSING else len(_PRESSING)
+    rank = pressing + (outcome in FIXED)
+    waits_urgently = row["urgent"] and outcome in _PRESSING
+    return rank, not waits_urgently, -calls, row["first_failure"], row["incident_id"]
 
 
-def _listed(row: Row) -> dict[str, Any]:
+def listed(row: Row) -> dict[str, Any]:
     said = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
     said["error_codes"] = row["error_codes"][:MOST_CODES]
     said["case_id"] = row["case_id"] and shortened(row["case_id"], MOST_NAME)

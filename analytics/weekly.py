@@ -7,35 +7,46 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from analytics.cases import STANDING_DAYS, CaseFiles, case_files
-from analytics.days import Days, days_of
-from analytics.nightly import last_found
+from analytics.days import PREVIOUS_WEEKS, Days, days_of
+from analytics.nightly import Written, last_found, last_measured
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.week import Observation, summary
-from mendq.nightly.verdict import NIGHTLY_RUNS, NightlyRead, day_named, nightly_key, read_nightly
+from analytics.week_parts import listed, rows_of, without_own
+from mendq.nightly.verdict import (
+    NIGHTLY_RUNS,
+    NightlyRead,
+    day_named,
+    nightly_key,
+    read_nightly,
+    week_named,
+)
 from mendq.notifications.text import counted
 
-# Those of the four weeks before say what is usual, and are compared with.
-_DAYS_BEFORE = 28
+# The weeks before that this one is compared with.
+_DAYS_BEFORE = 7 * PREVIOUS_WEEKS
 
 
 def case_bucket(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
     """What the case bucket says of the week, and of what was before it."""
     days = days_of(week)
     found = last_found(findings, days) if findings else ()
-    return replace(case_files(cases, days, STANDING_DAYS), found=found)
+    queues = last_measured(findings) if findings else {}
+    return replace(case_files(cases, days, STANDING_DAYS), found=found, queues=queues)
 
 
-def write_week(
+def write_week(  # noqa: PLR0913 - what is seen, where it goes, and three things of the clock
     cases: CaseFiles | None,
     tables: Tables,
     week: str,
     made_at: datetime,
     scheduled_at: datetime | None = None,
+    *,
+    zone: tzinfo = UTC,
 ) -> int:
     """How many nightly runs of the week exist; the document is written in any case.
 
@@ -43,7 +54,7 @@ def write_week(
     """
     days = days_of(week)
     seen = _seen(days, cases, tables)
-    document = summary(week, seen, made_at, scheduled_at)
+    document = summary(week, seen, made_at, scheduled_at, zone)
     path, say = f"summary/week={week}/summary.json", tables.say
     tables.out.put(path, as_json(document))
     nightly_runs = sum(day in seen.quality for day in days)
@@ -54,6 +65,24 @@ def write_week(
     if not document["not_seen"]["week_is_over"]:
         say(f"{week} is not over: its page will be made, and nothing sent")
     return nightly_runs
+
+
+def write_incidents(tables: Tables, requested: Days, written: Written, made_at: datetime) -> None:
+    """Write what `mendq backtest` reads: the weeks, and the incidents with what would be believed.
+
+    Nobody's cases are known.
+    """
+    weeks = sorted({week_named(day) for day in requested})
+    for week in weeks:
+        write_week(None, tables, week, made_at)
+    by_day = tables.rows("incidents", [each.day for each in written.nightly_runs])
+    incidents = [
+        listed(row) | {"evidence": written.evidence.get(row["incident_id"], [])}
+        for row in rows_of(without_own(by_day))
+    ]
+    days = [str(each) for each in sorted(by_day)]
+    content = as_json({"weeks": weeks, "days": days, "incidents": incidents})
+    tables.out.put("incidents.json", content)
 
 
 def _seen(days: Days, cases: CaseFiles | None, tables: Tables) -> Observation:

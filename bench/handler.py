@@ -120,7 +120,10 @@ def measures(console: Console) -> Iterator[Measure]:
             title = "Warm: one invocation, three events of one queue"
             yield take(console, "warm", title, _warm_ways(bench, deliver), WARM_ROUNDS)
             ways = [
-                Way(f"{size:,} events of one queue", partial(_storm, bench, deliver, size))
+                Way(
+                    f"{size:,} events of one queue",
+                    partial(bench.on, SHORT, FIXED, partial(bench.bodies, events=size), deliver),
+                )
                 for size in STORMS
             ]
             title = "Storms: batches of at most 1,000 events, warm"
@@ -154,10 +157,6 @@ def _warm_ways(bench: Bench, deliver: Callable[[dict[str, str]], Cost]) -> list[
         Way("queue whose case is open", case_is_open),
         Way("queue for a person: refused and paged", lambda: on(LONG, LONG, bench.bodies)),
     ]
-
-
-def _storm(bench: Bench, deliver: Callable[[dict[str, str]], Cost], events: int) -> Cost:
-    return bench.on(SHORT, FIXED, partial(bench.bodies, events=events), deliver)
 
 
 def _delivered(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:

@@ -185,7 +185,7 @@ def _reading(name: str, made: Trail, go: Callable[[], None]) -> Way:
 
 
 def _with_bytes(cost: Cost, made: Trail) -> Cost:
-    return replace(cost, compressed_bytes=made.truth.bytes, raw_bytes=made.truth.raw_bytes)
+    return replace(cost, raw_bytes=made.truth.raw_bytes)
 
 
 def _expect(what: str, found: object, expected: object) -> None:
@@ -243,6 +243,7 @@ def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
         sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
         *(sf.lit(value).alias(name) for name, value in same.items()),
         sf.lit(None).cast("string").alias("ignored"),
+        sf.lit("false").cast("boolean").alias("is_own_look"),
     )
 
 

@@ -34,7 +34,6 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     against: str = ""
     at_most: float | None = None
     at_least: float | None = None
-    stretch: float | None = None
     unit: str = " x"
 
     @property
@@ -42,8 +41,7 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         """What was asked."""
         if self.at_least is not None:
             return f"≥ {self.worded(self.at_least)}"
-        stretch = f", stretch {self.worded(self.stretch)}" if self.stretch is not None else ""
-        return f"≤ {self.worded(self.at_most or 0)}{stretch}"
+        return f"≤ {self.worded(self.at_most or 0)}"
 
     def found(self, measures: Mapping[str, Measure]) -> float | None:
         """Return what was measured; None where nothing was."""
@@ -57,8 +55,7 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     def verdict(self, found: float) -> str:
         """Met, or missed."""
         met = found >= self.at_least if self.at_least is not None else found <= (self.at_most or 0)
-        stretched = self.stretch is not None and found <= self.stretch
-        return ("met, stretch too" if stretched else "met") if met else "missed"
+        return "met" if met else "missed"
 
     def worded(self, amount: float) -> str:
         """An amount with its unit."""
@@ -152,7 +149,7 @@ def performance(parts: Mapping[str, Part]) -> str:
         parts = (f"### {each.title}", notes.get(each.name), markdown_table(*shown(each)))
         return "\n\n".join(filter(None, parts))
 
-    for name in ("nightly", "handler"):
+    for name in ("nightly", "handler", "consumer"):
         said |= {f"{name}_taken": "Not measured.", name: ""}
         if taken := parts.get(name):
             words = f"Taken {taken.taken_at} by `{taken.command}` on {taken.machine}."

@@ -29,7 +29,6 @@ class Cost(Struct, frozen=True):
     cpu_ms: float
     aws_calls: float = 0
     peak_mb: float = 0
-    compressed_bytes: float = 0
     raw_bytes: float = 0
 
     @property

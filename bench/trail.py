@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from string import Template
+from uuid import UUID
 
 from bench.rounds import ROOT
 
@@ -67,15 +68,15 @@ def trail(files: int, records_per_file: int, folder: Path = ROOT / "build" / "be
     The same number of records gives the same failed calls, in however many files of hundreds.
     """
     root = folder / f"trail-{files}x{records_per_file}-v{SHAPE}"
-    announced = root / "truth.json"
-    if not announced.exists():
+    truth_file = root / "truth.json"
+    if not truth_file.exists():
         shutil.rmtree(root, ignore_errors=True)
         with ProcessPoolExecutor(min(os.cpu_count() or 1, files)) as processes:
             write = partial(_write, root, files, records_per_file)
             written = processes.map(write, range(files), chunksize=max(1, files // 64))
             truth = sum(written, Truth(0, 0, 0, 0, 0))
-        announced.write_text(json.dumps(asdict(truth)) + "\n")
-    return Trail(root, Truth(**json.loads(announced.read_text())))
+        truth_file.write_text(json.dumps(asdict(truth)) + "\n")
+    return Trail(root, Truth(**json.loads(truth_file.read_text())))
 
 
 def _write(root: Path, files: int, size: int, number: int) -> Truth:
@@ -122,14 +123,10 @@ def _record(branch: tuple[str, str], draw: Random, second: int) -> tuple[str, bo
         "host": digits[144:],
     }
     for n, name in enumerate(("event", "request", "message", "shared")):
-        varying[name] = _uuid(digits[32 * n : 32 * n + 32])
+        varying[name] = str(UUID(digits[32 * n : 32 * n + 32]))
     role = session["role"]
     template = _template(branch, is_sqs=is_sqs, failed=failed, kind=kind, queue=queue, role=role)
     return template % (varying | session), is_sqs and failed
-
-
-def _uuid(digits: str) -> str:
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 @cache

@@ -22,16 +22,24 @@ million of *failed* ones costs about two dollars besides, for the intake queue, 
 store."""
 
 
-def idle_stack(stack: Deployed | None = None) -> str:
-    """What the stack costs with its dashboard and without."""
-    lines = bill.lines(stack or Deployed(template()))
+def idle_stack(stack: Sequence[Deployed] = ()) -> str:
+    """What the stack costs with its dashboard, without, and with the essential alarms alone.
+
+    `stack` is the first of them, and the last.
+    """
+    whole, lean = stack or map(
+        Deployed, (template(), template(alarms="essential", dashboard=False))
+    )
+    lines = bill.lines(whole)
     with_one, without = (dollars(each) for each in with_and_without_dashboard(lines))
+    least = dollars(sum(each.dollars for each in bill.lines(lean)))
     free = DASHBOARD_MONTH.given
     return (
         f"The stack costs **{with_one}** a month while nothing fails, or **{without}** without its "
         f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
         f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
-        f"stacks on one bill at most {free} have theirs for nothing."
+        f"stacks on one bill at most {free} have theirs for nothing. With the essential "
+        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential) it is **{least}**."
     )
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from docs import costs, stack, tables
+from docs import costs, pictures, stack, tables
 from docs.tables import ROOT
 from infra.settings.page import page
 
@@ -39,11 +39,12 @@ def derived(text: str) -> str:
 
 
 def documents() -> dict[Path, str]:
-    """Every page that has marks, and what it has to say; the settings are derived as a whole."""
+    """Every page that has marks, and what it has to say; settings and pictures as a whole."""
     pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     texts = {path: path.read_text() for path in pages}
     marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
-    return {**marked, ROOT / "docs" / "settings.md": page()}
+    drawn = {ROOT / "docs" / "pictures" / name: svg for name, svg in pictures.drawn().items()}
+    return {**marked, **drawn, ROOT / "docs" / "settings.md": page()}
 
 
 def main(arguments: list[str]) -> int:

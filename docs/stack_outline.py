@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 from infra.node import require_node
 from infra.settings.deployment import read
+from mendq.cli.cost.bill import CRON, RATE
 
 REGION = "us-east-1"
 FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::Queue"
 JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
 YOUR_QUEUES = "your queues"
-STARTS, SENDS, PARKS, FEEDS = "starts", "sends", "parks", "feeds"
+STARTS, SENDS, FEEDS = "starts", "sends", "feeds"
 WRITES = "writes"
 # By how the names of actions begin.
 _VERBS = {
@@ -27,18 +28,11 @@ _VERBS = {
     **dict.fromkeys(("Scan", "Decrypt", "Lookup"), "reads"),
 }
 _IN_A_TEXT = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
+_PARKED = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
 _HASH = re.compile(r"[0-9A-F]{8}$")
-_RATE = re.compile(r"rate\((\d+) (\w+?)s?\)")
-_CRON = re.compile(r"cron\((\d+) (\d+) (\S+) \* (\S+) \*\)")
 Resources = Mapping[str, Mapping[str, Any]]
-
-
-class Arrow(NamedTuple):
-    """From one resource to another, both by logical id, and what it does there."""
-
-    source: str
-    target: str
-    does: str
+# From one resource to another, both by logical id, and what it does there.
+Arrow = tuple[str, str, str]
 
 
 class Grant(NamedTuple):
@@ -92,36 +86,23 @@ def references(value: object) -> set[str]:
 
 
 def arrows(template: Resources) -> Iterator[Arrow]:
-    """Who starts, feeds or parks what, beside what roles are granted, in the template's order."""
+    """Who starts, fills or feeds what, beside what roles are granted, in the template's order."""
     for name, each in template.items():
         for source, target, does in _ways(name, each["Type"], each["Properties"]):
             for one in sorted(references(source) & template.keys()):
                 for other in sorted(references(target) & template.keys()):
-                    yield Arrow(one, other, does)
+                    yield one, other, does
 
 
 def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[object, object, str]]:
     """What a resource says: (from, to, what it does there), as values that refer to both."""
     own = {"Ref": name}
-    target = given.get("Target", {})
-    said: dict[str, list[tuple[object, object, str]]] = {
-        "AWS::Events::Rule": [
-            *((own, each["Arn"], SENDS) for each in given.get("Targets", ())),
-            *((own, each.get("DeadLetterConfig"), PARKS) for each in given.get("Targets", ())),
-        ],
-        "AWS::Scheduler::Schedule": [
-            (own, target.get("Arn"), STARTS),
-            (own, target.get("DeadLetterConfig"), PARKS),
-        ],
-        "AWS::Lambda::EventSourceMapping": [
-            (given.get("EventSourceArn"), given.get("FunctionName"), FEEDS)
-        ],
-        "AWS::Lambda::EventInvokeConfig": [
-            (given.get("FunctionName"), given.get("DestinationConfig"), PARKS)
-        ],
-        QUEUE: [(own, given.get("RedrivePolicy"), PARKS)],
-    }
-    yield from said.get(kind, ())
+    if kind == "AWS::Events::Rule":
+        yield from ((own, each["Arn"], SENDS) for each in given["Targets"])
+    if kind == "AWS::Scheduler::Schedule":
+        yield own, given["Target"]["Arn"], STARTS
+    if kind == "AWS::Lambda::EventSourceMapping":
+        yield given["EventSourceArn"], given["FunctionName"], FEEDS
 
 
 def granted_to(role: set[str], template: Resources) -> Iterator[Grant]:
@@ -160,14 +141,13 @@ def touched(name: str, template: Resources) -> dict[str, set[str]]:
     """
     role = references(template[name]["Properties"].get("Role"))
     role = role or {each for each in template if each.startswith("NightlyRole")}
-    ways = list(arrows(template))
-    parked = {each.target for each in ways if each.does == PARKS}
-    parked |= {each.source for each in ways if each.does == FEEDS and each.target == name}
+    left_out = {each for each in template if _PARKED.search(each)}
+    left_out |= {each for each, fed, does in arrows(template) if does == FEEDS and fed == name}
     found: dict[str, set[str]] = {}
     for grant in granted_to(role, template):
         if grant.is_of_your_queues:
             found.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
-        for target in sorted(grant.on - parked):
+        for target in sorted(grant.on - left_out):
             if template[target]["Type"] in {FUNCTION, JOB, QUEUE, TOPIC, TABLE, BUCKET}:
                 found.setdefault(target, set()).update(grant.verbs)
     return {key: found[key] for key in sorted(found, key=lambda each: each != YOUR_QUEUES)}
@@ -192,10 +172,10 @@ def starts(template: Resources) -> Iterator[tuple[str, str, str]]:
 
 def when(expression: str, zone: str) -> str:
     """The words for a schedule: `every 10 minutes`, `each day at 02:00 UTC`."""
-    if rate := _RATE.fullmatch(expression):
+    if rate := RATE.fullmatch(expression):
         return f"every {rate[1]} {rate[2]}s" if rate[1] != "1" else f"every {rate[2]}"
-    cron = _CRON.fullmatch(expression)
+    cron = CRON.fullmatch(expression)
     if cron is None:
         return expression
-    day = "each day" if cron[4] == "?" else f"each {cron[4].title()}"
+    day = f"each {cron[3].title()}" if cron[3].isalpha() else "each day"
     return f"{day} at {int(cron[2]):02}:{int(cron[1]):02} {zone}"

@@ -14,34 +14,44 @@ from typer.main import get_command
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
-from mendq.catalogue import CATALOGUE
+from mendq.aws.consumers import FIGURES
+from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue.symptom import Detection
 from mendq.cli import permissions
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
+from mendq.cli.command_group import examples_of
+from mendq.cli.commands import declared
 from mendq.cli.cost.calls import CHOICES, shown_by
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
-from mendq.lint.judging import OF_CONFIGURATION
+from mendq.lint.rules import RULES
 from mendq.model import lifecycle
 from mendq.model.case import FINAL, PROVING, State, longest_in
+from mendq.model.facts import Need, scan_read_actions
 from mendq.model.lifecycle import MANUAL_TRANSITIONS, Who
 from mendq.model.limits import Bounds, Timing
+from mendq.model.metrics import series_of
+from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
+from mendq.notifications.text import counted
 from mendq.redrive import machine
 from mendq.redrive.progress import ENDED, Stage
+from mendq.scan.scan import OF_A_SUSPECT
 
 ROOT = Path(__file__).resolve().parents[1]
 # What each command is told about at more length.
 PAGES = {
-    "cost": "docs/cost.md",
-    "lint": "docs/lint.md",
-    "scan": "docs/scan.md",
-    "dlq": "docs/redrive.md#what-is-in-it-mendq-dlq",
-    "redrive": "docs/redrive.md",
-    "quarantine": "docs/redrive.md",
-    "policy": "docs/runbooks/access_denied.md#a-known-good-policy",
-    "approve": "docs/operate.md#approving",
-    "rollback": "docs/operate.md#undoing",
-    "freeze": "docs/operate.md#stopping-it",
-    "show": "docs/operate.md#reading-mendq-show",
-    "drill": "docs/operate.md#now-and-then",
+    "cost": "cost.md",
+    "lint": "lint.md",
+    "scan": "scan.md",
+    "backtest": "backtest.md",
+    "dlq": "dlq.md",
+    "redrive": "redrive.md",
+    "quarantine": "quarantine.md",
+    "policy": "runbooks/access_denied.md#a-known-good-policy",
+    "approve": "operate.md#approving",
+    "rollback": "operate.md#undoing",
+    "freeze": "operate.md#stopping-it",
+    "show": "reading-a-case.md#reading-mendq-show",
+    "drill": "operate.md#now-and-then",
 }
 # One of each kind: a symptom may show on one of them alone.
 QUEUES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders{each}" for each in ("", ".fifo"))
@@ -72,10 +82,23 @@ def symptoms() -> str:
     for each in CATALOGUE:
         calls = "failed calls, *unconfirmed on AWS*" if each.is_unconfirmed else "failed calls"
         found_by = [calls] * bool(each.seen_as) + ["the scan"] * bool(each.detection)
-        linked = f"[`{each.name}`]({each.runbook})"
-        cells = (each.sentence, " · ".join(found_by), each.plan_in_words, each.ships_as)
-        rows.append((linked, *cells))
-    return table("symptom|what goes wrong|found by|what Mendq does|ships as", rows)
+        linked = f"[`{each.name}`]({each.runbook.removeprefix('docs/')})"
+        costs = ["data events"] * bool(each.seen_as)
+        costs += [_scanned(each.detection)] if each.detection else []
+        seen = (" · ".join(found_by), " · ".join(costs))
+        rows.append((linked, each.sentence, *seen, each.plan_in_words, each.ships_as))
+    heads = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
+    return table(heads, rows)
+
+
+def _scanned(detection: Detection) -> str:
+    """The kinds of call, and how many metrics of a queue that these make suspect."""
+    is_measured = Need.MEASUREMENTS in detection.needs
+    needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
+    calls = counted(len(scan_read_actions(needs)), "kind of call", "kinds of call")
+    metrics = len(series_of(["every queue"])) * is_measured + (Need.SOLE_SOURCE in needs)
+    asked = f"{metrics} metrics and {len(FIGURES)} a function" if metrics else "no metric"
+    return f"{calls}, {asked}"
 
 
 def runbooks() -> str:
@@ -85,9 +108,25 @@ def runbooks() -> str:
     return f"Symptoms: {named}.\n\nAlarms: {alarms}."
 
 
+def next_steps() -> str:
+    """What to do next by the code of a refusal or an escalation, and by the state of a case."""
+    states = ((str(each), BY_STATE[each]) for each in State if BY_STATE[each][0])
+    lines = ((name, *step) for name, step in (*sorted(BY_CODE.items()), *states))
+    shown = (f"`{name}`: {says} {code(_typed(command))}" for name, says, command in lines)
+    return "\n".join(f"- {each.strip()}" for each in shown)
+
+
+def _typed(command: Command) -> list[str]:
+    """As it is printed for the queue that the pages speak of."""
+    if isinstance(command, str):
+        return [f"mendq {command} CASE"] * bool(command)
+    return [command(QUEUES[0])]
+
+
 def linted() -> str:
-    """The runbooks of the configurations that `mendq lint` looks for."""
-    return links((each.runbook for each in OF_CONFIGURATION), "docs")
+    """The rules of cfn-lint that `mendq lint` is."""
+    rows = ((code([each.id]), links([BY_NAME[each.shortdesc].runbook], "docs")) for each in RULES)
+    return table("rule|symptom", sorted(rows))
 
 
 def commands() -> str:
@@ -104,6 +143,12 @@ def commands() -> str:
             yield linked, f"{said} ({within})" if within else said
 
     return table("command|what it does", rows())
+
+
+def examples() -> str:
+    """What every command's help shows to type, a paragraph a command."""
+    shown = ("\n".join(examples_of(each.run.__doc__)) for each in declared())
+    return "\n".join(("```sh", "\n\n".join(shown), "```"))
 
 
 def _arguments(command: object) -> Iterator[str]:
@@ -188,6 +233,11 @@ def alarms_that_reach_people() -> str:
     """The alarms that notify people by themselves."""
     rows = (_alarm(each, each.severity) for each in NOTIFIED)
     return table("alarm|topic|fires when|type first|read", rows)
+
+
+def essential_alarms() -> str:
+    """Those that the setting `alarms` keeps in any case."""
+    return ", ".join(f"`{each.called()}`" for each in (*NOTIFIED, *WATCHED) if each.is_essential)
 
 
 def alarms_beneath() -> str:

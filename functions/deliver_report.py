@@ -8,13 +8,13 @@ from functools import partial
 from functions.entry import Call, Event, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
-from mendq.nightly.deliver import ReportBucket, send_report
+from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.notifications.notification import Again
 from mendq.report.html_page import page
+from mendq.report.links import Here
 from mendq.report.mail import Outgoing
-from mendq.report.read_summary import MOST_BYTES, read_under
-from mendq.report.to_do import Here
+from mendq.report.summary import MOST_BYTES, read_under
 
 DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED
 
@@ -40,8 +40,10 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
-    here = Here(clients.region, settings.account)
-    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, page(summary, here))}"
+    alias = account_alias(clients)
+    here = Here(clients.region, settings.account, alias, settings.docs_url or "")
+    html = page(summary, here)
+    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
     call.log.info("made a page", week=summary.week, page=place)
     if not summary.not_seen.week_is_over:
         call.log.warning("sent nothing: the week is not over", page=place)
@@ -49,6 +51,6 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
     marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
     again = Again(call.context.function_name, clients.region, key)
-    report = Outgoing(summary, place, here, settings.sender or "")
+    report = Outgoing(summary, place, here, settings.sender or "", html)
     sent_to = send_report(clients, settings, marked, report, again)
     return {"week": summary.week, "page": place, "sent_to": sent_to}

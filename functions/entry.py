@@ -72,7 +72,8 @@ class Call(Struct, Generic[Settings], frozen=True):
         """What whoever called with a case is answered; it counts as what became of it."""
         document, refused = outcome.document(), outcome.refusal is not None
         fixed = document["state"] == State.APPLIED
-        self.count({OwnMetric.AUTO_FIXES: fixed, OwnMetric.REFUSALS: refused})
+        counts = {OwnMetric.AUTO_FIXES: fixed, OwnMetric.ESCALATIONS: outcome.escalated}
+        self.count({**counts, OwnMetric.REFUSALS: refused})
         self.log.info("took up a case", request=event, **document)
         return document
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import Followed, follow_up
-from mendq.model.settings import FollowUpSettings
+from mendq.model.settings import FULL, FollowUpSettings
 
 
 @entry(FollowUpSettings)
@@ -37,7 +37,8 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
 
 def emit(call: Call[FollowUpSettings], followed: Followed, now: datetime) -> None:
     """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
-    call.count(followed.gauges(now, call.settings.limits), zeros=True)
+    gauges = followed.gauges(now, call.settings.limits)
+    call.count(gauges, zeros=call.settings.alarms == FULL)
     call.count({COUNTED_AS_ZERO: 0, **followed.counts()})
     for name, seconds in followed.seconds(now):
         call.measure(name, seconds, "Seconds")

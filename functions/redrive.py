@@ -23,6 +23,7 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     # Only while something goes on: a series of zeros costs money and says nothing here.
     redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES
     call.count({redriven: outcome.redriven, quarantined: outcome.quarantined}, zeros=True)
+    call.count({OwnMetric.ESCALATIONS: outcome.escalated})
     progress = outcome.progress.document() if outcome.progress else {}
     call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

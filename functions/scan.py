@@ -29,7 +29,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     scanned = scan_hourly(context) or Scanned()
     counts = {
         OwnMetric.SCANNED_QUEUES: scanned.queues_scanned,
-        OwnMetric.SCAN_SKIPPED: scanned.skipped_for_budget,
+        OwnMetric.SCAN_SKIPPED: len(scanned.skipped),
         OwnMetric.SCAN_ERRORS: faults(scanned),
     }
     call.count(counts)
@@ -41,7 +41,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     totals = {
         "queues": scanned.queues_scanned,
         **{name: getattr(scanned, name) for name in COUNTS},
-        "skipped_for_budget": scanned.skipped_for_budget,
+        "skipped_for_budget": len(scanned.skipped),
         "findings": len(scanned.findings),
         "errors": len(scanned.failed),
     }

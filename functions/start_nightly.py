@@ -16,12 +16,13 @@ JOBS = {"nightly": nightly, "week": week}
 def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
     """`{"run": id}`, or `{"refused": why}` while one of its kind is active.
 
-    `{"job", "time"}` in: which job, and the time the schedule stands for, not when it arrived.
+    `{"job", "time", "time_zone"}` in: which job, the time the schedule stands for, not when it
+    arrived, and where people read the report.
     Raises what AWS raises, so that the invocation is tried again.
     """
     settings = call.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    where = settings.account, call.clients.region
+    where = settings.account, call.clients.region, event.get("time_zone", "UTC")
     roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where)
     job = JOBS[event["job"]](scheduled_at, roots)
     started = start(call.clients.emr, settings, job, scheduled_at)

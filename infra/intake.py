@@ -15,12 +15,7 @@ from constructs import Construct
 
 from infra.lambdas.rows import HEAL
 from infra.own_queues import DLQ, dlq, own_queue
-from mendq.model.names import (
-    HEALTH_SERVICES,
-    HEALTH_SOURCE,
-    LEFT_OUT,
-    role_name,
-)
+from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE, LEFT_OUT, role_name
 
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5

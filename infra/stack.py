@@ -19,6 +19,7 @@ from infra.lambdas.rows import every_lambda
 from infra.nightly import Nightly
 from infra.own_queues import never_managed
 from infra.packaging.emr import EmrPackage
+from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
@@ -56,8 +57,10 @@ class MendqStack(Stack):
         lambdas = every_lambda(work, self._known(work), *staged)
         intake.feeds(lambdas["heal"].function)
         schedule(self, lambdas, settings)
+        pagerduty = settings.notifications.pagerduty
+        paging = PagerDuty(self, "PagerDuty", pagerduty) if pagerduty else None
         never_managed(self)
-        watched = Watched(intake, lambdas)
+        watched = Watched(intake, lambdas, paging)
         alarms = Alarms(self, "Alarms", watched, work.topics, settings)
         if settings.dashboard:
             dashboard(self, alarms, watched, settings)
@@ -104,6 +107,13 @@ class MendqStack(Stack):
             "urgent_topic_arn": work.topics.urgent.arn,
             "info_topic_arn": work.topics.info.arn,
             "topic_arn": work.topics.info.arn,
-            "consent": Consent(settings.mode, settings.tag_may_raise_to, settings.queues),
+            "team_topic_arns": settings.notifications.teams,
+            "chat": settings.notifications.chat.severities,
+            "consent": Consent(
+                settings.mode,
+                settings.tag_may_raise_to,
+                settings.queues,
+                tuple(settings.notifications.teams),
+            ),
             "bounds": Bounds(soak_factor=settings.timing.soak_factor),
         }

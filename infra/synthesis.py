@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,28 +33,34 @@ def new_app(outdir: Path | None = None) -> cdk.App:
     return cdk.App(context=_context(), outdir=str(chosen))
 
 
-def raw_settings(app: cdk.App) -> Mapping[str, Any]:
+def raw_settings(app: cdk.App) -> Any:
     """The settings as the user wrote them, in cdk.json or with `-c mendq='{..}'`.
 
-    Raises SettingsRefused where they are no JSON object.
+    Raises SettingsRefused where they are no JSON; whether they are an object, `read` says.
     """
     raw = app.node.try_get_context("mendq")
     if isinstance(raw, str):
         raw = _parsed(raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes""")
-    if raw is None:
-        return {}
-    if not isinstance(raw, Mapping):
-        raise SettingsRefused([Mistake("mendq", "is not an object", "write it as {..}")])
-    return raw
+    return {} if raw is None else raw
 
 
 def _context() -> Mapping[str, Any]:
     cdk_json = _parsed(CDK_JSON.read_text(), CDK_JSON.name, "fix it there")
     context: Mapping[str, Any] = cdk_json.get("context", {})
     twice = [key for key, value in {**cdk_json, **context}.items() if is_there_twice(value)]
-    if mistakes := [Mistake(key, "is there twice", "leave one out") for key in twice]:
+    mistakes = [Mistake(key, "is there twice", "leave one out") for key in twice]
+    if mistakes := mistakes or list(_elsewhere(cdk_json, context)):
         raise SettingsRefused(mistakes)
     return context
+
+
+def _elsewhere(cdk_json: Mapping[str, Any], context: Mapping[str, Any]) -> Iterator[Mistake]:
+    """What nobody would read: all settings would be as shipped."""
+    if "mendq" in cdk_json:
+        yield Mistake("mendq", "stands beside `context`, where nobody reads it", "move it in")
+    if "mendq" not in context:
+        for key in get_close_matches("mendq", context, cutoff=0.8):
+            yield Mistake(f"context.{key}", "no such object", "did you mean mendq?")
 
 
 def _parsed(text: str, path: str, remedy: str) -> Any:

@@ -27,13 +27,17 @@ _USE_OF_KEY = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 
 class Topics(Construct):
-    """`urgent` and `info`: those that the settings name, else of our own."""
+    """`urgent` and `info`: those that the settings name, else of our own; and the `teams`'."""
 
     def __init__(self, scope: Construct, name: str, notifications: NotificationSettings) -> None:
         super().__init__(scope, name)
         existing = notifications.topics
         self.urgent = self._topic("Urgent", existing.urgent, "Mendq urgent", notifications.urgent)
         self.info = self._topic("Info", existing.info, "Mendq", notifications.info)
+        teams = Construct(self, "Teams")
+        self.teams = [
+            _existing(Construct(teams, team), arn) for team, arn in notifications.teams.items()
+        ]
 
     def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
         """When it begins and when it ends."""
@@ -90,7 +94,7 @@ class Topic:
 
 
 def _existing(place: Construct, arn: str) -> Topic:
-    uses = may_use_keys_by("sns", Stack.of(place), _USE_OF_KEY)
+    uses = may_use_keys_by("sns", Stack.of(place), ("kms:Decrypt", "kms:GenerateDataKey"))
     return Topic(sns.Topic.from_topic_arn(place, "Topic", arn), uses)
 
 

@@ -115,9 +115,7 @@ class Emulator:
             if wanted.of == "last_change":
                 since = int(attributes[MODIFIED])
                 if since - seconds <= int(attributes[CREATED]):
-                    raise SwitchRefused(
-                        'minutes: put the queue back as a whole first, without "of"'
-                    )
+                    raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
                 self._counting.put_back(queue, seconds)
                 attributes[CREATED] = str(int(attributes[CREATED]) - seconds)

@@ -53,13 +53,11 @@ class LocalAccount:
         self,
         settings: Mapping[str, Any] | None = None,
         port: int = 0,
-        environment: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
         on_line: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._settings = settings
         self._arguments = ["--port", str(port), "--stop-with-parent", *options]
-        self._environment = {"AUTH": "true"} if environment is None else environment
         self._on_line = on_line
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread
@@ -147,7 +145,7 @@ class LocalAccount:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "local_account", *arguments],
             cwd=REPOSITORY,
-            env={**os.environ, **self._environment},
+            env={**os.environ, "AUTH": "true"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

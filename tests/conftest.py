@@ -16,7 +16,7 @@ from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Pace
 
 # The machine's speed is nobody's bug here; `make bench` measures. The same tree gets the same
 # verdict twice: what is to be found by chance, the fuzz of `make prove` looks for, by seeds.
@@ -25,7 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
-_SLOW_TO_START = re.compile(r"local_account|analytics|infra/test_(app|cdk_cli|emr)|browser")
+_SLOW_TO_START = re.compile(
+    r"local_account|analytics|infra/test_(app|cdk_cli|emr|rights|roles)|browser"
+)
 
 _ROOT = Path(__file__).parents[1]
 
@@ -69,11 +71,14 @@ def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
     if found := re.match(r"tests/(analytics|browser)/", file):
         return found[1]
-    if file.endswith(("test_nightly_grants.py", "bench/test_readers.py")):
+    if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
     text = (_ROOT / file).read_text()
+    if "tiny: LocalAccount" in text:
+        return "tiny"
     has_its_own = "with LocalAccount(" in text
-    return "account" if "(account: LocalAccount" in text and not has_its_own else file
+    asks = re.search(r"\(\s*account: LocalAccount", text)
+    return "account" if asks and not has_its_own else file
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -10,7 +10,6 @@ from typing import Any
 _FOLDER = Path(os.environ.get("MENDQ_RECORDED") or Path(__file__).parent / "recorded").resolve()
 DETONATIONS = _FOLDER / "cloudtrail-detonations.ndjson"
 SQS_ERRORS = _FOLDER / "sqs-real-errors.json"
-SQS_MOVE_TASKS = _FOLDER / "sqs-move-task-cases.json"
 
 
 def detonations() -> list[dict[str, Any]]:
@@ -24,9 +23,3 @@ def sqs_errors() -> list[dict[str, Any]]:
     """Errors that the real SQS gave."""
     errors: list[dict[str, Any]] = json.loads(SQS_ERRORS.read_text())
     return errors
-
-
-def sqs_move_tasks() -> dict[str, dict[str, Any]]:
-    """Conversations about move tasks with the real SQS, by the name of what was tried."""
-    recorded = json.loads(SQS_MOVE_TASKS.read_text())
-    return {name.rpartition("::")[2]: each["recorded-content"] for name, each in recorded.items()}

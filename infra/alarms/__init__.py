@@ -17,6 +17,7 @@ from infra.alarms.alarm import AlarmDescription, composite
 from infra.alarms.health import Watched, watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
+from mendq.model.settings import FULL
 
 _EVERY = tuple(
     each
@@ -45,22 +46,24 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._topics = topics
         self._paging: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
-        spike = fixes.Spike(self, "Spike", settings.limits)
-        held_back = composite(self, fixes.HELD_BACK, spike.holds_back)
-        page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
-        self._tell(fixes.FIXES_SPIKE, page)
-        self._tell(fixes.OVER_CEILING, spike.over)
+        is_full = settings.alarms == FULL
         parts = {each: Construct(self, each) for each in {row.part: 0 for row in _EVERY} if each}
-        silent = defaultdict[str, list[cloudwatch.IAlarm]](list)
-        for watch in watches(watched, settings):
+        joined = defaultdict[str, list[cloudwatch.IAlarm]](list)
+        for watch in (each for each in watches(watched, settings) if is_full or each.is_essential):
             announced = watch.announced
             alarm = watch.alarm(parts[announced.part])
-            self._tell(announced, alarm)
-            if not announced.severity:
-                silent[announced.part].append(alarm)
-        for part, alarms in silent.items():
+            if announced.severity or not is_full:
+                self._tell(announced, alarm)
+            else:
+                joined[announced.part].append(alarm)
+        for part, alarms in joined.items():
             rule = cloudwatch.AlarmRule.any_of(*alarms)
             self._tell(_JOINED[part], composite(self, _JOINED[part], rule))
+        if is_full:
+            spike = fixes.Spike(parts[fixes.PART])
+            held_back = composite(self, fixes.HELD_BACK, spike.holds_back)
+            page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
+            self._tell(fixes.FIXES_SPIKE, page)
 
     def about(
         self, names: Collection[str]
@@ -70,6 +73,8 @@ class Alarms(Construct):
         return [each for yes, each in chosen if yes], [each for yes, each in chosen if not yes]
 
     def _tell(self, announced: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
-        if announced.severity:
-            self._topics.tell_of(alarm, announced.severity)
-            self._paging.append((announced, alarm))
+        """What a composite would join tells by itself where there is none."""
+        severity = announced.severity or _JOINED[announced.part].severity
+        assert severity  # noqa: S101 - a composite tells people
+        self._topics.tell_of(alarm, severity)
+        self._paging.append((announced, alarm))

@@ -5,6 +5,8 @@ The words say what it means for people, what to type first, and where to read on
 
 from __future__ import annotations
 
+from typing import Any
+
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
@@ -16,11 +18,15 @@ from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, worded
 
 OPEN_CASES = "mendq cases --open"
+# What an alarm on the DLQ of the intake ends in.
+INTAKE = "intake"
 A_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 AN_HOUR = Duration.hours(1)
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+# Of the band that CloudWatch expects, which is as many standard deviations wide as the threshold.
+ABOVE_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
 FINE = cloudwatch.TreatMissingData.NOT_BREACHING
 A_FAULT = cloudwatch.TreatMissingData.BREACHING
 # What was said last still holds.
@@ -37,7 +43,8 @@ class AlarmDescription(Struct, frozen=True):
 
     `when` says when it fires. `runbook` is the name of the page where it shares another's.
     `severity` says whom it reaches by itself; None is nobody: a composite joins it to others.
-    `part` is where in the stack it is.
+    `part` is where in the stack it is. `is_essential` is what the setting `alarms` keeps in any
+    case: what tells of harm to users, or that Mendq does not heal.
     """
 
     name: str
@@ -47,6 +54,7 @@ class AlarmDescription(Struct, frozen=True):
     runbook: str = ""
     severity: Severity | None = None
     part: str = ""
+    is_essential: bool = False
 
     @property
     def page(self) -> str:
@@ -90,19 +98,27 @@ class Watch(Struct, frozen=True):
     firing: Firing
     of: str = ""
 
+    @property
+    def is_essential(self) -> bool:
+        """Of several of a kind, the one on what failed calls come by."""
+        return self.announced.is_essential and self.of in ("", INTAKE)
+
     def alarm(self, scope: Construct) -> cloudwatch.Alarm:
         """Make it."""
-        return cloudwatch.Alarm(
+        is_band = self.firing.operator is ABOVE_BAND
+        kind = cloudwatch.AnomalyDetectionAlarm if is_band else cloudwatch.Alarm
+        bound: Any = {"std_devs" if is_band else "threshold": self.firing.threshold}
+        return kind(
             scope,
             self.announced.construct(self.of),
             alarm_name=self.announced.called(self.of),
             alarm_description=self.announced.description(scope),
             metric=self.metric,
-            threshold=self.firing.threshold,
             comparison_operator=self.firing.operator,
             datapoints_to_alarm=self.firing.of,
             evaluation_periods=self.firing.periods,
             treat_missing_data=self.firing.missing,
+            **bound,
         )
 
 

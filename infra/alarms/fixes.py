@@ -8,7 +8,16 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from infra.alarms.alarm import A_MINUTE, FINE, OPEN_CASES, AlarmDescription, Firing, Watch, own
+from infra.alarms.alarm import (
+    A_MINUTE,
+    ABOVE_BAND,
+    FINE,
+    OPEN_CASES,
+    AlarmDescription,
+    Firing,
+    Watch,
+    own,
+)
 from mendq.model import names
 from mendq.model.case import Severity
 from mendq.model.limits import Limits
@@ -34,7 +43,8 @@ _IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
-_of_fixes = partial(AlarmDescription, command=OPEN_CASES, runbook="fixes_spike")
+PART = "Spike"
+_of_fixes = partial(AlarmDescription, command=OPEN_CASES, runbook="fixes_spike", part=PART)
 _many = partial(_of_fixes, impact=_IMPACT)
 _MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
 _OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
@@ -62,6 +72,7 @@ OVER_CEILING = _many(
     "limits.writesPerMinute",
     command="mendq freeze",
     severity=Severity.URGENT,
+    is_essential=True,
 )
 _HOLDS = "None: while it stands, the page of many fixes is "
 BEING_VERIFIED = _of_fixes(
@@ -84,30 +95,23 @@ HELD_BACK = _of_fixes(
 )
 
 
-class Spike(Construct):
-    """The alarms on fixes, and those by which the page of many is held back, and not for long."""
+def over_ceiling(limits: Limits) -> Watch:
+    """The alarm on more fixes than there may ever be."""
+    fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
+    return Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE))
 
-    def __init__(self, scope: Construct, name: str, limits: Limits) -> None:
-        super().__init__(scope, name)
+
+class Spike:
+    """The alarms on many fixes, and those by which their page is held back, and not for long."""
+
+    def __init__(self, scope: Construct) -> None:
         fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-        unusual = cloudwatch.AnomalyDetectionAlarm(
-            self,
-            UNUSUAL.construct(),
-            alarm_name=UNUSUAL.called(),
-            alarm_description=UNUSUAL.description(self),
-            metric=fixes,
-            std_devs=BAND_WIDTH,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD,
-            datapoints_to_alarm=OF,
-            evaluation_periods=names.PERIODS,
-            treat_missing_data=FINE,
-        )
         lately = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
         verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        self.over = Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE)).alarm(self)
-        many, still, being, for_long = (
-            Watch(announced, metric, firing).alarm(self)
+        unusual, many, still, being, for_long = (
+            Watch(announced, metric, firing).alarm(scope)
             for announced, metric, firing in (
+                (UNUSUAL, fixes, Firing(BAND_WIDTH, FINE, OF, names.PERIODS, ABOVE_BAND)),
                 (MANY, fixes, Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS)),
                 (STILL, lately, Firing(1, FINE)),
                 (BEING_VERIFIED, verified, Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)),

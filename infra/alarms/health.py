@@ -24,14 +24,17 @@ from infra.alarms.alarm import (
     BELOW,
     FINE,
     FIVE_MINUTES,
+    INTAKE,
     OPEN_CASES,
     AlarmDescription,
     Firing,
     Watch,
     own,
 )
+from infra.alarms.fixes import over_ceiling
 from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, Intake
 from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
+from infra.pagerduty import PagerDuty
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.case import Severity
 from mendq.model.names import HEARTBEAT, OwnMetric
@@ -69,18 +72,21 @@ SILENT = _liveness(
     "minutes",
     "Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
+    is_essential=True,
 )
 PROBE_LOST = _liveness(
     "probe_lost",
     f"{LOST_IN_A_ROW} probes in a row were lost, or none is sent any more",
     _BLIND,
     severity=Severity.URGENT,
+    is_essential=True,
 )
 LATE = _liveness(
     "intake_late",
     f"the oldest failed call waits longer than {MAX_RECEIVE_COUNT} tries of heal take, for "
     f"{LATE_MINUTES} minutes",
     "Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
+    is_essential=True,
 )
 HEAL_FAILING = _liveness(
     "heal_failing",
@@ -101,11 +107,13 @@ HEAL_ERRORS = _failing(
     "heal_errors",
     f"heal could not do what failed calls asked for, {_OFTEN}",
     "Of some queues at least, failing calls come to nothing: no fix, and no page about a case.",
+    is_essential=True,
 )
 FOLLOW_UP_ERRORS = _failing(
     "follow_up_errors",
     f"follow_up could not look after a case, {_OFTEN}",
     "Cases stay where they are: fixes are not verified, and approved ones are not made.",
+    is_essential=True,
 )
 _scanning = partial(
     AlarmDescription,
@@ -121,15 +129,23 @@ SCAN_ERRORS = _scanning(
 SCAN_MISSING = _scanning(
     "scan_missing",
     f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours",
+    is_essential=True,
 )
 _open_cases = partial(AlarmDescription, command=OPEN_CASES, part="OpenCases")
-ESCALATED = _open_cases(
+_escalated = partial(_open_cases, runbook="cases_escalated")
+ESCALATED = _escalated(
+    "case_escalated",
+    "a case was escalated; it ends by itself within minutes, so that the next one rings too",
+    "A queue is broken in a way that Mendq cannot or may not fix. Each case has a page of its own, "
+    "which may come later where many are sent.",
+    severity=Severity.URGENT,
+    is_essential=True,
+)
+ESCALATED_OPEN = _escalated(
     "escalated_cases_open",
     "a case is escalated, and for as long as one is",
-    "A queue is broken in a way that Mendq cannot or may not fix. Each case has had a page of its "
-    "own; this ends when the last of them does.",
-    runbook="cases_escalated",
-    severity=Severity.URGENT,
+    "A queue stays broken until a person settles its case; this ends when the last of them does.",
+    severity=Severity.INFO,
 )
 PROPOSED = _open_cases(
     "proposed_cases_open",
@@ -146,11 +162,13 @@ UNDELIVERED = _parked(
     _BLIND,
     runbook="own_dlq",
     severity=Severity.URGENT,
+    is_essential=True,
 )
 OWN_DLQ = _parked(
     "own_dlq",
     "a DLQ of Mendq's own holds something",
     "Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
+    is_essential=True,
 )
 WRITER_FAILING = _parked(
     "lambda_failing",
@@ -214,7 +232,8 @@ _ON_OURS = (
     (HEAL_ERRORS, OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES, _OFTEN_FIRING),
     (FOLLOW_UP_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES, _OFTEN_FIRING),
     (SCAN_ERRORS, OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR, Firing(1, FINE, SCAN_FAILS, SCANS)),
-    (ESCALATED, OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE, _LASTING),
+    (ESCALATED, OwnMetric.ESCALATIONS, "Sum", A_MINUTE, Firing(1, FINE)),
+    (ESCALATED_OPEN, OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE, _LASTING),
     (PROPOSED, OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE, _LASTING),
     (NIGHTLY_FAILED, NightlyMetric.FAILED, "Maximum", AN_HOUR, _LASTING),
     (NIGHTLY_DOUBTFUL, NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR, _LASTING),
@@ -232,6 +251,7 @@ class Watched:
 
     intake: Intake
     lambdas: Mapping[str, OwnLambda]
+    paging: PagerDuty | None = None
 
     def dlqs(self) -> dict[str, sqs.Queue]:
         """All of Mendq's own but the rule's, by what they belong to, such as `start-nightly`."""
@@ -240,7 +260,8 @@ class Watched:
             for name, each in self.lambdas.items()
             if isinstance(each, ParkingLambda)
         }
-        return {"intake": self.intake.dlq, **parking}
+        paging = {"pagerduty": self.paging.dlq} if self.paging else {}
+        return {INTAKE: self.intake.dlq, **parking, **paging}
 
     def errors(self, name: str, **asked: Any) -> cloudwatch.Metric:
         """The runs of a Lambda that failed."""
@@ -255,7 +276,8 @@ def waiting_in(queue: sqs.Queue, **asked: Any) -> cloudwatch.Metric:
 
 
 def watches(watched: Watched, settings: DeploymentSettings) -> Iterator[Watch]:
-    """Every alarm on a metric but those on fixes."""
+    """Every alarm on a metric but those on many fixes."""
+    yield over_ceiling(settings.limits)
     yield from _on_the_way(watched, settings.timing.probe_minutes)
     # Each run counts as an error or as none, so the least is 0 where one ended well. Nothing else
     # would miss a scan that is not run.

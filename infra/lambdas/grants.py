@@ -22,6 +22,7 @@ from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
 from mendq.cases import view
+from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.facts import ReadAction
 from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_RUNS
@@ -57,12 +58,21 @@ def moves_cases(work: Work) -> Statements:
     verbs = ("Get", "Put", "Update", "Delete")
     yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
     yield may(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
+    yield _puts_events(work, TRANSITION_EVENT)
+
+
+def _puts_events(work: Work, detail_type: str) -> iam.PolicyStatement:
+    """Ours alone, of that type: rules of others on the default bus take nothing else for ours."""
+    only = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
+    bus = work.stack.format_arn(service="events", resource="event-bus", resource_name="default")
+    return may(["events:PutEvents"], bus, conditions={"StringEquals": only})
 
 
 def notifies(work: Work) -> Statements:
-    """Both severities; an hour's pages are counted in the case store."""
-    yield from work.topics.urgent.publishing()
-    yield from work.topics.info.publishing()
+    """Both severities and every team; an hour's pages are counted in the case store."""
+    yield _puts_events(work, NOTIFICATION_EVENT)
+    for topic in (work.topics.urgent, work.topics.info, *work.topics.teams):
+        yield from topic.publishing()
 
 
 def asks_for_freezes(work: Work) -> Statements:
@@ -104,6 +114,7 @@ def probes(work: Work) -> Statements:
     """Notes what it sends to its queue, and pages where several were lost."""
     verbs = ("Get", "Put", "Update")
     yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
+    yield _puts_events(work, NOTIFICATION_EVENT)
     yield from work.topics.urgent.publishing()
 
 
@@ -125,7 +136,11 @@ def checks_jobs(work: Work) -> Statements:
 
 
 def delivers(work: Work) -> Statements:
-    """A page beside the summary, and a verdict to people; its own marks it reads back."""
+    """A page beside the summary, and a verdict to people; its own marks it reads back.
+
+    Where an organization denies the account's alias, the report has its number alone.
+    """
+    yield may(["iam:ListAccountAliases"], "*")
     for action, keys in (
         ("s3:GetObject", "summary/*"),
         ("s3:PutObject", "report/*"),

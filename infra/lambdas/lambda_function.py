@@ -25,14 +25,12 @@ ENVIRONMENT_CHARACTERS = 4_096
 _TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
 _LONGEST_NAME, _ACCOUNT_DIGITS = 100, 12
 
-# The settings that grow with what a user names: as they are spelled, and what to do about them.
+# The settings that grow with what a user names, as they are spelled.
 _GROWING = {
-    variable_of("consent"): (
-        "queues",
-        "say the start of several names and a *, or tag the queues instead",
-    ),
-    variable_of("freeze_calendars"): ("freezeCalendars", "name fewer calendars"),
-    variable_of("recipients"): ("report.recipients", "name a list's address instead of many"),
+    variable_of("consent"): "queues",
+    variable_of("freeze_calendars"): "freezeCalendars",
+    variable_of("team_topic_arns"): "notifications.teams",
+    variable_of("recipients"): "report.recipients",
 }
 
 
@@ -47,7 +45,8 @@ def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
         for name, value in variables.items()
     }
     if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
-        path, remedy = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
+        path = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
+        remedy = "name fewer; for queues, say the start of several names and a *, or tag them"
         fault = "more names than the 4 KB of a Lambda's environment hold"
         raise SettingsRefused([Mistake(path, fault, remedy)])
     for name, value in variables.items():

@@ -63,10 +63,8 @@ def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise WheelsUnavailable(
-            f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {last}; "
-            f"check that pip reaches its index, then {REMEDY}"
-        )
+        line = f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {last}"
+        raise WheelsUnavailable(f"{line}; check that pip reaches its index, then {REMEDY}")
 
 
 def main() -> int:

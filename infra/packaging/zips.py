@@ -100,9 +100,6 @@ def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> No
         check=False,
     )
     if done.returncode:
-        why = " ".join(done.stderr.split())
-        raise WheelsUnavailable(
-            f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names; {REMEDY}: "
-            f"{why}"
-        )
+        line = f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names"
+        raise WheelsUnavailable(f"{line}; {REMEDY}: {' '.join(done.stderr.split())}")
     remove(folder / "bin", folder / ".lock")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,21 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from infra.settings.reading import Conflict, Reading, SettingsRefused, entries, one_of, parse, text
-from mendq.catalogue import CATALOGUE
+from infra.settings.reading import (
+    Conflict,
+    Reading,
+    SettingsRefused,
+    entries,
+    nearest,
+    one_of,
+    parse,
+    text,
+)
+from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
+from mendq.model.settings import FULL
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -55,6 +67,20 @@ _TOPIC = text(
     "arn:aws:sns:eu-west-1:111122223333:on-call",
     (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
 )
+_SECRET = text(
+    "the whole ARN of a secret in Secrets Manager",
+    rf"arn:aws[a-z-]*:secretsmanager:{_REGION}:{_ACCOUNT}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
+    "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pagerduty-AbCdEf",
+    (":secret:[^-]*$", "say the whole ARN, with the six characters that Secrets Manager adds"),
+)
+
+
+def _no_team(name: str) -> tuple[str, str] | None:
+    is_one = re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", name)
+    return None if is_one else ("is not a team's name", "say one such as payments")
+
+
+_TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20, "unfit": _no_team})
 _KEY_PREFIX = text(
     "what stands before AWSLogs in the keys of a trail",
     # Of what no S3 client, shell or policy reads in another way.
@@ -69,6 +95,13 @@ _SUBSCRIBER = text(
     "on-call@example.com or https://events.example.com/key",
     ("^http://", "use https://"),
 )
+_DOCS = text(
+    "an https URL",
+    r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?",
+    "https://wiki.example.com/mendq/docs",
+    ("^http://", "use https://"),
+)
+_ALARMS = text("full or essential", f"{FULL}|essential", FULL)
 _TIME_ZONE = text("a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin")
 Mail = Annotated[str, text("an e-mail address", _MAIL, "sqs@example.com")]
 Subscribers = Annotated[
@@ -142,9 +175,38 @@ class TopicSettings:
 
     urgent: Annotated[str, _TOPIC] | None = None
     """Of urgent notifications; in the stack's account and region. [What its policy and its key have
-    to allow](deploy.md#topics-of-your-own) is yours to set."""
+    to allow](organizations.md#topics-of-your-own) is yours to set."""
     info: Annotated[str, _TOPIC] | None = None
     """Of the others; in the stack's account and region."""
+
+
+@dataclass(frozen=True)
+class ChatSettings:
+    """Topics that Amazon Q Developer in chat applications (Slack, Microsoft Teams) subscribes to.
+
+    Their other https endpoints get its form too.
+    """
+
+    urgent: bool = False
+    """The topic of urgent notifications, and what is urgent on a team's topic."""
+    info: bool = False
+    """The topic of the others, the weekly verdict among them."""
+
+    @property
+    def severities(self) -> tuple[Severity, ...]:
+        """Those that chat shows."""
+        return tuple(each for each in Severity if getattr(self, each))
+
+
+@dataclass(frozen=True)
+class PagerDutySettings:
+    """Urgent notifications as incidents of PagerDuty, one for each case."""
+
+    secret_arn: Annotated[str, _SECRET]
+    """A secret of the stack's account and region whose whole text is the integration key (Events
+    API v2). Deploying reads it; [a new key](integrations.md#a-new-key) takes a new secret."""
+    service_region: Annotated[str, one_of("a service region of PagerDuty", ("US", "EU"))] = "US"
+    """Where the PagerDuty account is: `US` or `EU`."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +218,13 @@ class NotificationSettings:
     info: Subscribers = ()
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
     topics: TopicSettings = TopicSettings()
+    teams: Annotated[Mapping[str, Annotated[str, _TOPIC]], _TEAMS] = field(default_factory=dict)
+    """A topic for each team that a queue's tag `mendq:notify` may name: what is said of that queue
+    reaches it beside the usual topic, both severities. In the stack's account and region; [what its
+    policy and its key have to allow](organizations.md#topics-of-your-own) is yours to set."""
+    chat: ChatSettings = ChatSettings()
+    pagerduty: PagerDutySettings | None = None
+    """Urgent notifications as [incidents of PagerDuty](integrations.md#pagerduty)."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +257,7 @@ class ReportSettings:
         if self.recipients and self.sender is None:
             needs = {"sender", "recipients"}
             yield needs, "sender", "is missing although there are recipients", "name it"
-        known = zoneinfo.available_timezones()
+        known = zoneinfo.available_timezones() - {"Factory", "localtime"}
         if known and self.time_zone not in known:
             fault = f'"{self.time_zone}" is not a time zone'
             yield {"time_zone"}, "timeZone", fault, "say one such as Europe/Berlin"
@@ -219,12 +288,15 @@ class Environment:
     """The region."""
 
 
+def _takes_no_mode(name: str) -> tuple[str, str] | None:
+    if name not in BY_NAME:
+        return "no such symptom", nearest(name, [each.name for each in CATALOGUE if each.steps])
+    symptom = BY_NAME[name]
+    return None if symptom.steps else (f"takes no mode: it is {symptom.ships_as}", "leave it out")
+
+
 _AUTONOMY = Meta(
-    title="{symptom: observe, propose or heal}",
-    extra={
-        "keys": frozenset(each.name for each in CATALOGUE if each.steps),
-        "without": {each.name: each.ships_as for each in CATALOGUE if not each.steps},
-    },
+    title="{symptom: observe, propose or heal}", extra={"most": 200, "unfit": _takes_no_mode}
 )
 
 
@@ -254,10 +326,16 @@ class DeploymentSettings:
     trail: TrailSettings = TrailSettings()
     notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
+    docs_url: Annotated[str, _DOCS] | None = None
+    """Where these docs are read, as the folder `docs` of a copy that your browser shows: report and
+    notifications link to its `runbooks/`. Without it, they name them."""
     nightly: NightlySettings = NightlySettings()
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""
+    alarms: Annotated[str, _ALARMS] = FULL
+    """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
+    Mendq that does not heal: they cost less, and pages about cases come all the same."""
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 

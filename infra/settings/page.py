@@ -24,7 +24,7 @@ of the whole object: `make cdk SETTINGS=prod.json ARGS=deploy`. `make synth` nam
 nothing is deployed while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
-`mendq` or when `queues` names it ([the tags](../README.md#what-it-fixes)); how far Mendq goes there
+`mendq` or when `queues` names it ([the tags](symptoms.md)); how far Mendq goes there
 is the lower of the queue's mode and the symptom's autonomy. Units stand in the names.
 """
 

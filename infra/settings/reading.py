@@ -166,15 +166,14 @@ class Reading:
         return tuple(self.read(kind, each, f"{path}[{index}]") for index, each in enumerate(raw))
 
     def _by_name(self, kind: Any, extra: Any, raw: object, path: str) -> Mapping[str, Any]:
-        """The values of known names; of others it may be known why they take none."""
-        given, names = self._object(raw, path) or {}, extra["keys"]
-        for name in sorted(given.keys() - names):
-            if ships_as := extra["without"].get(name):
-                self.note(f"{path}.{name}", f"takes no mode: it is {ships_as}", "leave it out")
-            else:
-                self.note(f"{path}.{name}", "no such symptom", nearest(name, names))
-        known = sorted(given.keys() & names)
-        return {name: self.read(kind, given[name], f"{path}.{name}") for name in known}
+        """The values by name; `unfit` says what is wrong with one, and what to do."""
+        given = self._object(raw, path) or {}
+        if len(given) > (most := extra["most"]):
+            self.note(path, f"{len(given)} entries are too many", f"keep at most {most}")
+        for name in given:
+            if wrong := extra["unfit"](name):
+                self.note(f"{path}.{name}", *wrong)
+        return {name: self.read(kind, each, f"{path}.{name}") for name, each in given.items()}
 
     def _leaf(self, kind: Any, raw: object, path: str) -> Any:
         base, bounds = bounds_of(kind)
@@ -216,9 +215,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {lowered[close[0]]}?" if close else f"say one of {', '.join(names)}"
 
 
+# As long as PagerDuty's: what stands where an ARN should may be the secret itself.
+_KEY = re.compile(r"\b(\w{4})\w{28,}")
+
+
 def shown(raw: object) -> str:
-    """A value as a person would know it again."""
-    written = json.dumps(raw, default=str)
+    """A value as a person would know it again; of what may be a key, its beginning."""
+    written = _KEY.sub(r"\1...", json.dumps(raw, default=str))
     return written if len(written) <= 60 else f"{written[:57]}..."
 
 

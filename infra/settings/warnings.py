@@ -34,10 +34,15 @@ def misplaced(
         if there := _others(arn, regions):
             fault = f"is not of {there[0]}, where a stack goes: it cannot be read, and Mendq would "
             yield Mistake(f"freezeCalendars[{number}]", f"{fault}be frozen for ever", remedy)
-    for name, arn in vars(settings.notifications.topics).items():
+    given = settings.notifications
+    arns = {f"topics.{name}": arn for name, arn in vars(given.topics).items()}
+    arns |= {f"teams.{name}": arn for name, arn in given.teams.items()}
+    if given.pagerduty:
+        arns["pagerduty.secretArn"] = given.pagerduty.secret_arn
+    for name, arn in arns.items():
         if arn and (_others(arn, regions) or {*accounts} - {arn.split(":")[4]}):
-            fault = "is of another account or region than a stack, whose alarms cannot tell it"
-            yield Mistake(f"notifications.topics.{name}", fault, remedy)
+            fault = "is of another account or region than a stack, which cannot use it"
+            yield Mistake(f"notifications.{name}", fault, remedy)
 
 
 def _others(arn: str, regions: Sequence[str]) -> list[str]:
@@ -63,23 +68,14 @@ def warnings(
     stacks: list[tuple[str | None, str | None]] = [*named] or [(region, account)]
     for prefix in settings.trail.queue_arn_prefixes:
         if not any(_fits(prefix, *stack) for stack in stacks):
-            yield (
-                f"trail.queueArnPrefixes: {prefix} is of another partition, region or account than "
-                "every stack, so no trail logs its calls"
-            )
+            yield f"trail.queueArnPrefixes: no stack is where {prefix} is, so no trail logs it"
     yield from _of_the_bill(settings)
     for arn in settings.freeze_calendars:
         if {of for _, of in stacks} - {None, arn.split(":")[4]}:
-            yield (
-                f"freezeCalendars: {arn} is of another account than a stack: share it first, or "
-                "that stack cannot read it and is frozen for ever"
-            )
+            yield f"freezeCalendars: {arn} is another account's: share it, or a stack stays frozen"
     in_use = settings.trail.bucket is not None and settings.nightly.enabled
     if in_use and settings.trail.bucket_region is None:
-        yield (
-            "trail.bucketRegion does not say where trail.bucket lies: anywhere but in the stack's "
-            "region, every nightly run fails"
-        )
+        yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
     yield from _of_people(settings)
 
 
@@ -100,11 +96,8 @@ def _of_the_bill(settings: DeploymentSettings) -> Iterator[str]:
     if is_every or (trail.create and expected > EVENTS_UNSAID):
         what = "every queue's calls are logged" if is_every else "the trail is dear"
         dollars = DATA_EVENT.of(30 * expected)
-        yield (
-            f"{what}: ${dollars:,.2f} a month for {expected:,} calls a day, which "
-            "trail.expectedEventsPerDay expects, and as much again for as many more; `mendq cost "
-            "--all` counts them"
-        )
+        counts = f"{expected:,} calls a day, as trail.expectedEventsPerDay says"
+        yield f"{what}: ${dollars:,.2f} a month for {counts}; `mendq cost --all` counts them"
 
 
 def _of_people(settings: DeploymentSettings) -> Iterator[str]:
@@ -115,17 +108,11 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
         yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
     if acts and not (urgent or info):
-        yield (
-            "nobody is subscribed: Mendq may propose or heal, and neither notifications.urgent nor "
-            "notifications.info names an address, so its notifications reach nobody"
-        )
+        yield "nobody is subscribed: Mendq may propose or heal, and notifications names no address"
     elif info and not urgent:
         yield "nobody is woken: notifications.urgent names no address, so pages reach nobody"
     elif urgent and not info:
-        yield (
-            "nobody reads what can wait: notifications.info names no address, so proposals, the "
-            "week's verdict and alarms that are not urgent reach nobody"
-        )
+        yield "nobody reads what can wait: notifications.info names no address for proposals"
     if settings.report.sender is not None and not settings.report.mails:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
     elif settings.report.mails and not settings.nightly.enabled:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ministack.core import iam_evaluator
+from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id, request_scope
 from ministack.services import eventbridge, sqs
 
@@ -38,6 +38,14 @@ def install() -> None:
         elif not _is_reading_management(event):
             with sqs._queues_lock:  # the poller of a mapping replaces the queue's list of messages
                 inner(target, event, rule, view)
+
+    @around(iam_actions, "request_tag_context")
+    def keys(inner: Any, service: str, action: str, body: bytes, params: Event) -> Any:
+        """Beside tags, what a policy may ask of an event that is put; ours come one by one."""
+        said = inner(service, action, body, params)
+        for entry in json.loads(body)["Entries"] if action == "events:PutEvents" else ():
+            said |= {"events:source": entry["Source"], "events:detail-type": entry["DetailType"]}
+        return said
 
 
 def _is_reading_management(event: Event) -> bool:

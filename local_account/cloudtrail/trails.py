@@ -13,13 +13,7 @@ from typing import Any
 from ministack.services import cloudtrail
 
 from local_account.hooks import around
-
-# Any value of any of these suffices; with `Not` before it, one is enough to leave the event out.
-_TESTS: Mapping[str, Callable[[str, str], bool]] = {
-    "Equals": str.__eq__,
-    "StartsWith": str.startswith,
-    "EndsWith": str.endswith,
-}
+from mendq.cli.doctor.visibility import fits
 
 
 @dataclass(frozen=True)
@@ -60,19 +54,11 @@ def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]])
         "userIdentity.arn": record["userIdentity"].get("arn", ""),
     }
     return any(
-        all(_takes(fields.get(field["Field"], ""), field) for field in each["FieldSelectors"])
+        all(fits(field, fields.get(field["Field"], "")) for field in each["FieldSelectors"])
         if "FieldSelectors" in each
         else record["managementEvent"] and each.get("IncludeManagementEvents", True)
         for each in selectors
     )
-
-
-def _takes(value: str, conditions: Mapping[str, Any]) -> bool:
-    found: dict[str, list[bool]] = {"": [], "Not": []}
-    for operator, test in _TESTS.items():
-        for negation, results in found.items():
-            results += [test(value, each) for each in conditions.get(negation + operator) or ()]
-    return not any(found["Not"]) and (not found[""] or any(found[""]))
 
 
 def install(latest: Callable[[str], Mapping[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from local_account.process import STACK_NAME, LocalAccount
+from local_account.process import LocalAccount
 from mendq.model.case import Severity
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 NAME = "demo-reader"
 FILE = "notifications.txt"
 BETWEEN = f"\n{'-' * 72}\n\n"
-# How the logical ids of the stack's topics start.
-LOGICAL_IDS = {"TopicsUrgent": Severity.URGENT, "TopicsInfo": Severity.INFO}
+# The stack's outputs that name its topics.
+TOPICS = {"UrgentTopic": Severity.URGENT, "InfoTopic": Severity.INFO}
 _CASE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
@@ -51,7 +51,8 @@ class Mailbox:
     @classmethod
     def open(cls, account: LocalAccount) -> Self:
         """Subscribe to every topic of the stack."""
-        sqs, topics = account.client("sqs"), _topics(account)
+        sqs, outputs = account.client("sqs"), account.outputs
+        topics = {outputs[name]: severity for name, severity in TOPICS.items()}
         url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
         answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = answer["Attributes"]["QueueArn"]
@@ -86,13 +87,3 @@ def write(messages: Sequence[Message], path: Path) -> None:
     texts = [f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages]
     before = [path.read_text()] if path.exists() and path.stat().st_size else []
     path.write_text(BETWEEN.join([*before, *texts]))
-
-
-def _topics(account: LocalAccount) -> dict[str, Severity]:
-    resources = account.client("cloudformation").describe_stack_resources(StackName=STACK_NAME)
-    return {
-        str(each["PhysicalResourceId"]): severity
-        for each in resources["StackResources"]
-        for start, severity in LOGICAL_IDS.items()
-        if each["ResourceType"] == "AWS::SNS::Topic" and each["LogicalResourceId"].startswith(start)
-    }

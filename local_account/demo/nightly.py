@@ -20,12 +20,12 @@ from local_account.demo import picture
 from local_account.demo.stage import Stage
 from mendq.model.case import Severity
 from mendq.nightly.jobs import ACTIVE
+from mendq.nightly.outcome import ENDED
 
 PATIENCE_SECONDS = 420.0
 LOOK_EVERY_SECONDS = 0.2
 # The account writes its trail files each two seconds.
 FLUSHED_SECONDS = 4.0
-ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 REPORT, MAIL = "report.html", "report.eml"
 # Whom the demo's account mails its report: SES here sends to nobody.
 SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}

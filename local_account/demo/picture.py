@@ -17,6 +17,7 @@ from rich.text import Text
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Observation, Watch
+from mendq.cli.look.case_view import STYLES
 from mendq.model.case import Severity, State
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import set_command
@@ -24,15 +25,6 @@ from mendq.notifications.commands import set_command
 if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
 
-_GREEN = (State.APPLIED, State.VERIFIED, State.WATCHING, State.CLOSED)
-STYLES: Mapping[str, str] = {
-    **dict.fromkeys(_GREEN, "bold green"),
-    **dict.fromkeys((State.PROPOSED, State.APPROVED), "bold blue"),
-    **dict.fromkeys((State.REFUSED, State.ROLLED_BACK), "bold yellow"),
-    State.OBSERVED: "bold cyan",
-    State.ESCALATED: "bold magenta",
-    State.INEFFECTIVE: "bold red",
-}
 FIRST_LINES = 12
 UNDO_WORKS = "(as it would be typed: this account and its port end with the demo)"
 INDENT = (0, 0, 0, 2)
@@ -121,11 +113,11 @@ def standing(story: Story, watch: Watch) -> RenderableType:
         yield Text(words or "-", style="bold green" if changed else "dim")
 
     rows = (tuple(row(bad)) for bad in story.queues)
-    return Group(Text(""), table("queue|#failed|#no error|case|changed", rows))
+    return Group(Text(""), table("queue|#failed calls|#no error|case|changed", rows))
 
 
 def _state(seen: Observation) -> Text:
-    state = seen.case["to"] if seen.case else "-"
+    state: Any = seen.case["to"] if seen.case else "-"
     return Text(state, style=STYLES.get(state, "dim"))
 
 
@@ -138,14 +130,16 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
             continue
         first, *others = cases
         evidence = first["evidence"]
-        calls = f"{evidence['failed_calls']} failed calls, request {evidence['first_request_id']}"
+        number, in_all = evidence["failed_calls"], seen.failed_calls
+        calls = f"{number} failed calls" + (f" by then, {in_all} in all" if number < in_all else "")
+        calls += f", the first request {evidence['first_request_id']}"
         yield Text.assemble((bad.name, "bold"), "  ", _state(seen))
         if others:
             yield _field("life", " -> ".join(each["to"] for each in (first, *others)))
         yield _field("why", first["reason"])
-        if others:
+        if others and not first["reason"].startswith(others[-1]["reason"]):
             yield _field("in the end", others[-1]["reason"])
-        yield _field("seen", calls if evidence["failed_calls"] else "by a scan; no call failed")
+        yield _field("seen", calls if number else "by a scan; no call failed")
         yield from (_field(name, text) for name, text in _change(bad, seen))
         yield Text("")
 
@@ -239,7 +233,7 @@ def pretended(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]
     accepted = f"{len(result['not_emulated'])} things are accepted here and not emulated"
     yield Text.assemble((accepted, "bold"), (f"  all: {path}", "dim"))
     floors = ", ".join(result["floors_lowered"]) or "none"
-    yield Text.assemble(("floors lowered for this demo: ", "bold"), (floors, "dim"))
+    yield Text.assemble(("bounds that are other than shipped: ", "bold"), (floors, "dim"))
     yield from (Text(each, style="dim") for each in result["clock_put_forward"])
 
 

@@ -15,13 +15,12 @@ from typing import Any
 
 from msgspec import structs
 
-from local_account.demo.consumers import careful
-from local_account.demo.consumers.careful import Careful
 from local_account.demo.consumers.careless import Careless
 from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
-from local_account.demo.consumers.once import Once
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
 from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
+from mendq.consumer import idempotent
+from mendq.consumer.idempotent import Careful, Once
 from mendq.model.case import State
 from mendq.model.limits import Bounds
 from mendq.model.settings import RedriveSettings
@@ -162,7 +161,7 @@ def whereabouts(
 
 
 def lowered() -> list[str]:
-    """The bounds that the story lowers, as a person reads them."""
+    """The bounds that the story has otherwise, as a person reads them."""
     shipped, here = asdict(SHIPPED), asdict(LOWERED)
     differing = [name for name in shipped if here[name] != shipped[name]]
     return [f"redrive.{name}: {here[name]:g} instead of {shipped[name]:g}" for name in differing]
@@ -243,7 +242,7 @@ class RedriveStage(Stage):
         self.look()
 
     def lower_bounds(self) -> None:
-        """Lower the redrive's bounds in the deployed Lambda's own environment, and say so."""
+        """Set the redrive's bounds in the deployed Lambda's own environment, and say so."""
         client, name = self.account.client("lambda"), self.account.outputs["RedriveFunction"]
         given = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
         settings = structs.replace(RedriveSettings.from_environment(given), bounds=LOWERED)
@@ -252,18 +251,16 @@ class RedriveStage(Stage):
             FunctionName=name, Environment={"Variables": variables}
         )
         self.floors_lowered += lowered()
-        self.say("bounds", f"lowered for this story: {'; '.join(lowered())}", "yellow")
+        self.say("bounds", f"other bounds for this story: {'; '.join(lowered())}", "yellow")
 
     def send_back(self) -> None:
         """Fire the follow-up whenever the redrive has something to do, until its case has ended.
 
         Meanwhile consumers are at work that it cannot hurt.
         """
-        self._say_of_the_clock(
-            "the follow-up is fired when there is something to do, not once a minute"
-        )
+        self._say_of_the_clock("the follow-up is fired when there is something to do")
         # A poison order fails by design, each time with a trace.
-        logging.getLogger(careful.__name__).setLevel(logging.CRITICAL + 1)
+        logging.getLogger(idempotent.__name__).setLevel(logging.CRITICAL + 1)
         consumer = Careful(self.sqs, self.source, self.memory, self.payments.charge, HELD_SECONDS)
         self._said: set[str] = set()
         deadline = time.monotonic() + REDRIVE_SECONDS
@@ -314,7 +311,9 @@ class RedriveStage(Stage):
         if faults:
             raise ScriptFailed("; ".join(faults))
         found = f"{counts['processed']} handled, {counts['quarantined']} in quarantine, 0 lost"
-        said = f"{len(ORDERS)} messages: {found}; each customer is charged once"
+        said = f"of the first {len(ORDERS)} orders {found}; each customer is charged once"
+        if (later := progress.moved - len(ORDERS)) > 0:
+            said += f"; the other {later} that went back were sent later"
         self.say("messages", said, "bold green")
 
     def give_receipts_more_time(self) -> None:
@@ -330,7 +329,7 @@ class RedriveStage(Stage):
         """Show whom either consumer charged for what came back; raise ScriptFailed."""
         careful, careless = map(self.payments.charged_again, (ORDERS, RECEIPTS))
         self.messages["charged_again"] = {"careful": careful, "careless": careless}
-        self.say(SOURCE, f"its careful consumer charged {careful} customers once more")
-        self.say(BESIDE, f"its careless consumer charged {careless} customers once more")
+        self.say(SOURCE, f"its careful consumer charged {careful} customers a second time")
+        self.say(BESIDE, f"its careless consumer charged {careless} customers a second time")
         if (careful, careless) != (0, len(RECEIPTS)):
             raise ScriptFailed(f"expected none of {SOURCE} and {len(RECEIPTS)} of {BESIDE}")

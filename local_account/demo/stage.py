@@ -172,13 +172,12 @@ class Stage:
         for each in new:
             self.say("notified", f"{each.severity}: {each.subject}", "magenta")
 
-    def until(self, happened: Callable[[], bool], what: str, patience: float | None = None) -> None:
+    def until(self, happened: Callable[[], bool], what: str) -> None:
         """Look until it has happened; raise ScriptFailed."""
-        patience = patience or PATIENCE_SECONDS
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not happened():
             if time.monotonic() > deadline:
-                raise ScriptFailed(f"{what} did not come within {patience:.0f} s")
+                raise ScriptFailed(f"{what} did not come within {PATIENCE_SECONDS:.0f} s")
             time.sleep(LOOK_EVERY_SECONDS)
             self.look()
 

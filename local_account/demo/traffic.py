@@ -22,11 +22,11 @@ MOST_ENTRIES = 10
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a client of one queue; `tell` hears how each call ended, None for well."""
+    """Somebody with a client of one queue; `report` hears how each call ended, None for well."""
 
     sqs: SQSClient
     queue_url: str
-    record_transition: Callable[[str | None], None]
+    report: Callable[[str | None], None]
     enough: threading.Event = field(default_factory=threading.Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
@@ -34,9 +34,9 @@ class Caller:
         try:
             call()
         except ClientError as error:
-            self.record_transition(error.response["Error"]["Message"])
+            self.report(error.response["Error"]["Message"])
             return False
-        self.record_transition(None)
+        self.report(None)
         return True
 
     def receive(self, **more: Any) -> list[dict[str, Any]]:

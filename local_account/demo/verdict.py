@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
@@ -10,7 +11,7 @@ from typing import Any
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.watching import Observation, Watch
-from mendq.model.case import State
+from mendq.model.case import Severity, State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]
@@ -94,8 +95,18 @@ def _of_reach(
         if each["queue_arn"] == seen.queue_arn
     ]
     outcome, notified = bad.outcome or str(bad.states[-1]), bad.notifies is not None
-    expected = [] if bad.is_silent else [_row(bad.symptom, outcome, seen.failed_calls, notified)]
+    expected = [_row(bad.symptom, outcome, seen.failed_calls, notified)]
     yield _claim(f"{bad.name}: the nightly job found", _listed(rows), _listed(expected))
+
+
+def of_week(story: Story, subject: str) -> Iterator[Claim]:
+    """What the week's subject has to count: an incident for each queue, and whom they reached."""
+    reached = Counter(bad.notifies for bad in story.queues)
+    counted = [f"{len(story.queues)} incident"]
+    for severity, word in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
+        counted += [f"{reached[severity]} {word}"] * (reached[severity] > 0)
+    missing = [each for each in counted if each not in subject]
+    yield _claim("the week's subject leaves out:", _listed(missing), NONE)
 
 
 def _row(symptom: str, outcome: str, failed_calls: int, notified: bool) -> str:

@@ -21,6 +21,7 @@ Queue = dict[str, Any]
 NAMESPACE = "AWS/SQS"
 SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
 DELETED, EMPTY_RECEIVES = "NumberOfMessagesDeleted", "NumberOfEmptyReceives"
+DEDUPLICATED = "NumberOfDeduplicatedSentMessages"  # of FIFO queues that drop any
 COUNTED = (SENT, RECEIVED, DELETED, EMPTY_RECEIVES)
 OLDEST_AGE = "ApproximateAgeOfOldestMessage"
 GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # of FIFO queues alone
@@ -59,9 +60,14 @@ class Counting:
 
         @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
         def send(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            queue = _queue(data, url)
+            before = queue["fifo_seq"]
             answer = inner(data, url)
             with sqs._queues_lock:
-                self._note_arrivals(_queue(data, url))
+                self._note_arrivals(queue)
+            kept = queue["fifo_seq"] - before
+            if queue["is_fifo"] and (dropped := len(answer.get("Successful", "1")) - kept):
+                self._count(queue, DEDUPLICATED, dropped)
             return answer
 
         @around(sqs._HANDLERS, "ReceiveMessage")

@@ -1,8 +1,12 @@
-"""AWS clients of a Lambda, made once at cold start; SSM change calendars and bucket regions."""
+"""AWS clients of a Lambda, made once at cold start; rates of calls; change calendars, regions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session, get_session
 from msgspec import Struct
 
-from mendq.aws.pace import Pace
+from mendq.model.case import EVENT_SOURCE
 
 if TYPE_CHECKING:
     import boto3
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_emr_serverless import EMRServerlessClient
+    from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_resourcegroupstaggingapi import ResourceGroupsTaggingAPIClient
     from mypy_boto3_s3 import S3Client
@@ -41,7 +46,29 @@ _CONFIG = Config(
 )
 
 _ONCE = {"mode": "standard", "total_max_attempts": 1}
-_PATIENT_ONCE = Config(connect_timeout=2, read_timeout=20, retries={"total_max_attempts": 1})
+_PATIENT_ONCE = {"connect_timeout": 2, "read_timeout": 20, "retries": _ONCE}
+
+
+@dataclass
+class Pace:
+    """At most so many a second, evenly, whichever thread asks; None: as fast as it goes.
+
+    `clock` and `sleep` are in seconds; where somebody interrupts the sleep, it says so by True.
+    """
+
+    per_second: float | None
+    sleep: Callable[[float], bool | None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    _free_at: float = field(default=0.0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def wait(self, number: int = 1) -> bool:
+        """Return True when so many more may go; False where somebody interrupted that."""
+        with self._lock:
+            now = self.clock()
+            turn = max(now, self._free_at)
+            self._free_at = turn + (number / self.per_second if self.per_second else 0)
+        return not self.sleep(turn - now)
 
 
 class LambdaSession(Struct, frozen=True):
@@ -57,13 +84,10 @@ class LambdaSession(Struct, frozen=True):
         return str(self.session.get_config_variable("region"))
 
 
-def _client(service_name: str, config: Config = _CONFIG) -> Any:
+def _client(service_name: str, **over: Any) -> Any:
+    """With the usual patience, but for what is given."""
+    config = _CONFIG.merge(Config(**over))
     return cached_property(lambda clients: clients.session.client(service_name, config=config))
-
-
-def _usual_but(**over: Any) -> Config:
-    """The usual patience, but for what is given."""
-    return _CONFIG.merge(Config(**over))
 
 
 class Clients(Struct, frozen=True, dict=True):
@@ -73,34 +97,34 @@ class Clients(Struct, frozen=True, dict=True):
 
     sqs = cast("cached_property[SQSClient]", _client("sqs"))
     # Sends once: sent again by itself, a write could land on top of a person's.
-    sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", _usual_but(retries=_ONCE)))
+    sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", retries=_ONCE))
     dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
     functions = cast("cached_property[LambdaClient]", _client("lambda"))
     # Waits as long as an owner may run, and asks once: it would do it a second time.
     functions_that_answer = cast(
-        "cached_property[LambdaClient]",
-        _client("lambda", _usual_but(read_timeout=65, retries=_ONCE)),
+        "cached_property[LambdaClient]", _client("lambda", read_timeout=65, retries=_ONCE)
     )
     cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
     # Asked for a notification's sake alone, which must not wait for it.
     cloudtrail = cast(
-        "cached_property[CloudTrailClient]",
-        _client("cloudtrail", _usual_but(read_timeout=2, retries=_ONCE)),
+        "cached_property[CloudTrailClient]", _client("cloudtrail", read_timeout=2, retries=_ONCE)
     )
     # Asked for an answer that decides.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
-        _client("cloudtrail", _usual_but(retries={"mode": "standard", "total_max_attempts": 5})),
+        _client("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
     )
+    iam = cast("cached_property[Any]", _client("iam", retries=_ONCE))
     access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
     s3 = cast("cached_property[S3Client]", _client("s3"))
+    events = cast("cached_property[EventBridgeClient]", _client("events"))
     ssm = cast("cached_property[SSMClient]", _client("ssm"))
     emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))
     sns = cast("cached_property[SNSClient]", _client("sns"))
     # What SNS may have taken, whoever calls decides whether to send again; SES likewise, and a
     # mail with pictures takes its time.
-    sns_once = cast("cached_property[SNSClient]", _client("sns", _PATIENT_ONCE))
-    mail = cast("cached_property[Any]", _client("sesv2", _PATIENT_ONCE))
+    sns_once = cast("cached_property[SNSClient]", _client("sns", **_PATIENT_ONCE))
+    mail = cast("cached_property[Any]", _client("sesv2", **_PATIENT_ONCE))
     tagging = cast(
         "cached_property[ResourceGroupsTaggingAPIClient]", _client("resourcegroupstaggingapi")
     )
@@ -118,6 +142,18 @@ class Clients(Struct, frozen=True, dict=True):
     @property
     def region(self) -> str:
         return self.session.region_name
+
+
+def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> None:
+    """Put an event of ours on the account's default bus; raises ClientError or BotoCoreError."""
+    text = json.dumps(detail, sort_keys=True)
+    answer = clients.events.put_events(
+        Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": text}]
+    )
+    for each in answer["Entries"]:
+        if code := each.get("ErrorCode"):
+            error = {"Code": code, "Message": each.get("ErrorMessage", "")}
+            raise ClientError({"Error": error}, "PutEvents")  # type: ignore[typeddict-item]
 
 
 def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:

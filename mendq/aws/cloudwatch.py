@@ -1,28 +1,32 @@
-"""Read CloudWatch metrics of queues, many queues to a call."""
+"""Read CloudWatch of queues: their metrics, many queues to a call, and the alarms on them."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import looking
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
+    KINDS,
+    LISTED,
     LONGEST,
-    OPTIONAL,
     PERIOD,
     Measured,
     Points,
     Window,
     measured,
-    metrics_of,
+    series_of,
 )
-from mendq.model.queue import on_fifo, parts_of
+from mendq.model.queue import parts_of
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
@@ -30,73 +34,99 @@ if TYPE_CHECKING:
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(metrics_of(fifo=True)))
-# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
-_A_MINUTE = 60
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(series_of(("every queue", "FIFO"))))
 _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
 
-def measure(
-    clients: Clients, windows: Mapping[str, Window], optional: Mapping[str, Collection[str]]
-) -> dict[str, Measured | None]:
+def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
     """What was measured by queue ARN, for at most QUEUES_A_CALL of them.
-
-    `optional` are the kinds of series that only some of them have.
 
     None where CloudWatch has nothing to say, or not all of it.
 
     Raises FactsUnavailable.
     """
-    asked = {
-        arn: metrics_of(
-            fifo=on_fifo(arn), duplicates=each.counts_duplicates, optional=optional.get(arn, ())
-        )
-        for arn, each in windows.items()
-    }
-    with looking(f"metrics of {', '.join(windows)}"):
-        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-            StartTime=min(each.since for each in windows.values()),
-            EndTime=max(each.until for each in windows.values()),
-            MetricDataQueries=[
-                query(
-                    f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, stat, seconds
-                )
-                for n, arn in enumerate(windows)
-                for key, (name, stat, namespace, seconds) in asked[arn].items()
-            ],
-            ScanBy="TimestampAscending",
-        )
-        answers = [each for page in pages for each in page["MetricDataResults"]]
-    series, found = whole_series(answers), dict[str, Measured | None]()
+    queries = [
+        query(f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, statistic, seconds)
+        for n, (arn, window) in enumerate(windows.items())
+        for key, (name, statistic, namespace, seconds) in window.series.items()
+    ]
+    since = min(each.since for each in windows.values())
+    until = max(each.until for each in windows.values())
+    answered = read_series(clients, queries, since, until, of=", ".join(windows))
+    found = dict[str, Measured | None]()
     for n, (arn, window) in enumerate(windows.items()):
-        asked_keys = asked[arn]
-        known = {key: series[f"{key}{n}"] for key in asked_keys if f"{key}{n}" in series}
+        known = {key: answered[f"{key}{n}"] for key in window.series if f"{key}{n}" in answered}
         # Half of what was asked for says nothing: what was not sent would look like a race.
-        found[arn] = measured(known, window) if len(known) == len(asked_keys) else None
+        found[arn] = measured(known, window) if len(known) == len(window.series) else None
     return found
 
 
-def optional_series(clients: Clients, queue_name: str = "") -> Mapping[str, Collection[str]]:
-    """The kinds of optional series that CloudWatch lists, by queue name: of one, or of all.
+def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
+    """NumberOfMessagesDeleted between the two; raises FactsUnavailable.
 
-    A listing is billed as no metric. Where it is refused, what SQS counts is measured all the same.
+    CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
     """
-    found: dict[str, set[str]] = defaultdict(set)
-    dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
-    with suppress(ClientError, BotoCoreError):
-        for kind, series in OPTIONAL.items():
-            metric, _, namespace, _ = next(iter(series.values()))
-            pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
-                Namespace=namespace, MetricName=metric, Dimensions=[dimension]
-            )
-            for each in (listed for page in pages for listed in page["Metrics"]):
-                if len(dimensions := each.get("Dimensions", [])) == 1:
-                    found[dimensions[0].get("Value", "")].add(kind)
-    return found
+    if until <= since:
+        return 0
+    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
+    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", 60)
+    with looking(f"messages deleted from {queue_arn}"):
+        answer = clients.cloudwatch.get_metric_data(
+            StartTime=since, EndTime=until, MetricDataQueries=[asked]
+        )
+    return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))
 
 
-def whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+# A fortnight at this period is 4,032 datapoints of a metric.
+ALARM_PERIOD = timedelta(minutes=5)
+FORTNIGHT = timedelta(days=14)
+
+
+def fortnight(
+    clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
+) -> Mapping[str, Points]:
+    """The largest values of the last two weeks by metric; raises FactsUnavailable."""
+    if not metrics:
+        return {}
+    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
+    seconds = int(ALARM_PERIOD.total_seconds())
+    queries = [query(f"m{n}", of_queue, each, "Maximum", seconds) for n, each in enumerate(metrics)]
+    series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
+    return {each: sorted(series.get(f"m{n}", ())) for n, each in enumerate(metrics)}
+
+
+def query(
+    asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
+) -> MetricDataQueryTypeDef:
+    """A query for GetMetricData; `of` is a namespace, its dimension's name and the value."""
+    namespace, name, value = of
+    dimensions = [{"Name": name, "Value": value}]
+    asked: Any = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
+    stat: Any = {"Metric": asked, "Period": period_seconds, "Stat": statistic}
+    return {"Id": asked_id, "MetricStat": stat}
+
+
+def read_series(
+    clients: Clients,
+    queries: Sequence[MetricDataQueryTypeDef],
+    since: datetime,
+    until: datetime,
+    *,
+    of: str,
+) -> dict[str, Points]:
+    """The values by what was asked, oldest first, of what was answered whole; `of` says whose.
+
+    Raises FactsUnavailable.
+    """
+    with looking(f"metrics of {of}"):
+        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
+            StartTime=since, EndTime=until, MetricDataQueries=queries, ScanBy="TimestampAscending"
+        )
+        return _whole_series(each for page in pages for each in page["MetricDataResults"])
+
+
+def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
     """The values by what was asked, once the last page says that there is no more.
 
     Before that a series is PartialData; an error on any page leaves a hole.
@@ -114,28 +144,84 @@ def whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points
     }
 
 
-def query(
-    asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
-) -> MetricDataQueryTypeDef:
-    """A query for GetMetricData; `of` is a namespace, its dimension's name and the value."""
-    namespace, name, value = of
-    dimensions = [{"Name": name, "Value": value}]
-    asked: Any = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
-    stat: Any = {"Metric": asked, "Period": period_seconds, "Stat": statistic}
-    return {"Id": asked_id, "MetricStat": stat}
+# CloudWatch lists 500 a call, so that this takes it a hundred.
+MOST_LISTED = 50_000
 
 
-def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
-    """NumberOfMessagesDeleted between the two; raises FactsUnavailable.
+def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
+    """The kinds of series that CloudWatch lists, by queue name: of one, or of all.
 
-    CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
+    A listing is billed as no metric. Where it is refused, what SQS counts is measured all the same.
+    Whoever may put metrics may put any number of them: MOST_LISTED are read of each kind.
     """
-    if until <= since:
-        return 0
-    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", _A_MINUTE)
-    with looking(f"messages deleted from {queue_arn}"):
-        answer = clients.cloudwatch.get_metric_data(
-            StartTime=since, EndTime=until, MetricDataQueries=[asked]
-        )
-    return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))
+    found = defaultdict[str, list[str]](list)
+    dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
+    with suppress(ClientError, BotoCoreError):
+        for kind in LISTED:
+            first = next(iter(KINDS[kind].values()))
+            pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
+                Namespace=first.namespace,
+                MetricName=first.metric,
+                Dimensions=[dimension],
+                PaginationConfig={"MaxItems": MOST_LISTED},
+            )
+            for each in (listed for page in pages for listed in page["Metrics"]):
+                if len(dimensions := each.get("Dimensions", [])) == 1:
+                    found[dimensions[0].get("Value", "")].append(kind)
+    return found
+
+
+_Queue = TypeVar("_Queue", bound=QueueFacts)
+# By queue name the metrics that some alarm watches.
+Alarms = Mapping[str, frozenset[str]]
+# In place of a name: an alarm on a query of Metrics Insights may be about any queue.
+ANY = "*"
+_METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
+
+
+def _alarms(clients: Clients, **asked: Any) -> Iterator[Mapping[str, Any]]:
+    with looking("the account's alarms"):
+        for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**asked):
+            yield from page["MetricAlarms"]
+
+
+def queue_alarms(clients: Clients) -> Alarms:
+    """What every alarm on a queue's metrics watches; composite ones are made of these.
+
+    Raises FactsUnavailable.
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+    """
+    found = defaultdict[str, frozenset[str]](frozenset)
+    for alarm in _alarms(clients, AlarmTypes=["MetricAlarm"]):
+        for queue_name, metric in _watched(alarm):
+            found[queue_name] |= {metric}
+    return found
+
+
+def alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
+    """The names of all alarms that begin so; raises FactsUnavailable."""
+    return frozenset(each["AlarmName"] for each in _alarms(clients, AlarmNamePrefix=prefix))
+
+
+def _watched(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Queue name and metric, also of what metric math or a band is made of."""
+    queries = alarm.get("Metrics", [])
+    of_queries = (each.get("MetricStat", {}).get("Metric", {}) for each in queries)
+    for metric in (alarm, *of_queries):
+        if metric.get("Namespace") == "AWS/SQS":
+            for dimension in metric.get("Dimensions", []):
+                yield dimension["Value"], metric["MetricName"]
+    for expression in (each.get("Expression", "") for each in queries):
+        if "AWS/SQS" in expression:
+            yield from ((ANY, found) for found in _METRIC_OF_SQS.findall(expression))
+
+
+def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
+    """The facts with what alarms watch of the queue, and of its DLQ where there is one."""
+    dlq = facts.dlq if facts.dlq is None or not facts.dlq.exists else _watched_by(facts.dlq, alarms)
+    return replace(_watched_by(facts, alarms), dlq=dlq)
+
+
+def _watched_by(queue: _Queue, alarms: Alarms) -> _Queue:
+    none = frozenset[str]()
+    return replace(queue, alarmed=alarms.get(queue.name, none) | alarms.get(ANY, none))

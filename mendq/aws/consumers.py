@@ -7,12 +7,8 @@ https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
-from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import query
@@ -25,10 +21,11 @@ if TYPE_CHECKING:
 
 FIGURES_WINDOW = timedelta(hours=1)
 FIGURES_PERIOD_SECONDS = 3600
-FIGURES = (
-    *(("Duration", "p99"), ("Duration", "p50")),
-    *(("Errors", "Sum"), ("Invocations", "Sum"), ("Throttles", "Sum")),
-)
+FIGURES = {
+    "duration_p99": ("Duration", "p99"),
+    "duration_p50": ("Duration", "p50"),
+    **{f"{each.lower()}_sum": (each, "Sum") for each in ("Errors", "Invocations", "Throttles")},
+}
 _CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED = frozenset({"Disabled", "Disabling"})
 
@@ -102,55 +99,37 @@ def consuming(mappings: Iterable[Mapping_]) -> list[str]:
     return [each["FunctionArn"] for each in mappings if each.get("State") in _CONSUMING]
 
 
-class Figures(Struct, frozen=True):
-    """One function's last hour; None where it never ran."""
-
-    duration_p99_seconds: float | None = None
-    error_share: float | None = None
-    throttled_share: float | None = None
-    duration_p50_seconds: float | None = None
-    invocations: int = 0
-
-    def of(self, consumer: LambdaConsumer) -> LambdaConsumer:
-        return replace(consumer, **asdict(self))
+# Of one function's last hour, by the fields of LambdaConsumer; none where it never ran.
+Figures = Mapping[str, Any]
 
 
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
     """Figures by function name, for as many as one call takes: 100. Raises FactsUnavailable."""
+    queries = [
+        query(f"{key}_{n}", ("AWS/Lambda", "FunctionName", name), *asked, FIGURES_PERIOD_SECONDS)
+        for n, name in enumerate(names)
+        for key, asked in FIGURES.items()
+    ]
     with looking("the metrics of Lambda functions"):
         answer = clients.cloudwatch.get_metric_data(
-            StartTime=now - FIGURES_WINDOW,
-            EndTime=now,
-            MetricDataQueries=[
-                query(
-                    _asked_id(metric, statistic, n),
-                    ("AWS/Lambda", "FunctionName", name),
-                    *(metric, statistic, FIGURES_PERIOD_SECONDS),
-                )
-                for n, name in enumerate(names)
-                for metric, statistic in FIGURES
-            ],
+            StartTime=now - FIGURES_WINDOW, EndTime=now, MetricDataQueries=queries
         )
     values = {each["Id"]: each.get("Values", []) for each in answer["MetricDataResults"]}
     return {
-        name: _figures(*(values.get(_asked_id(*figure, n), []) for figure in FIGURES))
+        name: _figures(*(values.get(f"{key}_{n}", []) for key in FIGURES))
         for n, name in enumerate(names)
     }
-
-
-def _asked_id(metric: str, statistic: str, n: int) -> str:
-    return f"{metric.lower()}_{statistic.lower()}_{n}"
 
 
 def _figures(*found: Sequence[float]) -> Figures:
     """Lambda counts a throttled request as no invocation."""
     durations_ms, medians_ms, errors, invocations, throttles = found
     ran, throttled = sum(invocations), sum(throttles)
-    return Figures(
-        duration_p99_seconds=max(durations_ms) / 1000 if durations_ms else None,
-        error_share=sum(errors) / ran if errors and ran else None,
-        throttled_share=throttled / (ran + throttled) if ran + throttled else None,
+    return {
+        "duration_p99_seconds": max(durations_ms) / 1000 if durations_ms else None,
+        "error_share": sum(errors) / ran if errors and ran else None,
+        "throttled_share": throttled / (ran + throttled) if ran + throttled else None,
         # Two hours may have a share in the last one: the quicker is not over what it was.
-        duration_p50_seconds=min(medians_ms) / 1000 if medians_ms else None,
-        invocations=int(ran),
-    )
+        "duration_p50_seconds": min(medians_ms) / 1000 if medians_ms else None,
+        "invocations": int(ran),
+    }

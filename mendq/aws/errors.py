@@ -56,6 +56,10 @@ class NotificationNotSent(Exception):
     """
 
 
+class EventNotPut(NotificationNotSent):
+    """People have the notification since just now; its event stays to be put."""
+
+
 class ProbeNotSent(Exception):
     """SQS did not refuse the probe's call as it should; nothing is on its way."""
 
@@ -102,6 +106,11 @@ def looking_at_queue(what: str, queue_arn: str) -> Iterator[None]:
 def code_of(error: ClientError) -> str:
     """AWS's code for an error."""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def is_denied(error: Exception) -> bool:
+    """True where AWS says that the caller lacks a right; each service spells it its own way."""
+    return isinstance(error, ClientError) and "Denied" in code_of(error)
 
 
 def is_passing(error: Exception) -> bool:

@@ -6,16 +6,23 @@ was answered in a kind of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import measure, messages_deleted, optional_series
+from mendq.aws.cloudwatch import (
+    listed_kinds,
+    measure,
+    messages_deleted,
+    queue_alarms,
+    with_alarms,
+)
 from mendq.aws.consumers import (
     Figures,
     consumers_behind,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
 
 AN_HOUR = timedelta(hours=1)
+Answer = TypeVar("Answer")
 
 
 class FactsReader(Struct, frozen=True):
@@ -60,14 +68,10 @@ class FactsReader(Struct, frozen=True):
     newest_about: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
 
-    def facts(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
-        """The queue with what else `needs` names."""
-        return self.with_more(self.queue(queue_arn, tags, needs), needs)
-
     def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
         try:
-            attributes = self.attributes(queue_arn)
+            attributes = self.ask(attributes_of, queue_arn)
         except QueueGone:
             if needs:
                 raise
@@ -81,30 +85,21 @@ class FactsReader(Struct, frozen=True):
                 facts = add(self, facts)
         return facts
 
-    def attributes(self, queue_arn: str) -> Mapping[str, str]:
-        return attributes_of(self.clients, queue_arn)
+    def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
+        """What AWS answers to one of the reads of this room."""
+        return read(self.clients, *about)
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
-        return mappings_of(self.clients, queue_arn)
+        return self.ask(mappings_of, queue_arn)
 
-    def timeout_seconds(self, function_arn: str) -> int | None:
-        return timeout_seconds_of(self.clients, function_arn)
-
-    def reserved_concurrency(self, function_name: str) -> int | None:
-        return reserved_concurrency_of(self.clients, function_name)
+    def listed_kinds(self, queue_name: str) -> Sequence[str]:
+        return self.ask(listed_kinds, queue_name).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         return figures_of(self.clients, names, self.now)
 
-    def sources(self, queue_arn: str) -> tuple[str, ...]:
-        return source_arns_of(self.clients, queue_arn)
-
-    def with_alarms(self, facts: Facts) -> Facts:
-        """A scan alone lists alarms: nothing is planned by them."""
-        return facts
-
-    def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
-        return moved_lately_to(self.clients, dlq_arn, self.now)
+    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
+        return measure(self.clients, windows)
 
     def moves_by_name(self) -> frozenset[str]:
         """The queues that messages are moved into although they came from others."""
@@ -113,7 +108,7 @@ class FactsReader(Struct, frozen=True):
     def consumers(self, facts: Facts) -> Facts:
         """Who consumes, without figures: those are billed."""
         mappings = self.mappings(facts.queue_arn)
-        timeouts_seconds = {arn: self.timeout_seconds(arn) for arn in consuming(mappings)}
+        timeouts_seconds = {arn: self.ask(timeout_seconds_of, arn) for arn in consuming(mappings)}
         enabled, stopped = consumers_behind(mappings, timeouts_seconds)
         return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)
 
@@ -122,7 +117,7 @@ class FactsReader(Struct, frozen=True):
         if not facts.lambda_consumers:
             return facts
         figures = self.figures(function_names(facts))
-        figured = (figures[each.name].of(each) for each in facts.lambda_consumers)
+        figured = (replace(each, **figures[each.name]) for each in facts.lambda_consumers)
         return replace(facts, lambda_consumers=tuple(figured))
 
     def with_reserved_concurrency(self, facts: Facts) -> Facts:
@@ -130,7 +125,7 @@ class FactsReader(Struct, frozen=True):
         reserved = (
             each
             if each.maximum_concurrency is None
-            else replace(each, reserved_concurrency=self.reserved_concurrency(each.name))
+            else replace(each, reserved_concurrency=self.ask(reserved_concurrency_of, each.name))
             for each in facts.lambda_consumers
         )
         return replace(facts, lambda_consumers=tuple(reserved))
@@ -141,7 +136,13 @@ class FactsReader(Struct, frozen=True):
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
         window = Window.ending(self.now, settled_at, shortest, is_new=is_new)
-        return window and replace(window, counts_duplicates=facts.outlasts_deduplication)
+        return window and replace(window, kinds=self._kinds(facts))
+
+    def _kinds(self, facts: Facts) -> tuple[str, ...]:
+        """Of the series that are worth asking for."""
+        has = {"every queue": True, "FIFO": facts.is_fifo}
+        has["repeated sends"] = facts.outlasts_deduplication
+        return (*(kind for kind in has if has[kind]), *self.listed_kinds(facts.name))
 
     def dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:
@@ -154,27 +155,29 @@ class FactsReader(Struct, frozen=True):
 
     def _named(self, queue_arn: str) -> QueueFacts:
         with suppress(QueueGone):
-            return QueueFacts(queue_arn, self.attributes(queue_arn))
+            return QueueFacts(queue_arn, self.ask(attributes_of, queue_arn))
         return QueueFacts(queue_arn, {})
-
-    def tags(self, queue_arn: str) -> Mapping[str, str]:
-        """None of a queue that is gone or keeps us out."""
-        return tags_shown(self.clients, queue_arn)
 
     def dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""
-        named_by, sources = self.sources(facts.queue_arn), list[QueueFacts]()
-        confirmed = confirmed_among(named_by, facts, self.consent, self.tags)
+        named_by, confirmed = self._named_by(facts)
+        sources = list[QueueFacts]()
         for arn in confirmed:
             with suppress(QueueGone, QueueRefusesUs):
-                sources.append(QueueFacts(arn, self.attributes(arn)))
+                sources.append(QueueFacts(arn, self.ask(attributes_of, arn)))
         others = tuple(each for each in named_by if each not in confirmed)
         return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=others)
+
+    def _named_by(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The queues that name it as their DLQ, and those of them that are believed."""
+        named_by = self.ask(source_arns_of, facts.queue_arn)
+        tags = partial(self.ask, tags_shown)
+        return named_by, confirmed_among(named_by, facts, self.consent, tags)
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
         either = (facts.queue_arn, dlq_arn_here(facts))
-        moved = any(self.moves_out_of(each) for each in either if each)
+        moved = any(self.ask(moved_lately_to, each, self.now) for each in either if each)
         moved = moved or facts.queue_arn in self.moves_by_name()
         return replace(facts, move_task_running=moved)
 
@@ -186,12 +189,11 @@ class FactsReader(Struct, frozen=True):
 
     def sole_source(self, facts: Facts) -> Facts:
         """Count all that are believed: one that keeps us out has a share in its messages too."""
-        named_by = self.sources(facts.queue_arn)
-        sources = confirmed_among(named_by, facts, self.consent, self.tags)
+        _, sources = self._named_by(facts)
         if len(sources) != 1:
             return facts
         (arn,) = sources
-        tags = self.tags(arn)
+        tags = self.ask(tags_shown, arn)
         until = self.now - CLOUDWATCH_LAG
         deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
         mode = self.consent.mode_of(parts_of(arn).name, tags)
@@ -205,12 +207,8 @@ class FactsReader(Struct, frozen=True):
             return facts
         return replace(facts, measured=self.measured({facts.queue_arn: window})[facts.queue_arn])
 
-    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
-        optional = {arn: self.optional_series(parts_of(arn).name) for arn in windows}
-        return measure(self.clients, windows, optional)
-
-    def optional_series(self, queue_name: str) -> Collection[str]:
-        return optional_series(self.clients, queue_name).get(queue_name, ())
+    def alarms(self, facts: Facts) -> Facts:
+        return with_alarms(facts, self.ask(queue_alarms))
 
 
 def function_names(facts: Facts) -> list[str]:
@@ -223,7 +221,7 @@ _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.DLQ: FactsReader.dlq,
-    Need.ALARMS: lambda reader, facts: reader.with_alarms(facts),
+    Need.ALARMS: FactsReader.alarms,
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.dlq_sources,
     Need.MOVE_TASKS: FactsReader.move_tasks,

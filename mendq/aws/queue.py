@@ -114,7 +114,7 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
     for pattern in consent.queues:
         try:
             with looking(f"the queues named {pattern}"):
-                names.update(_names(clients, pattern))
+                names.update(queue_names(clients, pattern))
         except FactsUnavailable as error:
             failed[pattern] = error
     named = (arn_of_name(name, clients.region, account) for name in names)
@@ -142,11 +142,13 @@ def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
     }
 
 
-def _names(clients: Clients, pattern: str) -> Iterator[str]:
-    """The names of queues that there are."""
-    pages = clients.sqs.get_paginator("list_queues").paginate(
-        QueueNamePrefix=pattern.removesuffix("*"), PaginationConfig={"PageSize": 1000}
-    )
+def queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
+    """The names of queues that there are; raises ClientError and BotoCoreError."""
+    prefix = pattern.removesuffix("*")
+    only: Any = {"QueueNamePrefix": prefix} if prefix else {}
+    # Without a size SQS tells of no more than a thousand.
+    sized: Any = {"PaginationConfig": {"PageSize": 1000}}
+    pages = clients.sqs.get_paginator("list_queues").paginate(**only, **sized)
     names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
     return (name for name in names if name == pattern or pattern.endswith("*"))
 

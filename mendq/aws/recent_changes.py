@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.model.failed_call import role_arn
+from mendq.model.failed_call import mapping_in, principal_of
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
 
@@ -154,27 +154,23 @@ def _changed(event: Event) -> _Changed:
     is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
     if not is_one or record.get("errorCode"):
         return None, set()
-    asked, identity = _dict(record.get("requestParameters")), _dict(record.get("userIdentity"))
-    called = (asked, _dict(record.get("responseElements")))
+    asked, identity = (
+        mapping_in(record.get("requestParameters")),
+        mapping_in(record.get("userIdentity")),
+    )
+    called = (asked, mapping_in(record.get("responseElements")))
     region, urls = str(record.get("awsRegion")), (each.get("queueUrl") for each in called)
-    issuer = _dict(_dict(identity.get("sessionContext")).get("sessionIssuer"))
-    who = issuer.get("arn") or identity.get("arn") or identity.get("invokedBy") or "unknown"
     given = asked.get("attributes")
-    attributes = tuple(sorted(map(str, _dict(given))))
+    attributes = tuple(sorted(map(str, mapping_in(given))))
     known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
     change = QueueChange(
         at=at,
         event_name=record["eventName"],
         # The role behind a session, as in every record of ours.
-        principal_arn=role_arn(str(who)),
+        principal_arn=principal_of(identity, str(identity.get("arn", ""))) or "unknown",
         attributes=attributes,
         of_policy=not known or "policy" in {each.lower() for each in attributes},
         by_cloudformation=CLOUDFORMATION
         in (identity.get("invokedBy"), record.get("sourceIPAddress")),
     )
     return change, {arn for url in urls if (arn := arn_of_url(url, region)) is not None}
-
-
-def _dict(given: object) -> dict[str, Any]:
-    """What is given, empty where it is something else."""
-    return given if isinstance(given, dict) else {}

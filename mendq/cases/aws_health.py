@@ -31,7 +31,7 @@ _Word = Annotated[str, Meta(max_length=400)]
 
 
 class HealthEvent(Struct, frozen=True, rename="camel"):
-    """An event as AWS spells it."""
+    """An event as AWS spells it; one with a time that is none is no event."""
 
     event_arn: Annotated[str, Meta(pattern=r"^arn:[a-z-]+:health:[^\s]{1,400}$")]
     service: Literal[*HEALTH_SERVICES]  # type: ignore[valid-type]
@@ -41,6 +41,10 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
     start_time: _Word
     last_updated_time: _Word
 
+    def __post_init__(self) -> None:
+        for text in (self.start_time, self.last_updated_time):
+            parsedate_to_datetime(text).astimezone(UTC)
+
     @property
     def started(self) -> datetime:
         return parsedate_to_datetime(self.start_time).astimezone(UTC)
@@ -48,6 +52,10 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
     @property
     def updated(self) -> datetime:
         return parsedate_to_datetime(self.last_updated_time).astimezone(UTC)
+
+    def is_news(self, now: datetime) -> bool:
+        """False also where it is said to be updated in times to come: it would never be over."""
+        return abs(now - self.updated) < FORGOTTEN
 
 
 class _Envelope(Struct):
@@ -58,10 +66,10 @@ class _Envelope(Struct):
 
 def read_health(body: str, account: str, region: str) -> HealthEvent | None:
     """None for what is no event of AWS Health about this account and region; never raises."""
-    with suppress(*items.NOT_OURS, msgspec.MsgspecError):
+    with suppress(*items.NOT_OURS):
         found = msgspec.json.decode(body, type=_Envelope)
-        here = (found.account, found.detail.event_region) == (account, region)
-        return found.detail if here and found.detail.started and found.detail.updated else None
+        if (found.account, found.detail.event_region) == (account, region):
+            return found.detail
     return None
 
 
@@ -73,7 +81,7 @@ class HealthEvents(Table, frozen=True):
         known = items.text_in(self.get(_KEY), "events", "[]")
         events = {each.event_arn: each for each in _events(known)}
         last = events.get(event.event_arn)
-        if last is not None and last.updated >= event.updated:
+        if not event.is_news(now) or (last is not None and last.updated >= event.updated):
             return
         events[event.event_arn] = event
         newest = sorted(events.values(), key=lambda each: each.updated)[-MOST_EVENTS:]
@@ -86,8 +94,8 @@ class HealthEvents(Table, frozen=True):
     def open_at(self, now: datetime) -> list[HealthEvent]:
         """Those that have begun and are not over."""
         events = _events(items.text_in(self.get(_KEY), "events", "[]"))
-        lately = [each for each in events if each.started <= now < each.updated + FORGOTTEN]
-        return [each for each in lately if each.status_code == "open"]
+        going_on = [each for each in events if each.started <= now and each.is_news(now)]
+        return [each for each in going_on if each.status_code == "open"]
 
 
 _KEY = items.key(items.ACCOUNT, "aws_health")
@@ -98,9 +106,10 @@ def _events(text: str) -> list[HealthEvent]:
         return msgspec.json.decode(text, type=list[HealthEvent])
 
 
-def health_lines(events: list[HealthEvent], facts: Facts) -> list[str]:
-    """What a notification says first; an event of KMS where the queue has a key."""
-    concerned = [each for each in events if each.service != "KMS" or facts.kms_key is not None]
+def health_lines(events: list[HealthEvent], facts: Facts | None = None) -> list[str]:
+    """What a notification says first; an event of KMS where the queue has a key, or of many."""
+    has_key = facts is None or facts.kms_key is not None
+    concerned = [each for each in events if each.service != "KMS" or has_key]
     lines = [
         f"AWS Health: {each.service} has an open event in this region since "
         f"{moment(each.started)}: {plain(each.event_type_code, 80)}, {plain(each.event_arn, 300)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +105,9 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
             Severity.URGENT: self.settings.urgent_topic_arn,
             Severity.INFO: self.settings.info_topic_arn,
         }
-        table = self.settings.case_table
-        return Notifier(self.clients.dynamodb, table, self.clients, topics, self.now)
+        table, settings = self.settings.case_table, self.settings
+        tables = (self.clients.dynamodb, table, self.clients, topics, self.now)
+        return Notifier(*tables, settings.team_topic_arns, settings.chat, settings.docs_url)
 
 
 class ManagingContext(CaseContext, frozen=True, kw_only=True):
@@ -143,7 +145,8 @@ class Baselines(Table, frozen=True):
         """Newest first, one of a day; none where what is there is none of ours."""
         found = self.get(_baselines_key(queue_arn))
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
-            return tuple(items.json_in(found, "baselines", list[Known], "[]"))
+            known = items.json_in(found, "baselines", list[Known], "[]")
+            return tuple(replace(each, at=each.at.astimezone(UTC)) for each in known)
         return ()
 
     def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:
@@ -171,9 +174,8 @@ class MovesByName(Table, frozen=True):
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:
         """Beside what this hour's round has seen so far."""
-        if found := sorted(queue_arns):
-            update = "ADD into_queues :found SET expires_at = :expires"
-            self.change(_moves_key(now), update, found=found, expires=now + RETAINED)
+        found = sorted(queue_arns)
+        self.change_set(_moves_key(now), "into_queues", now + RETAINED, (), found)
 
     def into(self, now: datetime) -> frozenset[str]:
         """What this hour's round and the last one saw."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Meta, Struct, ValidationError, convert, json
 
 from mendq.model.evidence import to_text
-from mendq.model.queue import arn_of
+from mendq.model.queue import ARN
 
 SCHEMA = 1
 # What heal can look at and decide in the time that it has.
 MOST_IN_A_CALL = 20
 FEW_OTHERS = 3
 MOST_WHY = 300
-HOURS_A_DAY = 24
+
+
+_Arn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
 
 
 class Shared(Struct, frozen=True, omit_defaults=True):
@@ -29,24 +31,18 @@ class Shared(Struct, frozen=True, omit_defaults=True):
     `open_at` are the queues whose open case may ask for the same.
     """
 
-    others: tuple[str, ...] = ()
-    more: int = 0
-    open_at: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Shared:
-        """Total: what is no queue of AWS is left out."""
-        more = document.get("more")
-        return cls(
-            _arns(document.get("others"))[:FEW_OTHERS],
-            more if type(more) is int and more > 0 else 0,
-            _arns(document.get("open_at"))[:MOST_IN_A_CALL],
-        )
+    others: Annotated[tuple[_Arn, ...], Meta(max_length=FEW_OTHERS)] = ()
+    more: Annotated[int, Meta(ge=0)] = 0
+    open_at: Annotated[tuple[_Arn, ...], Meta(max_length=MOST_IN_A_CALL)] = ()
 
 
-def _arns(given: object) -> tuple[str, ...]:
-    listed = given if isinstance(given, list) else []
-    return tuple(arn for each in listed if (arn := arn_of(each)) is not None)
+class Named(Shared, frozen=True, omit_defaults=True, kw_only=True):
+    """What heal is told of a finding: where to look, for whom else, and nothing of what was seen
+    there.
+    """
+
+    queue_arn: str
+    symptom: str
 
 
 @dataclass(frozen=True, order=True)
@@ -69,10 +65,10 @@ class Finding:
     seconds_left: float | None = field(default=None, compare=False)
 
     @property
-    def shared(self) -> Shared:
-        """As much of it as heal is told."""
+    def named(self) -> Named:
         more = max(0, len(self.others) - FEW_OTHERS)
-        return Shared(self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL])
+        shared = self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL]
+        return Named(*shared, queue_arn=self.queue_arn, symptom=self.symptom)
 
     @property
     def topic(self) -> str:
@@ -93,7 +89,7 @@ class Scanned:
     not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
     counts those that are no more, `unseen` those of which nothing could be seen; `skipped` are
     suspects that were not measured, for the budget. `looked_at` holds the configuration of those at
-    which all was looked that may be wrong.
+    which all was looked that may be wrong, `queues` how the measured ones stood.
     """
 
     queues_scanned: int = 0
@@ -107,15 +103,12 @@ class Scanned:
     failed: Mapping[str, Exception] = field(default_factory=dict)
     looked_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def is_blind(self) -> bool:
         """Whether there were queues, and nothing could be seen of any."""
         return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
-
-    @property
-    def skipped_for_budget(self) -> int:
-        return len(self.skipped)
 
     def by_symptom(self) -> Counter[str]:
         return Counter(each.symptom for each in self.findings)
@@ -125,16 +118,17 @@ class Scanned:
         return {
             "schema": SCHEMA,
             "at": to_text(at),
-            **{name: getattr(self, name) for name in _COUNTS},
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "skipped_for_budget": len(self.skipped),
             "failed": len(self.failed),
             "not_looked_at": {each: str(why)[:MOST_WHY] for each, why in self.failed.items()},
             "skipped": sorted(self.skipped),
             "findings": [each.document() for each in sorted(self.findings)],
+            "queues": self.queues,
         }
 
 
 _NUMBERS = ("queues_scanned", "gone", "unseen", "suspects", "measured")
-_COUNTS = (*_NUMBERS, "skipped_for_budget")
 
 
 def with_managed(
@@ -152,13 +146,15 @@ def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, An
         for each in document["findings"]
     }
     # A version before wrote fewer of them.
-    together = {name: earlier.get(name, 0) + now[name] for name in (*_COUNTS, "failed")}
+    counted = (*_NUMBERS, "skipped_for_budget", "failed")
+    together = {name: earlier.get(name, 0) + now[name] for name in counted}
     return {
         **now,
         **together,
         "not_looked_at": {**earlier.get("not_looked_at", {}), **now["not_looked_at"]},
         "skipped": sorted({*earlier.get("skipped", ()), *now["skipped"]}),
         "findings": [found[each] for each in sorted(found)],
+        "queues": {**earlier.get("queues", {}), **now["queues"]},
     }
 
 
@@ -182,7 +178,7 @@ def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
 
     Without it the first round of a day would take them all, and the others see nothing.
     """
-    return metrics_per_day * (now.hour + 1) // HOURS_A_DAY
+    return metrics_per_day * (now.hour + 1) // 24
 
 
 def waiting(
@@ -223,27 +219,19 @@ def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
             yield tuple(found[first : first + MOST_IN_A_CALL])
 
 
-def request_about(findings: Sequence[Finding]) -> str:
-    """What heal is told: where to look, for whom else, and nothing of what was seen there."""
-    named = [
-        {"queue_arn": each.queue_arn, "symptom": each.symptom, **to_builtins(each.shared)}
-        for each in findings
-    ]
-    return json.dumps({"found": named})
+def request_about(findings: Sequence[Finding]) -> bytes:
+    """What heal is called with."""
+    return json.encode({"found": [each.named for each in findings]})
 
 
-def named_in(request: Mapping[str, Any]) -> dict[tuple[str, str], Shared]:
-    """By queue and symptom the entries that name both, in order and once; total."""
-    found = request.get("found")
-    entries = found if isinstance(found, list) else []
-    named = [
-        ((each["queue_arn"], each["symptom"]), Shared.read(each))
-        for each in entries
-        if isinstance(each, dict)
-        and isinstance(each.get("queue_arn"), str)
-        and isinstance(each.get("symptom"), str)
-    ]
-    return dict(list(dict(named).items())[:MOST_IN_A_CALL])
+def named_in(request: Mapping[str, Any]) -> list[Named]:
+    """The entries that are such, by queue and symptom once, in order; total."""
+    found, once = request.get("found"), dict[tuple[str, str], Named]()
+    for each in found if isinstance(found, list) else []:
+        with suppress(ValidationError):
+            named = convert(each, Named)
+            once[named.queue_arn, named.symptom] = named
+    return [*once.values()][:MOST_IN_A_CALL]
 
 
 def together(one: Scanned, other: Scanned) -> Scanned:
@@ -256,5 +244,6 @@ def together(one: Scanned, other: Scanned) -> Scanned:
         failed={**one.failed, **other.failed},
         looked_at={**one.looked_at, **other.looked_at},
         skipped=(*one.skipped, *other.skipped),
+        queues={**one.queues, **other.queues},
         **{name: getattr(one, name) + getattr(other, name) for name in counts},
     )

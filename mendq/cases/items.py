@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Spread, Write
+from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Write
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
-from mendq.notifications.configuration import Configuration, Known
 from mendq.notifications.sent import NotificationRecord
 
 ACCOUNT = "account"
@@ -26,7 +25,7 @@ NOT_OURS = (
     *(TypeError, ValueError),
 )
 # What stands in a page's item until it is sent.
-PAGE_TEXTS = ("subject", "body", "news", "about")
+PAGE_TEXTS = ("subject", "body", "news", "about", "team")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
@@ -78,16 +77,12 @@ def snapshot_key(case: Case) -> Key:
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
-def epoch(moment: datetime) -> dict[str, str]:
-    return {"N": str(int(moment.timestamp()))}
-
-
 def stored(value: Any) -> Mapping[str, Any]:
     """A value as DynamoDB has it; what is in its form already stays as it is."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, datetime):
-        return epoch(value)
+        return {"N": str(int(value.timestamp()))}
     if isinstance(value, bool):
         return {"BOOL": value}
     if isinstance(value, int):
@@ -108,10 +103,6 @@ def as_json(value: Any) -> str:
 
 def moment_of(number: Mapping[str, str]) -> datetime:
     return datetime.fromtimestamp(int(number["N"]), UTC)
-
-
-def moment_in(item: Item, name: str) -> datetime | None:
-    return moment_of(item[name]) if item.get(name) else None
 
 
 def text_in(item: Item, name: str, otherwise: str = "") -> str:
@@ -172,14 +163,13 @@ def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
-        key(queue_arn, "configuration"),
         *(attribute_key(queue_arn, each) for each in attributes),
     )
 
 
 def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
-    freeze, case, evidence, page, configuration, *records = items
+    freeze, case, evidence, page, *records = items
     return CaseStoreView(
         frozen="; ".join(each.reason for each in freezes_in(freeze)) if freeze else None,
         case=case_of(case),
@@ -188,7 +178,6 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
-        known=_known_of(configuration),
     )
 
 
@@ -196,16 +185,13 @@ def evidence_of(item: Item) -> Evidence:
     return Evidence.of(map(Sighting.from_text, texts_in(item, "sightings")))
 
 
-def spread_of(item: Item) -> Spread:
-    return Spread.from_texts(texts_in(item, "queues"))
-
-
 def case_of(item: Item) -> Case | None:
     """The case in an item that holds a transition."""
     if "document" not in item:
         return None
     document = json.loads(item["document"]["S"])
-    return Case.from_document(document, text_in(item, "code"), moment_in(item, "opened_at"))
+    opened_at = moment_of(item["opened_at"]) if "opened_at" in item else None
+    return Case.from_document(document, text_in(item, "code"), opened_at)
 
 
 def failures_text(failures: Evidence) -> str:
@@ -225,34 +211,6 @@ def page_of(item: Item) -> NotificationRecord | None:
         return None
     announced = json_in(item, "announced", dict[str, datetime])
     return record_in(NotificationRecord, item, announced=announced)
-
-
-def configuration_after(
-    last: Configuration | None, attributes: Mapping[str, str], now: datetime
-) -> Configuration:
-    """What is to be remembered of a queue's configuration from now on."""
-    if last is None:
-        return Configuration(now, attributes, now)
-    if last.stands_as(attributes):
-        return Configuration(now, attributes, last.since, last.earlier)
-    return Configuration(now, attributes, now, Known(last.at, last.attributes))
-
-
-def configuration_fields(now: Configuration, known_until: datetime) -> dict[str, Any]:
-    """A configuration's item without its key."""
-    attributes = as_json(now.attributes)
-    earlier = as_json([now.earlier.at, now.earlier.attributes]) if now.earlier else None
-    times = {"at": now.at, "since": now.since, "expires_at": known_until}
-    return fields(**times, attributes=attributes, earlier=earlier)
-
-
-def _known_of(item: Item) -> Configuration | None:
-    if not item:
-        return None
-    attributes = json_in(item, "attributes", dict[str, str])
-    known = json_in(item, "earlier", tuple[datetime, dict[str, str]] | None)
-    earlier = Known(*known) if known else None
-    return record_in(Configuration, item, attributes=attributes, earlier=earlier)
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:

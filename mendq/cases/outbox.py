@@ -1,22 +1,30 @@
-"""The outbox of notifications: stored first, then published to SNS."""
+"""The outbox of notifications: stored first, then put as an event and published to SNS."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec.structs import replace
 
-from mendq.aws.clients import Clients
-from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
+from mendq.aws.clients import Clients, put_event
+from mendq.aws.errors import CaseStoreUnavailable, EventNotPut, NotificationNotSent
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, RESERVED_FOR_NEW_CALLERS, Case, Severity
-from mendq.notifications.sent import NotificationRecord, NotificationText
+from mendq.model.case import (
+    NOTIFICATION_EVENT,
+    NOTIFICATIONS_PER_HOUR,
+    RESERVED_FOR_NEW_CALLERS,
+    Case,
+    Severity,
+)
+from mendq.notifications.sent import NotificationRecord, NotificationText, for_sns
+from mendq.notifications.text import linked, plain
 
 # A page about the account whose news has changed is told again no sooner than this.
 AGAIN_AFTER = timedelta(hours=1)
@@ -27,12 +35,17 @@ HELD_BACK = timedelta(minutes=10)
 class Notifier(Table, frozen=True):
     """A page is in the case store before it is sent, so that one lost on the way is sent again.
 
-    All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account.
+    All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account; `teams`
+    are the topics of those that a queue's tag may name, `chat` the severities that chat shows, and
+    `docs_url` is where runbooks are read.
     """
 
     clients: Clients
     topic_arns: dict[Severity, str]
     now: datetime
+    teams: Mapping[str, str] = {}
+    chat: Sequence[Severity] = ()
+    docs_url: str | None = None
 
     def send(
         self, partition: str, symptom: str, page: NotificationRecord, case: Case | None = None
@@ -47,7 +60,9 @@ class Notifier(Table, frozen=True):
         if not self._spend(hour, page, callers):
             return False
         try:
-            self._publish(severity, page)
+            self._publish(severity, partition, symptom, page)
+        except EventNotPut:
+            raise
         except NotificationNotSent:
             with suppress(CaseStoreUnavailable):  # a page fewer this hour, and the error is told
                 back = "ADD pages :less DELETE callers :callers"
@@ -91,7 +106,7 @@ class Notifier(Table, frozen=True):
             record = NotificationRecord.after(last, news, page, urgent=True, at=self.now)
             due = record if self.put(key, record, last) else None
         if due is not None:
-            self._publish(Severity.URGENT, due)
+            self._publish(Severity.URGENT, ACCOUNT, symptom, due)
             self._end(ACCOUNT, symptom, due, due.sent())
 
     def put(
@@ -138,17 +153,70 @@ class Notifier(Table, frozen=True):
             expires=self.now + timedelta(hours=2),
         )
 
-    def _publish(self, severity: Severity, page: NotificationRecord) -> None:
-        topic_arn = self.topic_arns[severity]
+    def _publish(
+        self, severity: Severity, partition: str, symptom: str, page: NotificationRecord
+    ) -> None:
+        """Put an event, then publish; raises NotificationNotSent.
+
+        Where no event can be put, people have the page all the same, but once: that they have it is
+        noted, and each later try is of the event alone.
+        """
+        event = self._event(severity, partition, symptom, page)
         try:
-            self.clients.sns.publish(TopicArn=topic_arn, Subject=page.subject, Message=page.body)
+            try:
+                put_event(self.clients, NOTIFICATION_EVENT, event)
+            except (ClientError, BotoCoreError) as error:
+                if page.is_delivered:
+                    raise
+                self._tell(severity, event, page.team)
+                with suppress(CaseStoreUnavailable):  # else people have it once more
+                    had = replace(page, announced=page.sent().announced)
+                    self._end(partition, symptom, page, had)
+                raise EventNotPut(str(error)) from error
+            if not page.is_delivered:
+                self._tell(severity, event, page.team)
         except (ClientError, BotoCoreError) as error:
             raise NotificationNotSent(str(error)) from error
+
+    def _event(
+        self, severity: Severity, partition: str, symptom: str, page: NotificationRecord
+    ) -> dict[str, Any]:
+        """The event's detail; a page of no case is told apart by its place and what it is about."""
+        *_, region, account, _ = self.topic_arns[severity].split(":")
+        return {
+            "schema": 1,
+            "severity": severity,
+            "case_id": page.case_id or None,
+            "dedup_key": page.case_id or f"{account}/{region}/{symptom}",
+            "symptom": symptom,
+            "queue_arn": None if partition == ACCOUNT else partition,
+            "account": account,
+            "region": region,
+            "subject": page.subject,
+            "text": linked(page.body, self.docs_url),
+        }
+
+    def _tell(self, severity: Severity, event: Mapping[str, Any], team: str) -> None:
+        """Publish to the team that the queue's tag names, where settings have it, then to all.
+
+        What keeps the team's page back is said in everybody's: nobody else's page waits for it.
+        """
+        if topic_arn := self.teams.get(team):
+            try:
+                self._send(severity, topic_arn, event)
+            except (ClientError, BotoCoreError) as error:
+                said = f"The topic of team {team} did not take it: {plain(error)}"
+                event = {**event, "text": f"{event['text']}\n{said}\n"}
+        self._send(severity, self.topic_arns[severity], event)
+
+    def _send(self, severity: Severity, topic_arn: str, event: Mapping[str, Any]) -> None:
+        message = for_sns(event, chat=severity in self.chat)
+        self.clients.sns.publish(TopicArn=topic_arn, **message)
 
     def _end(
         self, partition: str, symptom: str, page: NotificationRecord, ended: NotificationRecord
     ) -> None:
-        """Put how a page ended: sent or dropped, without its text.
+        """Put how a page ended: sent or dropped, without its text; or that people have it.
 
         Nothing happens where a newer page stands there by now: that one is still to be sent.
         """

@@ -9,19 +9,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
+from mendq.aws.clients import put_event
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key, transition_key
 from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
-from mendq.model.case import Case, Severity, State
-from mendq.model.lifecycle import VerificationEvidence, due_at
-from mendq.model.limits import DRILL_TAG
-from mendq.model.steps import stays
+from mendq.model.case import TRANSITION_EVENT, Case, Severity, State
+from mendq.model.lifecycle import VerificationEvidence, due_at, time_line
+from mendq.model.limits import DRILL_TAG, TEAM_TAG
 from mendq.notifications import notification
+from mendq.notifications.next_steps import next_step
 from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import moment
 
@@ -50,20 +51,16 @@ class Notification(Struct, frozen=True):
     changes: Mapping[str, AttributeRecord] = field(default_factory=dict)
     news: str = ""
 
-    def configuration(self, case: Case) -> Mapping[str, str]:
-        """The queue's, with what this case has written."""
-        attributes = self.facts.attributes
-        if self.facts.exists and case.has_written:
-            attributes = {**attributes, **{each["attribute"]: each["after"] for each in case.steps}}
-        return {name: text for name, text in attributes.items() if text and not stays(name)}
-
 
 def file(case: Case, key: Key, context: CaseContext) -> None:
-    """Put the transition at `key` into the case bucket.
+    """Put the transition at `key` into the case bucket, and an event of it on the default bus.
 
-    Raises the bucket's error, CaseStoreUnavailable, or what a transition that is none of ours does.
+    What was put may be put again. Raises the error of either, CaseStoreUnavailable, or what a
+    transition that is none of ours does.
     """
-    context.case_bucket.put(case.key(), case.document())
+    document = case.document()
+    context.case_bucket.put(case.key(), document)
+    put_event(context.clients, TRANSITION_EVENT, document)
     context.open_cases.filed(key)
 
 
@@ -75,11 +72,12 @@ def record_transition(
     Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
     again.
     """
+    case = replace(case, next_step=next_step(case, notice.next_command))
     page = _notification_of(case, seen, notice, context)
-    announced = replace(case, notified=page is not None)
-    written = (context.owner, notice.changes, notice.configuration(case))
+    announced = replace(case, notified=page is not None, urgent=bool(page and page.urgent))
     due, whose = _due_at(announced, context), owner or context.owner
-    context.case_store.record(Entry(announced, seen, whose, *written, due, page, context.real_now))
+    written = (context.owner, notice.changes, due, page, context.real_now)
+    context.case_store.record(Entry(announced, seen, whose, *written))
     with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
         file(announced, transition_key(case.case_id, case.n), context)
     if page and not context.notifier.send(case.queue_arn, case.symptom, page, announced):
@@ -147,11 +145,11 @@ def _record(
 ) -> NotificationRecord:
     symptom, facts = notice.symptom, notice.facts
     assert symptom is not None  # noqa: S101 - without one nobody is paged
+    # Those between the opening and the last two are not read for it.
+    last_two = [each for each in (seen.case, case) if each and each.case_id == case.case_id]
     details = notification.CaseDetails(
         sentence=symptom.sentence,
-        runbook=symptom.runbook,
         facts=facts,
-        known=seen.known.to_compare(facts.attributes, context.now) if seen.known else None,
         last_change=context.recent_changes.last_of(case.queue_arn),
         baselines=context.baselines.of(case.queue_arn),
         next_command=notice.next_command,
@@ -159,17 +157,19 @@ def _record(
         beyond=notice.beyond,
         shown=symptom.shows,
         beside=symptom.beside(facts),
-        aws_health=() if symptom.is_of_configuration else _aws_health(facts, context),
+        so_far=time_line(last_two, context.settings.timing),
+        aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
     text = notification.of_case(replace(case, notified=True), details)
     urgent, at = notice.severity is Severity.URGENT, context.now
-    return NotificationRecord.after(
+    record = NotificationRecord.after(
         seen.page, news, text, urgent=urgent, at=at, about=case.transition
     )
+    return structs.replace(record, team=facts.tags.get(TEAM_TAG, ""))
 
 
-def _aws_health(facts: Facts, context: CaseContext) -> Sequence[str]:
-    """A notification goes out without it rather than not at all."""
+def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
+    """Lines for one queue, or for many; a notification goes out without rather than not at all."""
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = HealthEvents(context.clients.dynamodb, context.settings.case_table)
         return health_lines(events.open_at(context.now), facts)

@@ -57,19 +57,18 @@ class CaseStore(Table, frozen=True):
         """
         key, until = items.evidence_key(queue_arn, symptom), now + RETAINED
         texts = ([each.to_text() for each in some] for some in (drop, add))
-        retained = self._change_set(key, "sightings", until, *texts)
+        retained = self.change_set(key, "sightings", until, *texts)
         with items.reading(f"the evidence about {queue_arn}"):
             return items.evidence_of(retained)
 
     def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
         """Note that these queues show a symptom; all queues that showed it within the hour."""
         key, until = items.key(items.ACCOUNT, f"spread#{symptom}"), now + RETAINED
-        found = self.get(key)
         with items.reading(f"the spread of {symptom}"):
-            spread = items.spread_of(found)
+            spread = view.Spread.from_texts(items.texts_in(self.get(key), "queues"))
         changes = (spread.outdated(now), spread.missing(queue_arns, now))
-        if changed := self._change_set(key, "queues", until, *changes):
-            spread = items.spread_of(changed)
+        if changed := self.change_set(key, "queues", until, *changes):
+            spread = view.Spread.from_texts(items.texts_in(changed, "queues"))
         return spread.queues(now)
 
     def note_change(
@@ -77,23 +76,12 @@ class CaseStore(Table, frozen=True):
     ) -> list[datetime]:
         """Note a change that excuses failed calls; all those of the last day."""
         key, until = items.key(queue_arn, f"changes#{symptom}"), now + view.CHANGES_REMEMBERED
-        retained = self._change_set(key, "changes", until, (), [to_text(changed_at)])
+        retained = self.change_set(key, "changes", until, (), [to_text(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
             changes = [datetime.fromisoformat(each) for each in retained["changes"]["SS"]]
             gone = [each for each in changes if now - each >= view.CHANGES_REMEMBERED]
-        self._change_set(key, "changes", until, [to_text(each) for each in gone], ())
+        self.change_set(key, "changes", until, [to_text(each) for each in gone], ())
         return [each for each in changes if each not in gone]
-
-    def _change_set(
-        self, key: items.Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
-    ) -> Item:
-        """The item once the texts were dropped and then added; empty where there were none."""
-        changed: Item = {}
-        for verb, texts in (("DELETE", drop), ("ADD", add)):
-            if texts:
-                update = f"{verb} {name} :texts SET expires_at = :expires"
-                changed = self.changed(key, update, texts=texts, expires=until) or {}
-        return changed
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int

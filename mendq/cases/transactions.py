@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -89,6 +88,17 @@ class Table(Struct, frozen=True):
         done = self._done(self.client.update_item, Key=key, ReturnValues="ALL_NEW", **request)
         return None if done is None else done["Attributes"]
 
+    def change_set(
+        self, key: Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
+    ) -> Item:
+        """The item once the texts were dropped and then added; empty where there were none."""
+        changed: Item = {}
+        for verb, texts in (("DELETE", drop), ("ADD", add)):
+            if texts:
+                update = f"{verb} {name} :texts SET expires_at = :expires"
+                changed = self.changed(key, update, texts=texts, expires=until) or {}
+        return changed
+
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
         """Put an item; False, and nothing happens, where the condition does not hold."""
         request = asked(values, ConditionExpression=condition)
@@ -144,15 +154,12 @@ def _reasons(error: ClientError) -> list[dict[str, Any]]:
     return [dict(each) for each in error.response.get("CancellationReasons", [])]
 
 
-# What is known of a queue is worth a comparison for as long as CloudTrail's history goes back.
-KNOWN_DAYS = 90
 TRANSITION_DAYS = 400
 # A claim ends with what was recorded under it, or is taken over when it has run out.
 _UNCLAIMED = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One transition and all that is written with it; `seen` is what it was decided on.
 
     `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
@@ -165,14 +172,13 @@ class Entry:
     owner: str
     written_by: str
     changes: Mapping[str, AttributeRecord]
-    attributes: Mapping[str, str]
     due_at: datetime | None
     page: NotificationRecord | None = None
     claims_now: datetime | None = None
 
 
 def record_parts(entry: Entry) -> list[Part]:
-    """Move the case, end its evidence, change records and claims, note the configuration."""
+    """Move the case, end its evidence, change records and claims."""
     case = entry.case
     claims_now = entry.claims_now or case.at
     unmoved = _unmoved_from(entry.seen, case, entry.written_by, entry.owner, claims_now)
@@ -192,11 +198,6 @@ def record_parts(entry: Entry) -> list[Part]:
     for attribute, record in entry.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
         parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=entry.owner))
-    if entry.attributes:
-        now = items.configuration_after(entry.seen.known, entry.attributes, case.at)
-        known_until = now.at + timedelta(days=KNOWN_DAYS)
-        key = items.key(case.queue_arn, "configuration")
-        parts.append(_put(key, items.configuration_fields(now, known_until)))
     if entry.page:
         key = items.notification_key(case.queue_arn, case.symptom)
         parts.append(_put(key, items.page_fields(entry.page)))

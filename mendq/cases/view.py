@@ -18,7 +18,6 @@ from mendq.model.steps import AttributeStep, SetVisibilityTimeout, stays
 
 if TYPE_CHECKING:
     from mendq.model.facts import Facts
-    from mendq.notifications.configuration import Configuration
     from mendq.notifications.sent import NotificationRecord
 
 WINDOW = timedelta(hours=1)
@@ -104,6 +103,7 @@ CHANGES_REMEMBERED = timedelta(days=1)
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
+# A cooldown passes by itself; what lasts longer a person should know.
 HELD_UP = timedelta(hours=1)
 
 
@@ -188,10 +188,6 @@ class HoldUp(Struct, frozen=True, array_like=True):
     code: str
     reason: str
 
-    def is_to_be_announced(self, now: datetime) -> bool:
-        """A cooldown passes by itself; what lasts longer a person should know."""
-        return now - self.since >= HELD_UP
-
 
 def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
     """The facts with who was refused what by which policy, as a case's evidence holds it."""
@@ -207,8 +203,7 @@ class CaseStoreView(Struct, frozen=True):
     """Absent things are None or empty: an empty case store is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
-    `attributes` holds a record for each attribute that was asked for; `known` is the queue's
-    configuration as it stood when a case was last written down.
+    `attributes` holds a record for each attribute that was asked for.
     """
 
     frozen: str | None = None
@@ -218,7 +213,6 @@ class CaseStoreView(Struct, frozen=True):
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
     page: NotificationRecord | None = None
-    known: Configuration | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
         return self.attributes.get(attribute, AttributeRecord())

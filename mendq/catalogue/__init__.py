@@ -92,11 +92,16 @@ CATALOGUE: tuple[Symptom, ...] = (
     INVALID_REQUEST,
 )
 BY_NAME = {each.name: each for each in CATALOGUE}
+_BY_CODE = {
+    code: tuple(each for each in CATALOGUE if any(way.error_code == code for way in each.seen_as))
+    for code in {way.error_code for each in CATALOGUE for way in each.seen_as}
+}
 
 
 def match(failed_call: FailedCall) -> Symptom | None:
     """The symptom that a failed call points to; None where the catalogue has none."""
-    return next((symptom for symptom in CATALOGUE if symptom.matches(failed_call)), None)
+    among = _BY_CODE.get(failed_call.error_code, ())
+    return next((symptom for symptom in among if symptom.matches(failed_call)), None)
 
 
 def symptom_of(failed_call: FailedCall) -> str:

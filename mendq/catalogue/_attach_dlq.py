@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mendq.catalogue._stuck_group import head_is_stuck, one_group_blocks
 from mendq.catalogue._visibility import failing_consumer
 from mendq.catalogue.symptom import Found
 from mendq.model.dlq import attributes_of_dlq
@@ -19,7 +20,7 @@ from mendq.model.queue import (
 )
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import get_attributes
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 
 # A few messages that are given back again and again make many receives: many messages have to
 # pass, and many receives to fail, unless Lambda itself counted that its function fails.
@@ -39,7 +40,7 @@ def failing_in(facts: Facts) -> Found | None:
     held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
     return Found(
-        f"{fruitless:,} of {measured.received:,} receives in {measured.hours:.1f} h ended in no "
+        f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} ended in no "
         f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
         "delete"
     )
@@ -51,8 +52,8 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
     """
     return (
         measured.has_surplus
-        or measured.one_group_blocks
-        or (facts.is_fifo and measured.head_is_stuck(facts.visibility_seconds))
+        or one_group_blocks(measured)
+        or (facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds))
         or facts.move_task_running
         or facts.takes_dlq_messages
         or bool(EXPLAINED_BY & facts.open_symptoms)
@@ -78,7 +79,7 @@ def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
         return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
     reason = (
         f"{because}. What is received {MAX_RECEIVE_COUNT} times and not deleted would go to "
-        f"{dlq_arn}, and be kept there for 14 days"
+        f"{dlq_arn}, and be kept there for 14 days{_order(facts)}"
     )
     steps = CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, MAX_RECEIVE_COUNT).text)
     return _cause_first(facts) or _name_is_taken(facts, dlq_arn) or Plan(steps, reason)
@@ -96,7 +97,13 @@ def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
         )
         command = get_attributes(facts.queue_arn, AttachDlq.attribute)
         return Escalate("names_a_quarantine", reason, command)
-    return _cause_first(facts) or Plan((CreateDlq("", dlq_arn),), because)
+    return _cause_first(facts) or Plan((CreateDlq("", dlq_arn),), because + _order(facts))
+
+
+def _order(facts: Facts) -> str:
+    """What a DLQ costs a FIFO queue: AWS advises none where the order must hold."""
+    held = ". What stands behind it in its group is then handled without it, in the order left"
+    return held if facts.is_fifo else ""
 
 
 def gone(facts: Facts) -> str | None:
@@ -152,7 +159,7 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
         f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
         "whether to attach it, or another, is for its owner to say"
     )
-    return Escalate("name_taken", reason, get_attributes(dlq_arn, "All"))
+    return Escalate("name_taken", reason, get_attributes(dlq_arn))
 
 
 def _is_as_made(facts: Facts, namesake: QueueFacts) -> bool:

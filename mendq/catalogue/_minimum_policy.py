@@ -1,4 +1,4 @@
-"""The least that refused callers need, ready to paste; before it, who else that may concern."""
+"""What refused callers need at least, ready to paste; who else that may concern, and who called."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ from mendq.notifications.text import Section, command_line, exact_json, plain
 _RECEIVING = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
 _SENDING = ("GetQueueUrl", "SendMessage")
 _DENIED = {RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.IDENTITY_POLICY_DENIES}
+
+
+def who_called(event_name: str, queue_arn: str) -> str:
+    """The command that shows who used a management API on the queue, and when; 90 days back."""
+    called = parts_of(queue_arn)
+    of_it = f"contains(CloudTrailEvent, '/{called.account}/{called.name}\\\"')"
+    options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
+    query = f'--query "Events[?{of_it}].[EventTime,Username]"'
+    return aws_command("cloudtrail lookup-events", queue_arn, f"{options} {query}")
 
 
 def before_granting(facts: Facts) -> tuple[Section, ...]:

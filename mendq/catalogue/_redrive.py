@@ -20,7 +20,7 @@ from mendq.catalogue._redrive_causes import (
     redrive_is_off,
     still_shows,
 )
-from mendq.catalogue._time_left import TimeLeft, could_lose, left_by_age, span, takes
+from mendq.catalogue._time_left import TimeLeft, could_lose, left_by_age, takes
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds, Mode
@@ -29,8 +29,9 @@ from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
 from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.notifications.commands import redrive_preview
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 
+_SEEN_FIRST = "a person has to see this first"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -95,12 +96,9 @@ def send_back(facts: Facts, because: str) -> Plan | Refusal:
 def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
     """What a person is to see first."""
     if not age_is_known(facts):
-        yield "Nobody has measured since when messages wait: a person has to see this first"
+        yield f"Nobody has measured since when messages wait: {_SEEN_FIRST}"
     for case in explained(facts).said:
-        yield (
-            f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): "
-            "a person has to see this first"
-        )
+        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_SEEN_FIRST}"
     if facts.is_fifo:
         yield (
             f"Order will mix: {facts.visible:,} go in behind and among others, of which "
@@ -157,7 +155,7 @@ class RedriveForecast:
         yield (
             f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
             f"as many after each soak of {span(self.soak)}; {self._pace()}. It halts when "
-            f"{SHIPPED.halt_share:.0%} or {SHIPPED.halt_returned} of them have died again"
+            f"{100 * SHIPPED.halt_share:.0f} % or {SHIPPED.halt_returned} of them have died again"
         )
         if raised:
             yield "So that none expires on the way, they are kept for 14 days first"
@@ -170,8 +168,8 @@ class RedriveForecast:
         if lasts is None:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
-            f"at {SHIPPED.rate_share:.0%} of what is deleted there ({deletes:,.2f} a second) that "
-            f"takes about {span(lasts)}"
+            f"at {100 * SHIPPED.rate_share:.0f} % of what is deleted there ({deletes:,.2f} a "
+            f"second) that takes about {span(lasts)}"
         )
 
 
@@ -200,7 +198,7 @@ def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
     sources, sole = facts.source_arns, facts.sole_source
     if sole is None or sources != (sole.queue_arn,):
         others = (
-            f"it takes the messages of {len(sources)} queues"
+            f"it takes the messages of {len(sources):,} queues"
             if len(sources) > 1
             else "it takes the messages of another queue too, which keeps Mendq out"
         )

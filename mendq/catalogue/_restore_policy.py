@@ -199,11 +199,7 @@ class Finding:
 
     code: str
     because: str
-    command: Callable[[Facts], str]
-
-    @property
-    def lacks_a_grant(self) -> bool:
-        return self.code.endswith("_lacks_grant")
+    command: Callable[[Facts], str] = _simulation
 
 
 FINDINGS: Mapping[RefusedBy, Finding] = {
@@ -218,21 +214,18 @@ FINDINGS: Mapping[RefusedBy, Finding] = {
     RefusedBy.IDENTITY_POLICY_DENIES: Finding(
         "identity_policy_denies",
         "The caller's identity policy denies it explicitly, which no grant elsewhere lifts",
-        _simulation,
     ),
     RefusedBy.IDENTITY_POLICY: Finding(
-        "identity_policy_lacks_grant", "The caller's identity policy does not allow it", _simulation
+        "identity_policy_lacks_grant", "The caller's identity policy does not allow it"
     ),
     RefusedBy.ABOVE_THE_ACCOUNT: Finding(
         "organization_refuses",
         "A service or resource control policy refuses it: "
         "a matter for whoever administers the AWS organization",
-        _simulation,
     ),
     RefusedBy.PERMISSIONS_BOUNDARY: Finding(
         "boundary_refuses",
         "The caller's permissions boundary refuses it: a matter for whoever set the boundary",
-        _simulation,
     ),
     RefusedBy.SESSION_POLICY: Finding(
         "session_policy_refuses",

@@ -14,6 +14,7 @@ from math import ceil, inf
 from typing import TypeVar
 
 from mendq.model.limits import Bounds
+from mendq.notifications.text import span
 
 # A redrive may take so much longer than it should.
 SAFETY = 2
@@ -92,17 +93,3 @@ def most_urgent_first(
 ) -> list[Each]:
     """Whatever expires first, at the front; what never does stays behind, in the order it had."""
     return sorted(items, key=lambda item: inf if (left := seconds_left(item)) is None else left)
-
-
-def span(time: timedelta) -> str:
-    """`3 d 4 h`, `4 h 10 min`, `50 s`: the two largest units, cut off."""
-    seconds = int(time.total_seconds())
-    if seconds < 60:
-        return f"{seconds} s"
-    units = (("d", 86_400), ("h", 3_600), ("min", 60))
-    first = next(n for n, (_, size) in enumerate(units) if seconds >= size)
-    parts = list[str]()
-    for name, size in units[first : first + 2]:
-        count, seconds = divmod(seconds, size)
-        parts += [f"{count} {name}"] if count else []
-    return " ".join(parts)

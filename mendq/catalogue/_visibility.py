@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any, TypeGuard
 
+from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits, Mode, TagUnreadable, seconds_tag
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
@@ -23,7 +25,7 @@ class VisibilityNeed:
     """What consumers need, and why; from `enough_seconds` on the current timeout will do.
 
     `least_seconds` to go to where AWS's advice (0: none) is over the ceiling; `takes_seconds` is
-    what work is said to take, or `is_measured` to, 0 where nobody knows.
+    what work is said to take, or `is_measured` to, 0 where nobody knows. `is_guess`: none is named.
     """
 
     least_seconds: int
@@ -32,6 +34,7 @@ class VisibilityNeed:
     recommended_seconds: int = 0
     takes_seconds: float = 0
     is_measured: bool = False
+    is_guess: bool = False
     at_most: Mode = Mode.HEAL
 
     def within(self, ceiling_seconds: int) -> int:
@@ -40,10 +43,19 @@ class VisibilityNeed:
         return max(self.least_seconds, self.recommended_seconds if is_within else 0)
 
 
+# So many times what work takes.
+ROOM = 1.5
+
+
+def with_room(seconds: float) -> int:
+    """Half as much again as work takes."""
+    return ceil(ROOM * seconds)
+
+
 def advice_beyond(needs: Iterable[VisibilityNeed], seconds: int) -> str:
     """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
     recommended = max((each.recommended_seconds for each in needs), default=0)
-    return f"; AWS recommends {recommended} s" if recommended > seconds else ""
+    return f"; AWS recommends {recommended:,} s" if recommended > seconds else ""
 
 
 def named(facts: Facts) -> list[VisibilityNeed]:
@@ -53,25 +65,25 @@ def named(facts: Facts) -> list[VisibilityNeed]:
     again. Whatever else is named counts one and a half times, as that does over the ceiling.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    needs = [_of_a_consumer(each) for each in facts.lambda_consumers]
+    needs = [asked_for(each) for each in facts.lambda_consumers]
     if (tagged := seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None:
-        seconds, because = ceil(1.5 * tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged} s"
+        seconds, because = with_room(tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged:,} s"
         needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged))
     return needs
 
 
-def _of_a_consumer(consumer: LambdaConsumer) -> VisibilityNeed:
-    """A message waits for its batch before the function runs."""
+def asked_for(consumer: LambdaConsumer) -> VisibilityNeed:
+    """What one function asks for; a message waits for its batch before the function runs."""
     timeout_seconds, window_seconds = consumer.timeout_seconds, consumer.batching_window_seconds
     p99_seconds = consumer.duration_p99_seconds
     lasts = (
         f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more" if p99_seconds else ""
     )
     return VisibilityNeed(
-        least_seconds=ceil(1.5 * timeout_seconds) + window_seconds,
+        least_seconds=with_room(timeout_seconds) + window_seconds,
         enough_seconds=timeout_seconds + window_seconds,
-        because=f"its Lambda consumer may run {timeout_seconds} s "
-        f"and waits {window_seconds} s for a batch{lasts}",
+        because=f"its Lambda consumer may run {timeout_seconds:,} s "
+        f"and waits {window_seconds:,} s for a batch{lasts}",
         recommended_seconds=6 * timeout_seconds + window_seconds,
         takes_seconds=p99_seconds + window_seconds if p99_seconds else 0,
         is_measured=bool(p99_seconds),
@@ -86,12 +98,6 @@ def readable(facts: Facts) -> list[VisibilityNeed]:
         return []
 
 
-def advised_seconds(facts: Facts) -> int:
-    """The most that AWS advises or somebody names, 0 where nobody does; raises TagUnreadable."""
-    needs = (max(each.enough_seconds, each.recommended_seconds) for each in named(facts))
-    return max(needs, default=0)
-
-
 def slowest(facts: Facts) -> tuple[float, str]:
     """The longest p99 of its Lambda consumers, and whose; 0 where not all ran in the last hour."""
     found = [(each.duration_p99_seconds or 0, each.name) for each in facts.lambda_consumers]
@@ -103,39 +109,35 @@ def to_advised(
 ) -> Plan | Refusal:
     """A plan to go to what is advised, which a person agrees to: they know who else reads."""
     try:
-        seconds, ceiling = advised_seconds(facts), ceiling_seconds(facts, limits)
+        needs, ceiling = named(facts), ceiling_seconds(facts, limits)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
-    current = facts.visibility_seconds
-    if not shows:
-        return Ignore("need_already_met", f"the visibility timeout is {current} s by now")
-    if seconds > max(current, ceiling):
-        return Refuse("over_ceiling", f"{seconds} s are advised, over the ceiling of {ceiling} s")
+    current, need = facts.visibility_seconds, largest_unmet(facts, needs)
+    if not shows or need is None:
+        return Ignore("need_already_met", f"the visibility timeout is {current:,} s by now")
+    seconds = goal_seconds(facts, needs)
+    if (refusal := next(over_bounds(facts, need, seconds, ceiling), None)) is not None:
+        return refusal
     reason = (
-        f"{facts.found}. {seconds} s are the most that AWS advises for its Lambda consumers or a "
+        f"{facts.found}. {seconds:,} s are the most that AWS advises for its Lambda consumers or a "
         f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
     )
     return Plan((step(current, seconds),), reason, at_most=Mode.PROPOSE)
 
 
-def published(
-    facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int
-) -> list[VisibilityNeed]:
+def published(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
     """What its consumers publish of themselves, where nothing that is named is unmet: or none.
 
-    Whoever may put metrics into the account can publish it too. So it is proposed and never
-    written by itself; and where it could not be, it says nothing, for it must hide no race.
+    Whoever may put metrics into the account can publish it too: so no fix is written by it alone.
     """
-    measured = facts.measured
-    p99_seconds = measured.processing_p99_seconds if measured else None
+    p99_seconds = facts.measured.processing_p99_seconds if facts.measured else None
     if p99_seconds is None or unmet(facts, needs):
         return []
-    seconds = ceil(1.5 * p99_seconds)
+    seconds = with_room(p99_seconds)
     because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
-    need = VisibilityNeed(
-        seconds, seconds, because, takes_seconds=p99_seconds, at_most=Mode.PROPOSE
-    )
-    return [] if any(against(facts, need, seconds, ceiling_seconds, named=True)) else [need]
+    return [
+        VisibilityNeed(seconds, seconds, because, takes_seconds=p99_seconds, at_most=Mode.PROPOSE)
+    ]
 
 
 def ceiling_seconds(facts: Facts, limits: Limits) -> int:
@@ -150,9 +152,13 @@ def largest_unmet(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed |
     return max(unmet(facts, needs) or needs, key=lambda need: need.least_seconds, default=None)
 
 
-def goal_seconds(facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int) -> int:
-    """The one number that heal, scan and lint give: it covers what is unmet, and what else is named
-    as far as the ceiling allows. 0 where nothing is.
+def goal_seconds(
+    facts: Facts,
+    needs: list[VisibilityNeed],
+    ceiling_seconds: int = SetVisibilityTimeout.maximum,
+) -> int:
+    """What to go to, the one number of heal, scan and lint: it covers what is unmet, and what else
+    is named as far as the ceiling allows; without one, all that AWS advises. 0 where nothing is.
     """
     wanted = {each: each.within(ceiling_seconds) for each in needs}
     asked = (each for each in needs if wanted[each] <= ceiling_seconds)
@@ -166,9 +172,9 @@ def unmet(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
 
 def guess(facts: Facts) -> VisibilityNeed:
     """Half as much again, for a queue whose consumers nothing is known of."""
-    seconds = max(facts.visibility_seconds + 1, ceil(1.5 * facts.visibility_seconds))
+    seconds = max(facts.visibility_seconds + 1, with_room(facts.visibility_seconds))
     because = "nothing names what its consumers need, so half as much again"
-    return VisibilityNeed(seconds, seconds, because)
+    return VisibilityNeed(seconds, seconds, because, is_guess=True)
 
 
 def failing_consumer(facts: Facts) -> LambdaConsumer | None:
@@ -188,7 +194,7 @@ def against_any(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
     # ChangeMessageVisibility always carries a value.
     if reader is not None and reader < current and not unmet(facts, needs):
         reason = (
-            f"the readers set a shorter visibility timeout themselves ({reader} s): the queue's "
+            f"the readers set a shorter visibility timeout themselves ({reader:,} s): the queue's "
             "is not used"
         )
         yield Refuse("readers_set_their_own", reason)
@@ -213,53 +219,123 @@ def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refu
             f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
             f"{measured.received:,} receives of {measured.sent:,} sent messages do not rule out: a "
             "longer visibility timeout would then only slow the retries. Where work takes longer "
-            f"than {facts.visibility_seconds} s, let the tag {MAX_PROCESSING_TAG} say how long"
+            f"than {facts.visibility_seconds:,} s, let the tag {MAX_PROCESSING_TAG} say how long"
         )
         command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
     known = needs and f", although what is named is covered ({needs[0].because})"
     reason = (
         f"{facts.found}. Somebody holds messages longer than the visibility timeout of "
-        f"{facts.visibility_seconds} s{known or ', and nothing names how long they need'}: tag "
+        f"{facts.visibility_seconds:,} s{known or ', and nothing names how long they need'}: tag "
         f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
     # SECONDS is the reader's to fill in; as it stands the tag would be refused as unreadable.
-    options = f"--queue-url {public_url(facts.queue_arn)} --tags {MAX_PROCESSING_TAG}=SECONDS"
-    tag_it = aws_command("sqs tag-queue", facts.queue_arn, options)
+    tag_it = _tag_command(facts, f"{MAX_PROCESSING_TAG}=SECONDS")
     yield Escalate("race_without_named_need", reason, tag_it, silent_in_observe=True)
 
 
-def against(
-    facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int, *, named: bool
-) -> Iterator[Refusal]:
-    """What speaks against going to so many seconds for this need, the first of which is told.
+def _tag_command(facts: Facts, tag: str) -> str:
+    options = f"--queue-url {public_url(facts.queue_arn)} --tags {tag}"
+    return aws_command("sqs tag-queue", facts.queue_arn, options)
 
-    The whole visibility timeout or none: a part of it would fix nothing.
-    """
+
+def against(
+    facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
+) -> Iterator[Refusal]:
+    """What speaks against going to so many seconds for this need, the first of which is told."""
     current = facts.visibility_seconds
     if current >= need.enough_seconds:
-        reason = f"the visibility timeout of {current} s already covers what is asked for "
+        reason = f"the visibility timeout of {current:,} s already covers what is asked for "
         reason += f"({need.because}){advice_beyond([need], current)}"
         yield Refuse("need_already_met", reason)
-    if seconds > ceiling_seconds:
-        needed = f"{seconds} s are needed ({need.because})"
-        yield Refuse("over_ceiling", f"{needed}, over the ceiling of {ceiling_seconds} s")
     person = facts.person_visibility_seconds
     base_seconds = current if person is None else person
-    if not named and seconds > GUESS_FACTOR * base_seconds:
+    if need.is_guess and seconds > GUESS_FACTOR * base_seconds:
         reason = (
-            f"a guess of {seconds} s is more than {GUESS_FACTOR} times the {base_seconds} s "
+            f"a guess of {seconds:,} s is more than {GUESS_FACTOR} times the {base_seconds:,} s "
             f"that a person chose; the tag {MAX_PROCESSING_TAG} would name the need"
         )
         yield Refuse("guess_too_far", reason)
-    receives = facts.max_receive_count or 1
+    yield from over_bounds(facts, need, seconds, ceiling_seconds)
+
+
+def over_bounds(
+    facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
+) -> Iterator[Refusal]:
+    """Which bounds a longer visibility timeout would break, the first of which is told.
+
+    The whole of it or none: a part would fix nothing.
+    """
+    current, receives = facts.visibility_seconds, facts.max_receive_count or 1
+    if seconds <= current:
+        return
+    if seconds > ceiling_seconds:
+        needs = f"{seconds:,} s are needed ({need.because})"
+        # No tag allows more than SQS takes.
+        can_be = seconds <= SetVisibilityTimeout.maximum
+        tag_it = _tag_command(facts, f"{MAX_VISIBILITY_TAG}={seconds}") if can_be else ""
+        yield Refuse("over_ceiling", f"{needs}, over the ceiling of {ceiling_seconds:,} s", tag_it)
     if 2 * receives * seconds > facts.retention_seconds:
         reason = (
-            f"{counted(receives, 'receive')} of {seconds} s would take more than half "
-            f"of the retention of {facts.retention_seconds} s"
+            f"{counted(receives, 'receive')} of {seconds:,} s would take more than half "
+            f"of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)
     expected = facts.in_flight * seconds / max(current, 1)
     if expected > IN_FLIGHT_BOUND:
-        reason = f"about {expected:.0f} messages would be in flight, over {IN_FLIGHT_BOUND}"
+        reason = f"about {expected:,.0f} messages would be in flight, over {IN_FLIGHT_BOUND:,}"
         yield Refuse("over_in_flight", reason)
+
+
+# What is said of any case is bounded where it is read.
+_MOST_NEEDS, _MOST_SECONDS = 5, 10**6
+
+
+def needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
+    """How long consumers of a queue with this symptom need, and what says so; of each the longest.
+
+    For a case's evidence: a picture of the case compares it with the visibility timeout.
+    """
+    if symptom != "visibility_timeout_too_short":
+        return []
+    tagged = (each.takes_seconds for each in readable(facts) if not each.recommended_seconds)
+    consumers = facts.lambda_consumers
+    found: dict[str, Iterable[float | None]] = {
+        "Lambda p50": [each.duration_p50_seconds for each in consumers],
+        "Lambda p99": [each.duration_p99_seconds for each in consumers],
+        "Lambda timeout": [each.timeout_seconds for each in consumers],
+        f"tag {MAX_PROCESSING_TAG}": tagged,
+        "published p99": [each.takes_seconds for each in published(facts, [])],
+    }
+    longest = {what: max(filter(None, some), default=0) for what, some in found.items()}
+    return [{"what": what, "seconds": seconds} for what, seconds in longest.items() if seconds]
+
+
+def spans_of(transitions: Sequence[Case]) -> list[tuple[str, float]]:
+    """What consumers need, as the case's evidence has it, then the timeout before and after.
+
+    Empty where nothing names a need or no timeout was planned; of several the last plan counts.
+    """
+    needs = transitions[-1].evidence.get("needs")
+    named = [each for each in needs if isinstance(each, Mapping)] if isinstance(needs, list) else []
+    planned = [
+        each
+        for case in transitions
+        for each in case.steps
+        if each.get("attribute") == SetVisibilityTimeout.attribute and not case.undoes
+    ]
+    if not named or not planned:
+        return []
+    had = ((f"timeout {when}", planned[-1].get(when)) for when in ("before", "after"))
+    spans = [(str(each.get("what")), each.get("seconds")) for each in named[:_MOST_NEEDS]]
+    spans += [(what, _whole(text)) for what, text in had]
+    return [(what, each) for what, each in spans if _is_span(each)]
+
+
+def _whole(text: object) -> int | None:
+    is_one = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 7
+    return int(str(text)) if is_one else None
+
+
+def _is_span(seconds: Any) -> TypeGuard[float]:
+    return type(seconds) in {int, float} and 0 < seconds <= _MOST_SECONDS

@@ -18,13 +18,14 @@ from mendq.catalogue.symptom import (
     Fixed,
     NotMatched,
     Refused,
+    Steps,
     carries_messages,
     seen_as_labelled,
 )
 from mendq.model.evidence import are_strangers_to, granted_by, named
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
 from mendq.model.queue import parts_of
@@ -59,7 +60,7 @@ def _page(facts: Facts, about_the_pin: str) -> Refusal:
     sentences = (
         _refused(facts),
         finding.because,
-        _missing_grant(facts) if finding.lacks_a_grant else "",
+        _missing_grant(facts) if finding.code.endswith("_lacks_grant") else "",
         f"Other calls were refused by {others}" if others else "",
         about_the_pin,
         f"Who called: {named(facts.principals)}",
@@ -82,12 +83,12 @@ _REFUSED_CALL = (
     "User: arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc is not authorized to "
     f"perform: sqs:sendmessage on resource: {QUEUE_ARN} "
 )
-_NOT_GRANTED = failed_call(
-    "SendMessage",
-    "AccessDenied",
-    f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sendmessage action",
-)
+_NO_GRANT = f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sendmessage action"
 _DENIED = f"{_REFUSED_CALL}with an explicit deny in a resource-based policy"
+
+
+def _caught(title: str, says: str, facts: Facts, answer: Steps | str) -> Caught:
+    return Caught(title, failed_call("SendMessage", "AccessDenied", says), facts, answer)
 
 
 def _called(refused_by: RefusedBy, **over: Any) -> Facts:
@@ -107,17 +108,18 @@ _PIN = Pin(
     queue_created_at=AT - timedelta(days=90),
     queue_modified_at=AT - timedelta(days=8),
 )
-_DEPLOYED = QueueChange(
-    AT - timedelta(hours=1),
-    "SetQueueAttributes",
-    "arn:aws:iam::123456789012:role/deploys",
-    by_cloudformation=True,
-)
+_DEPLOYED = QueueChange(AT - timedelta(hours=1), "SetQueueAttributes", ROLE, by_cloudformation=True)
 
 
-def _overwritten(pinned: Pinned) -> Facts:
-    return _called(RefusedBy.NO_RESOURCE_POLICY, Policy=_STANDS, pin=pinned)
+def _overwritten(**pinned: Any) -> Facts:
+    pin = Pinned(_PIN, **pinned)
+    return _called(RefusedBy.NO_RESOURCE_POLICY, Policy=_STANDS, pin=pin)
 
+
+_LOST, _UNTOLD = _overwritten(changed=_DEPLOYED), _overwritten(doubt="not told yet", passes=True)
+_SILENT = _called(RefusedBy.NO_RESOURCE_POLICY)
+_DENYING = _called(RefusedBy.RESOURCE_POLICY_DENIES)
+_BACK = RestorePolicy(_STANDS, _PINNED)
 
 ACCESS_DENIED = Fixed(
     name="access_denied",
@@ -131,43 +133,17 @@ ACCESS_DENIED = Fixed(
     needs=frozenset({Need.QUEUE, Need.PIN}),
     steps=(RestorePolicy,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     notifies_anyway=True,
     speaks=speaks,
     shows=("Policy",),
     beside=before_granting,
     mass=Advice("Look for what these queues have in common: a role, a policy, an organization's."),
     examples=lambda: (
-        Caught(
-            "a deployment overwrote the policy that a person has pinned",
-            _NOT_GRANTED,
-            _overwritten(Pinned(_PIN, changed=_DEPLOYED)),
-            (RestorePolicy(_STANDS, _PINNED),),
-        ),
-        Caught(
-            "the queue's policy does not name the caller",
-            _NOT_GRANTED,
-            _called(RefusedBy.NO_RESOURCE_POLICY),
-            "queue_policy_lacks_grant",
-        ),
-        Caught(
-            "the queue's policy denies",
-            failed_call("SendMessageBatch", "AccessDeniedException", _DENIED),
-            _called(RefusedBy.RESOURCE_POLICY_DENIES),
-            "queue_policy_denies",
-        ),
-        Refused(
-            "CloudTrail has not told yet who changed the policy",
-            _overwritten(Pinned(_PIN, "not told yet", passes=True)),
-            "pin_not_judged_yet",
-        ),
-        NotMatched(
-            "KMS's refusal is another policy's",
-            failed_call("SendMessage", "KMS.AccessDeniedException", _DENIED),
-        ),
-        NotMatched(
-            "a caller who writes IAM's sentence into a parameter",
-            failed_call("SendMessage", "InvalidParameterValue", _DENIED),
-        ),
+        _caught("a deployment overwrote the pinned policy", _NO_GRANT, _LOST, (_BACK,)),
+        _caught("it does not name the caller", _NO_GRANT, _SILENT, "queue_policy_lacks_grant"),
+        _caught("the queue's policy denies", _DENIED, _DENYING, "queue_policy_denies"),
+        Refused("CloudTrail has not told yet who changed it", _UNTOLD, "pin_not_judged_yet"),
+        NotMatched("a key's policy", failed_call("SendMessage", "KmsAccessDenied", _DENIED)),
+        NotMatched("in a parameter", failed_call("SendMessage", "InvalidParameterValue", _DENIED)),
     ),
 )

@@ -37,7 +37,7 @@ def detect(facts: Facts) -> Found | None:
     missing = [WATCHED[metric].format(name=queue.name) for queue, metric in unwatched(facts)]
     if not missing:
         return None
-    command = f"`mendq alarms {facts.name}` writes what does"
+    command = f"`mendq alarms {facts.name}` writes alarms that do"
     return Found(f"no CloudWatch alarm of this account watches {', nor '.join(missing)}: {command}")
 
 
@@ -49,7 +49,7 @@ def _with_dlq(*alarmed: str) -> Facts:
 
 ALARM_MISSING = Reported(
     name="alarm_missing",
-    sentence="No CloudWatch alarm watches the queue, or its dead-letter queue.",
+    sentence="No CloudWatch alarm watches the queue, or its DLQ.",
     plan_in_words="Report it, weekly; `mendq alarms` prints alarms sized by its last two weeks.",
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),

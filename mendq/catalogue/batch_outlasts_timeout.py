@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
+from mendq.catalogue._visibility import ROOM, asked_for, with_room
 from mendq.catalogue.examples import FUNCTION, standard
 from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts, Need
@@ -13,7 +13,8 @@ from mendq.model.metrics import Recent
 
 # Fewer runs say little of how long one message takes; and further than that nothing is projected.
 FEWEST_RUNS, FURTHEST = 30, 10
-ROOM = 1.5
+# Lambda ends every run after 15 minutes.
+LONGEST_RUN_SECONDS = 900
 
 
 def detect(facts: Facts) -> Found | None:
@@ -29,13 +30,18 @@ def detect(facts: Facts) -> Found | None:
     each_seconds = p50_seconds / batch
     if full * each_seconds <= current:
         return None
+    longer = replace(consumer, timeout_seconds=with_room(full * each_seconds))
+    for_full = (
+        f"; for full batches the function needs {longer.timeout_seconds:,} s, and the visibility "
+        f"timeout {asked_for(longer).recommended_seconds:,} s"
+    )
     return Found(
         f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
         f"{batch:.1f} messages each. Worked one by one, a full batch of {full} takes about "
-        f"{full * each_seconds:.0f} s: longer than the visibility timeout of {current} s, and the "
-        f"function may run {limit} s. A batch size of "
-        f"{max(1, int(min(current, limit) / (ROOM * each_seconds)))} keeps within both; for full "
-        f"batches both need {ceil(ROOM * full * each_seconds)} s"
+        f"{full * each_seconds:,.0f} s: longer than the visibility timeout of {current:,} s, and "
+        f"the function may run {limit:,} s. A batch size of "
+        f"{max(1, int(min(current, limit) / (ROOM * each_seconds)))} keeps within both"
+        f"{for_full if longer.timeout_seconds <= LONGEST_RUN_SECONDS else ''}"
     )
 
 

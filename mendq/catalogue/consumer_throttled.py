@@ -8,11 +8,11 @@ from shlex import quote
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Advice, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import Advice, Detected, Detection, Found, NotFound, Paged, of_quota
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import aws_command, quota
+from mendq.notifications.commands import aws_command
 from mendq.notifications.text import counted
 
 # Lambda tries again by itself; a tenth of all tries is more than a burst.
@@ -27,7 +27,7 @@ def detect(facts: Facts) -> Found | None:
     if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
         return None
     return Found(
-        f"{share:.0%} of the invocations of {throttled.name} were throttled, and "
+        f"{100 * share:.0f} % of the invocations of {throttled.name} were throttled, and "
         f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s"
     )
@@ -80,9 +80,7 @@ CONSUMER_THROTTLED = Paged(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    beside=lambda facts: (
-        quota(facts.queue_arn, "concurrent executions", "1,000", "lambda", "L-B99A9384"),
-    ),
+    beside=of_quota("concurrent executions", "1,000", "lambda", "L-B99A9384"),
     mass=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",

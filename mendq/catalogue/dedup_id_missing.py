@@ -6,7 +6,7 @@ from mendq.catalogue.examples import failed_call, not_taken, queue
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import Facts
 from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import may_be_fifo
 from mendq.model.steps import DeduplicateByContent
@@ -27,6 +27,11 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
 
 
+def _caught(title: str, event_name: str, code: str) -> Caught:
+    call = failed_call(event_name, code, NO_DEDUPLICATION_ID)
+    return Caught(title, call, queue(ContentBasedDeduplication="false"), (_STEP,))
+
+
 DEDUP_ID_MISSING = Fixed(
     name="dedup_id_missing",
     sentence="Senders give a FIFO queue no deduplication id, and it may not make one.",
@@ -36,32 +41,11 @@ DEDUP_ID_MISSING = Fixed(
     seen_as=(SeenAs(SENDS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo),),
     steps=(DeduplicateByContent,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     examples=lambda: (
-        Caught(
-            "a queue without content-based deduplication",
-            failed_call("SendMessage", "InvalidParameterValue", NO_DEDUPLICATION_ID),
-            queue(ContentBasedDeduplication="false"),
-            (_STEP,),
-        ),
-        Caught(
-            "a batch, in the spelling of the JSON protocol",
-            failed_call("SendMessageBatch", "InvalidParameterValueException", NO_DEDUPLICATION_ID),
-            queue(),
-            (_STEP,),
-        ),
-        NotMatched(
-            "an id that SQS does not take",
-            not_taken("MessageDeduplicationId", "group 123"),
-        ),
-        NotMatched(
-            "a caller who writes SQS's sentence into the id",
-            not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID),
-        ),
-        Refused(
-            "a queue where it was turned on meanwhile",
-            queue(ContentBasedDeduplication="true"),
-            "already_on",
-        ),
+        _caught("the queue may not make one", "SendMessage", "InvalidParameterValue"),
+        _caught("the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"),
+        NotMatched("an id with a space", not_taken("MessageDeduplicationId", "group 123")),
+        NotMatched("SQS's sentence", not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID)),
+        Refused("it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"),
     ),
 )

@@ -12,8 +12,8 @@ from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import consumers_of
-from mendq.notifications.text import counted
+from mendq.notifications.commands import messages_of
+from mendq.notifications.text import counted, span
 
 _NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
@@ -31,9 +31,8 @@ def detect(facts: Facts) -> Found | None:
     if not facts.dlq_sources or risen < 1 or measured.messages_arrived <= explained:
         return None
     return Found(
-        f"{risen:,} more DLQ {'message' if risen == 1 else 'messages'} in {measured.hours:.1f} h, "
-        f"{measured.now.visible:,} in all, "
-        f"from {named(facts.source_arns)}; no case that is open says why"
+        f"{counted(risen, 'more DLQ message')} in {span(measured.lasted)}, "
+        f"{measured.now.visible:,} in all, from {named(facts.source_arns)}; no open case says why"
     )
 
 
@@ -48,7 +47,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.found or 'messages arrive'}. Look at what handled them, then at a message; "
         f"send them back when it is fixed{_or_for_want_of_time(facts)}"
     )
-    command = consumers_of(facts.source_arns[0]) if facts.source_arns else ""
+    command = messages_of(facts.source_arns[0]) if facts.source_arns else ""
     return Escalate("no_known_cause", reason, command)
 
 
@@ -59,7 +58,7 @@ def _or_for_want_of_time(facts: Facts) -> str:
         return ""
     return (
         f". From {first.name} they come after {counted(first.max_receive_count, 'receive')} of "
-        f"{first.visibility_seconds} s each: where work takes longer than that, the tag "
+        f"{first.visibility_seconds:,} s each: where work takes longer than that, the tag "
         f"{MAX_PROCESSING_TAG} on {first.name} says so to Mendq"
     )
 
@@ -71,26 +70,22 @@ def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:
     return dlq(**{"ApproximateNumberOfMessages": 3, **backlog, **visible, **over})
 
 
+_FIRST = _queue(1, 1, began_silent=True, dlq_sources=(source(),))
+
 DLQ_MESSAGES_ARRIVING = Paged(
     name="dlq_messages_arriving",
     sentence="Messages arrive in a DLQ, and no known cause explains them.",
     plan_in_words="Page with the sources and the numbers; messages are not touched.",
     aws_page=DLQ_GUIDE,
-    needs=_NEEDS,
     plan=plan,
     gives_way_to=CAUSES,
     shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
     detection=Detection(detect, _NEEDS, suspects),
     examples=lambda: (
         Detected("one more than there were", _queue(), "no_known_cause"),
-        Detected(
-            "the first one after hours of silence",
-            _queue(1, 1, began_silent=True, dlq_sources=(source(),)),
-            "no_known_cause",
-        ),
+        Detected("the first one after hours of silence", _FIRST, "no_known_cause"),
         NotFound("the only message is there all the while", _queue(1, 1)),
         NotFound("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
-        NotFound("old messages that nobody looked at", _queue(3, 3)),
         NotFound("a redrive moves them", _queue(move_task_running=True)),
         NotFound("somebody sends straight to it", _queue(sent=1)),
         NotFound("a queue that takes no DLQ messages", _queue(dlq_sources=())),

@@ -10,7 +10,6 @@ from mendq.catalogue._redrive_causes import REDRIVE_TAG
 from mendq.catalogue.dlq_messages_arriving import suspects
 from mendq.catalogue.examples import (
     A_DAY,
-    BY_A_PERSON,
     DLQ_ARN,
     FOR_ONE_NETWORK,
     FUNCTION,
@@ -19,7 +18,6 @@ from mendq.catalogue.examples import (
     MEASURED,
     SOLE,
     STANDARD_ARN,
-    VISIBILITY,
     case,
     messages,
     source,
@@ -28,8 +26,7 @@ from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found
 from mendq.model.case import Case, State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.lifecycle import UNMANAGED
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive, parts_of
 from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
@@ -61,10 +58,16 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 _BACK = RedriveMessages(HELD, STANDARD_ARN)
-_SECOND = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
+_TWO = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
 _FURTHER = Redrive(f"{DLQ_ARN}-2", 5).text
 _OFF = {REDRIVE_TAG: "off"}
+_FENCED = source(Policy=FOR_ONE_NETWORK)
 _TOO_SHORT = "visibility_timeout_too_short"
+_DECLINED = case(_TOO_SHORT, State.PROPOSED, State.DECLINED)
+_LONG_FIXED = replace(KMS, at=MEASURED.since)
+_COMING = {"visible_before": 190, "backlog_before": 190, "oldest_age_seconds_now": A_DAY}
+_FOUR_DAYS = messages(KMS, MessageRetentionPeriod=4 * A_DAY)
+_RAISED = SetMessageRetention(4 * A_DAY, SetMessageRetention.maximum)
 
 
 def _refused(code: str, title: str, *cases: Case, **over: Any) -> Refused:
@@ -73,80 +76,34 @@ def _refused(code: str, title: str, *cases: Case, **over: Any) -> Refused:
 
 DLQ_MESSAGES_WAITING = Fixed(
     name="dlq_messages_waiting",
-    sentence="DLQ messages wait although what killed them is fixed; they expire where nobody "
-    "sends them back.",
+    sentence="DLQ messages wait to go back to their source; they expire where nobody sends them.",
     plan_in_words="Send them back to their source, a few first, faster only while they stay away; "
     "before that keep them for 14 days where they could expire on the way.",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     needs=_DETECTS_BY | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.SOLE_SOURCE},
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     shows=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, _DETECTS_BY, suspects),
     examples=lambda: (
-        Detected(
-            "the visibility timeout that was too short is fixed and watched", messages(), (_BACK,)
-        ),
-        Detected(
-            "the watch is over, and the messages are kept for too short a time",
-            messages(KMS, MessageRetentionPeriod=4 * A_DAY),
-            (_BACK, SetMessageRetention(4 * A_DAY, SetMessageRetention.maximum)),
-        ),
-        Detected("a person fixed the consumer", messages(BY_A_PERSON), (_BACK,)),
+        Detected("what was too short is fixed and watched", messages(), (_BACK,)),
+        Detected("they may expire on the way", _FOUR_DAYS, (_BACK, _RAISED)),
         NotFound("nothing waits", messages(ApproximateNumberOfMessages=0)),
-        NotFound(
-            "the visibility timeout was raised, and nothing proves yet that it helps",
-            messages(case(_TOO_SHORT, State.APPLIED)),
-        ),
+        NotFound("nothing proves the fix yet", messages(case(_TOO_SHORT, State.APPLIED))),
         NotFound("it was fixed before the first message came", messages(until=LATER)),
-        NotFound(
-            "the case ended because nobody manages the source any more",
-            messages(case(_TOO_SHORT, State.WATCHING, State.CLOSED, reason=UNMANAGED)),
-        ),
         _refused("need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0),
-        _refused(
-            "shared_dlq", "two queues die there", dlq_sources=(source(), _SECOND), sole_source=None
-        ),
-        _refused(
-            "source_not_managed", "the source is not managed", sole_source=replace(SOLE, mode=None)
-        ),
-        _refused(
-            "redrive_off", "the source's tag forbids it", sole_source=replace(SOLE, tags=_OFF)
-        ),
+        _refused("shared_dlq", "two queues die there", dlq_sources=_TWO, sole_source=None),
+        _refused("source_not_managed", "nobody manages it", sole_source=replace(SOLE, mode=None)),
+        _refused("redrive_off", "its source's tag says so", sole_source=replace(SOLE, tags=_OFF)),
         _refused("redrive_off", "the DLQ's own tag forbids it", tags=_OFF),
         _refused("messages_die_further", "its messages die further", RedrivePolicy=_FURTHER),
-        _refused(
-            "messages_are_read", "a function handles the messages", lambda_consumers=(FUNCTION,)
-        ),
+        _refused("messages_are_read", "a function reads it", lambda_consumers=(FUNCTION,)),
         _refused("messages_are_taken", "somebody deletes messages", deleted=1, deleted_lately=1),
         _refused("move_task_running", "somebody moves them", move_task_running=True),
-        _refused(
-            "cause_first",
-            "consumers fail by now",
-            VISIBILITY,
-            case("consumer_failing", State.ESCALATED),
-        ),
-        _refused(
-            "cause_not_fixed",
-            "a second cause was declined",
-            KMS,
-            case(_TOO_SHORT, State.PROPOSED, State.DECLINED),
-        ),
-        _refused(
-            "messages_arrive",
-            "messages still come, hours after it was fixed",
-            replace(KMS, at=MEASURED.since),
-            visible_before=190,
-            backlog_before=190,
-            oldest_age_seconds_now=A_DAY,
-        ),
+        _refused("cause_not_fixed", "a second cause was declined", KMS, _DECLINED),
+        _refused("messages_arrive", "more come, hours after it was fixed", _LONG_FIXED, **_COMING),
         _refused("no_fixed_cause", "nobody knows what killed them", source_cases=()),
-        _refused(
-            "network_only_policy",
-            "the source lets in one network alone",
-            dlq_sources=(source(Policy=FOR_ONE_NETWORK),),
-        ),
+        _refused("network_only_policy", "the source lets in one network", dlq_sources=(_FENCED,)),
     ),
 )

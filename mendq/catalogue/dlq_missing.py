@@ -8,21 +8,21 @@ from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again,
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FUNCTION,
-    QUEUE_ARN,
     STANDARD_ARN,
     as_dlq,
     but,
     standard,
+    with_dlq,
 )
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 
 RECEIVES_PER_DELETE = 3
 # A case of it is about the same thing, and says it better.
@@ -75,10 +75,10 @@ def _why_it_needs_one(facts: Facts) -> str | None:
     measured = facts.measured
     if measured is None or facts.move_task_running or not _comes_back(measured):
         return None
+    messages = counted(measured.sent + measured.before.backlog, "message")
     return (
-        f"it has no DLQ, and messages come back: {measured.received:,} receives of "
-        f"{counted(measured.sent + measured.before.backlog, 'message')} in {measured.hours:.1f} h, "
-        f"{measured.deleted:,} of them deleted"
+        f"it has no DLQ, and messages come back: {measured.received:,} receives of {messages} in "
+        f"{span(measured.lasted)}, {measured.deleted:,} of them deleted"
     )
 
 
@@ -92,17 +92,16 @@ def _comes_back(measured: Measured) -> bool:
     )
 
 
-_TEXT = Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text
-_ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", _TEXT))
-
-
+_ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text))
 _NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
 _READ = but(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
+_COMES_BACK = but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
 _THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
+_QUARANTINE = arn_of_quarantine(STANDARD_ARN)
 
 
-def _naming(dlq: QueueFacts) -> Facts:
-    return standard(RedrivePolicy=_TEXT, dlq=dlq)
+def _naming(dlq_arn: str) -> Facts:
+    return with_dlq(dlq=QueueFacts(dlq_arn, {}))
 
 
 DLQ_MISSING = Fixed(
@@ -112,46 +111,20 @@ DLQ_MISSING = Fixed(
     "make one and attach it after 5 receives. Never while consumers fail or are too slow, "
     "nor before that was measured.",
     aws_page=DLQ_GUIDE,
-    needs=_NEEDS,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     gives_way_to=FIXED_FIRST | SAID_BY,
     shows=(AttachDlq.attribute,),
     # It is the configuration that lacks something; a measurement only says that it matters now.
     detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
     examples=lambda: (
-        Detected(
-            "the queue that is named is gone",
-            _naming(QueueFacts(DLQ_ARN, {})),
-            (CreateDlq("", DLQ_ARN),),
-        ),
+        Detected("the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)),
         Detected("a Lambda function reads it", _READ, _ATTACH),
-        Detected(
-            "a message comes back again and again",
-            but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1),
-            _ATTACH,
-        ),
-        Detected(
-            "somebody else's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"
-        ),
-        Refused(
-            "the queue that is named would be a quarantine",
-            _naming(QueueFacts(arn_of_quarantine(STANDARD_ARN), {})),
-            "names_a_quarantine",
-        ),
-        NotFound("it has one", _naming(_THERE)),
+        Detected("a message comes back again and again", _COMES_BACK, _ATTACH),
+        Detected("somebody's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"),
+        Refused("it names a quarantine that is gone", _naming(_QUARANTINE), "names_a_quarantine"),
+        NotFound("it has one", with_dlq(dlq=_THERE)),
         NotFound("it takes DLQ messages itself", as_dlq(_READ)),
         NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
-        NotFound(
-            "three receives to a delete", but(_NONE, sent=1, received=6, deleted=2, backlog_now=1)
-        ),
-        NotFound(
-            "much was received and is still at work: nothing came back",
-            but(_NONE, sent=60, received=60, backlog_now=60),
-        ),
-        NotFound(
-            "the queue that is named would be of another type", _naming(QueueFacts(QUEUE_ARN, {}))
-        ),
     ),
 )

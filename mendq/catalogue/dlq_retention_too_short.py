@@ -5,8 +5,6 @@ A standard queue's message keeps the time at which its message was first sent.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, dlq, sources
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need, QueueFacts
@@ -20,7 +18,6 @@ _CANNOT_BE_LONGER = (
     ". At 14 days both keep the same, and this cannot be longer: for what dies later still, "
     "somebody has to shorten that source's retention, which deletes its older messages"
 )
-_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES})
 
 
 def detect(facts: Facts) -> Found | None:
@@ -82,24 +79,21 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     plan_in_words="Raise its MessageRetentionPeriod to 14 days, by itself once a person approved "
     "it for that source; never lower one.",
     aws_page=DLQ_GUIDE,
-    needs=_NEEDS | {Need.MEASUREMENTS, Need.APPROVED_SOURCES},
+    needs=frozenset({Need.MEASUREMENTS, Need.APPROVED_SOURCES}),
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.HEAL,
     shows=("MessageRetentionPeriod",),
-    detection=Detection(detect, _NEEDS, of_configuration=True),
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
         _detected("both keep for the four days that SQS starts with", 345_600, 345_600),
         _detected("the source keeps longer", 1_209_599, 1_209_600),
         NotFound("messages are kept a second longer", _retained(345_601, 345_600)),
         NotFound("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
-        NotFound(
-            "on FIFO a message's time begins when it arrives",
-            replace(_retained(60, 345_600), queue_arn=QUEUE_ARN),
-        ),
+        NotFound("on FIFO time begins anew", but(_retained(60, 345_600), queue_arn=QUEUE_ARN)),
         NotFound("producers send to it", but(_retained(60, 345_600), sent=1)),
-        NotFound("nobody's DLQ", replace(_retained(60, 345_600), dlq_sources=())),
-        NotFound("its own DLQ", replace(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
+        NotFound("nobody's DLQ", but(_retained(60, 345_600), dlq_sources=())),
+        NotFound("its own DLQ", but(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
         Refused("somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"),
     ),
 )

@@ -6,14 +6,13 @@ from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MOST_SOURCES, RedriveAllow, allow_of, why_unfit_as_dlq
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes
 
 ATTRIBUTE = AllowRedriveFrom.attribute
-_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES})
 
 
 def detect(facts: Facts) -> Found | None:
@@ -72,7 +71,9 @@ def _by_queue(*source_arns: str) -> str:
 
 _ORDERS = STANDARD_ARN
 _PARCELS = _ORDERS.replace("orders", "parcels")
+_NOBODY = RedriveAllow("denyAll").text
 _TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
+_ADDED = (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),)
 
 DLQ_SOURCE_NOT_ALLOWED = Fixed(
     name="dlq_source_not_allowed",
@@ -81,35 +82,18 @@ DLQ_SOURCE_NOT_ALLOWED = Fixed(
     plan_in_words="Add the source to the queues that RedriveAllowPolicy names, 10 at most; "
     "never all queues.",
     aws_page=DLQ_GUIDE,
-    needs=_NEEDS,
     steps=(AllowRedriveFrom,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     shows=(ATTRIBUTE,),
-    detection=Detection(detect, _NEEDS, of_configuration=True),
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
-        Detected(
-            "another source is named",
-            _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS),
-            (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),),
-        ),
-        Detected(
-            "nobody is let in", _queue(RedriveAllow("denyAll").text, _ORDERS), "denied_to_all"
-        ),
-        Detected(
-            "it names ten already", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"
-        ),
+        Detected("another source is named", _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS), _ADDED),
+        Detected("nobody is let in", _queue(_NOBODY, _ORDERS), "denied_to_all"),
+        Detected("it names ten", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"),
         NotFound("without a policy all are let in", _queue("", _ORDERS)),
         NotFound("every source is named", _queue(_by_queue(_ORDERS), _ORDERS)),
         NotFound("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
-        NotFound(
-            "a source of the other type cannot be let in",
-            _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN),
-        ),
-        Refused(
-            "somebody named it meanwhile",
-            _queue(_by_queue(_ORDERS, _PARCELS), _ORDERS),
-            "need_already_met",
-        ),
+        NotFound("one is of the other type", _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN)),
+        Refused("it names it by now", _queue(_by_queue(_ORDERS), _ORDERS), "need_already_met"),
     ),
 )

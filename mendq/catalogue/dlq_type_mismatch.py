@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
+from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, queue, with_dlq
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts
-from mendq.model.queue import FIFO, Redrive, arn_of
+from mendq.model.queue import FIFO, arn_of
 
 
 def detect(facts: Facts) -> Found | None:
@@ -18,9 +18,7 @@ def detect(facts: Facts) -> Found | None:
     )
 
 
-def _queue(queue_arn: str, dlq_arn: str) -> Facts:
-    return queue(queue_arn=queue_arn, RedrivePolicy=Redrive(dlq_arn, 5).text)
-
+_FIFO_DLQ = f"{DLQ_ARN}{FIFO}"
 
 DLQ_TYPE_MISMATCH = Reported(
     name="dlq_type_mismatch",
@@ -29,10 +27,10 @@ DLQ_TYPE_MISMATCH = Reported(
     aws_page=DLQ_GUIDE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
-        Detected("FIFO to standard", _queue(QUEUE_ARN, DLQ_ARN)),
-        Detected("standard to FIFO", _queue(STANDARD_ARN, f"{DLQ_ARN}{FIFO}")),
-        NotFound("both FIFO", _queue(QUEUE_ARN, f"{DLQ_ARN}{FIFO}")),
+        Detected("FIFO to standard", with_dlq(queue_arn=QUEUE_ARN)),
+        Detected("standard to FIFO", with_dlq(dlq_arn=_FIFO_DLQ)),
+        NotFound("both FIFO", with_dlq(dlq_arn=_FIFO_DLQ, queue_arn=QUEUE_ARN)),
         NotFound("none is named", queue()),
-        NotFound("what it names is no queue", _queue(QUEUE_ARN, "orders")),
+        NotFound("what it names is no queue", with_dlq(dlq_arn="orders")),
     ),
 )

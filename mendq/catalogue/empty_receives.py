@@ -25,7 +25,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import not_on_fifo, number_in
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 
 MOST_SECONDS = SetReceiveWaitTime.maximum
 # Receives are paid for, found something or not: ten of these are for nothing where one is not,
@@ -43,7 +43,7 @@ def detect(facts: Facts) -> Found | None:
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
     return Found(
-        f"{empty:,} receives in {measured.hours:.1f} h found nothing, while "
+        f"{empty:,} receives in {span(measured.lasted)} found nothing, while "
         f"{counted(received, 'message')} came"
     )
 
@@ -64,23 +64,20 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if not facts.found and RECEIVE_MESSAGE not in granted_by(facts.event_names):
         reason = (
             f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer "
-            "would not make them fewer. A person has to look at how the callers retry, and at the "
-            "account's rate of calls"
+            "would not make them fewer. Look at how callers retry, and at the account's rate"
         )
         return Refuse("senders_throttled", reason, quotas)
     current = number_in(facts.attributes, SetReceiveWaitTime.attribute)
     if current >= MOST_SECONDS:
         reason = (
             f"receives already wait {MOST_SECONDS} s unless a reader asks for less, and are "
-            "throttled: look for readers that set WaitTimeSeconds themselves, and for how many "
-            "there are"
+            "throttled: look for readers that set WaitTimeSeconds, and how many there are"
         )
         return Escalate("already_long_polling", reason, quotas)
     reason = (
-        f"{facts.found or 'receives are throttled'}, and on an empty queue each waits {current} s "
-        f"for a message; with {MOST_SECONDS} s there are fewer of them. A client whose read "
-        f"timeout is shorter than {MOST_SECONDS} s hangs up first and leaves messages in flight "
-        "that nobody has"
+        f"{facts.found or 'receives are throttled'}, and on an empty queue each waits "
+        f"{current:,} s for a message; with {MOST_SECONDS} s there are fewer of them. A client "
+        "whose read timeout is shorter hangs up first and leaves messages in flight that nobody has"
     )
     step = SetReceiveWaitTime(current, MOST_SECONDS)
     if not facts.lambda_consumers:
@@ -99,6 +96,7 @@ def _in_vain(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -
 
 
 _RAISED = (SetReceiveWaitTime(0, 20),)
+_BY_LAMBDA_TOO = _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
 _RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
 EMPTY_RECEIVES = Fixed(
@@ -113,27 +111,17 @@ EMPTY_RECEIVES = Fixed(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetReceiveWaitTime,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
     examples=lambda: (
         Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
-        Caught(
-            "a Lambda consumer beside other readers",
-            _RECEIVE,
-            _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,)),
-            _RAISED,
-        ),
+        Caught("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
         Detected("ten in vain for each message", _in_vain(), _RAISED),
         Detected("nobody sends, and readers never rest", _in_vain(2_000_000, 0), _RAISED),
-        NotFound("fewer than 10,000 an hour", _in_vain(59_999, 0)),
         NotFound("every tenth receive finds one", _in_vain(60_000, 6_001)),
         NotFound("readers wait, if only a little", _in_vain(ReceiveMessageWaitTimeSeconds=1)),
         NotFound("Lambda reads it, and waits by itself", _in_vain(lambda_consumers=(FUNCTION,))),
-        NotMatched(
-            "a FIFO queue is throttled for another reason",
-            failed_call("ReceiveMessage", "RequestThrottled"),
-        ),
+        NotMatched("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
         Refused("senders alone", _read(0, "SendMessage"), "senders_throttled"),
         Refused("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),
     ),

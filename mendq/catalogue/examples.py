@@ -16,7 +16,7 @@ from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
 from mendq.model.failed_call import FailedCall, canonical
 from mendq.model.limits import Mode, Timing
 from mendq.model.metrics import Gauges, Measured
-from mendq.model.queue import DEFAULTS, Redrive
+from mendq.model.queue import DEFAULTS, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import SetMessageRetention
 
 QUEUE_ARN = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
@@ -67,7 +67,17 @@ def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **o
 
 def standard(**over: Any) -> Facts:
     """An example standard queue that takes nobody's DLQ messages."""
-    return queue(queue_arn=STANDARD_ARN, **{"dlq_sources": (), **over})
+    return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **over})
+
+
+def with_dlq(receives: int = MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **over: Any) -> Facts:
+    """The same, whose messages go to a DLQ after so many receives."""
+    return standard(RedrivePolicy=Redrive(dlq_arn, receives).text, **over)
+
+
+def with_policy(**statement: object) -> Facts:
+    """The same with a policy, of whose statement `policy` says what is there already."""
+    return standard(Policy=policy(**statement))
 
 
 def dlq(**over: Any) -> Facts:
@@ -150,9 +160,6 @@ VISIBILITY = case(
     reason="it did not show again",
 )
 KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
-BY_A_PERSON = case(
-    "consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back"
-)
 
 
 def policy(**statement: object) -> str:

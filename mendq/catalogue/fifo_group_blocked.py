@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
+from mendq.catalogue._stuck_group import TRIES, head_is_stuck, one_group_blocks
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.limits import Limits, Mode
-from mendq.model.metrics import PERIOD, TRIES, Recent
+from mendq.model.limits import Limits
+from mendq.model.metrics import PERIOD, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import set_command
-from mendq.notifications.text import counted
+from mendq.notifications.commands import messages_of, set_command
+from mendq.notifications.text import counted, span
 
 
 def detect(facts: Facts) -> Found | None:
@@ -25,20 +26,20 @@ def detect(facts: Facts) -> Found | None:
     if facts.move_task_running or (facts.dlq_arn and _seconds_left(facts) <= 0):
         return None
     waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
-    if measured.one_group_blocks:
+    if one_group_blocks(measured):
         return Found(
-            f"{waits}; in {measured.hours:.1f} h {measured.received:,} receives ended in "
+            f"{waits}; in {span(measured.lasted)} {measured.received:,} receives ended in "
             f"{measured.deleted:,} deletes, one group is in flight, "
             f"{counted(measured.now.visible, 'message')} waiting"
         )
     still = measured.recent.standstill
-    if still is None or not measured.head_is_stuck(facts.visibility_seconds):
+    if still is None or not head_is_stuck(measured, facts.visibility_seconds):
         return None
     return Found(
-        f"{waits}, and was the oldest for the last {60 * still.hours:.0f} minutes: "
+        f"{waits}, and was the oldest for the last {span(still.lasted)}: "
         f"{counted(still.deleted, 'message')} went by a delete, and {still.fruitless_receives:,} "
         "receives ended in none, as where it is tried after each visibility timeout of "
-        f"{facts.visibility_seconds} s. At least one group is held up; "
+        f"{facts.visibility_seconds:,} s. At least one group is held up; "
         f"{counted(measured.now.groups_in_flight or 0, 'group')} in flight"
     )
 
@@ -63,13 +64,16 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return Ignore("need_already_met", "its groups move on by now")
     because = f"{found.because}. To its readers a group that is held looks like an empty queue"
     if has_none(facts):
-        order = "what stands behind it is then handled without it, in the order that is left"
-        return make_and_attach(facts, f"{because}. A DLQ would take it, and {order}")
+        takes = f"A DLQ would take it, where `mendq dlq {facts.name}` shows it"
+        return make_and_attach(facts, f"{because}. {takes}")
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
         f"in about {_seconds_left(facts):,} s; after {MAX_RECEIVE_COUNT} the group goes on without "
-        "it, if that order does not matter. Which groups lost messages before, the DLQ shows"
+        "it, if that order does not matter"
     )
+    if facts.dlq is not None and facts.dlq.visible:
+        reason += ". Which groups lost messages before, `mendq dlq` shows"
+        return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
     sooner = {AttachDlq.attribute: Redrive(facts.dlq_arn or "", MAX_RECEIVE_COUNT).text}
     return Escalate("waits_for_dlq", reason, set_command(facts.queue_arn, sooner))
 
@@ -109,45 +113,38 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
     return but(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
+_DLQ = QueueFacts(_DEAD, {"ApproximateNumberOfMessages": "12"})
+_HOLDING = but(_still(), RedrivePolicy=_LATE, dlq=_DLQ)
+
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
     plan_in_words="Make a DLQ and attach it after 5 receives; page where one takes it hours later. "
     "Never while visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
-    needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
+    needs=frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
     examples=lambda: (
         Detected("the first of its group fails each time", _BLOCKED, _ATTACH),
-        Detected(
-            "a message gets through now and then", but(_BLOCKED, sent=76, deleted=36), _ATTACH
-        ),
         Detected("one group stands still while others flow", _still(), _ATTACH),
         Detected("fewer came to nothing before", _still(0, 0.01), _ATTACH),
         Detected("a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"),
+        Detected("that DLQ holds messages by now", _HOLDING, "waits_for_dlq"),
         NotFound("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
-        NotFound("one message is held for an hour", _still(received=2_000)),
-        NotFound("many begin long work beside it", _still(in_flight_now=80, backlog_now=80)),
-        NotFound("a backlog is worked off in order", _still(backlog_before=130)),
         NotFound("as many come to nothing by chance", _still(0)),
         NotFound("as many came to nothing before", _still(0, 0.06)),
         NotFound("the oldest is new", _still(since=AT - 29 * PERIOD)),
         NotFound("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
         NotFound("one message takes very long, and is received once", but(_BLOCKED, received=1)),
-        NotFound("other groups get through", but(_BLOCKED, deleted=300)),
         NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
         NotFound("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
         NotFound("it takes DLQ messages itself", as_dlq(_BLOCKED)),
-        NotFound("the head moves on", but(_BLOCKED, oldest_age_seconds_now=3_600)),
         NotFound("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
-        NotFound(
-            "a standard queue has no groups to hold up", but(_BLOCKED, queue_arn=STANDARD_ARN)
-        ),
+        NotFound("a standard queue holds no groups up", but(_BLOCKED, queue_arn=STANDARD_ARN)),
     ),
 )

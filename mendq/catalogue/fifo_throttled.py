@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mendq.catalogue.examples import STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -10,14 +12,15 @@ from mendq.catalogue.symptom import (
     NotMatched,
     Refused,
     carries_messages,
+    of_quota,
     seen_as_labelled,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
 from mendq.model.queue import on_fifo
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
-from mendq.notifications.commands import quota, quotas_command
+from mendq.notifications.commands import quotas_command
 
 _FIXED = "300 a second without high throughput, which nobody can raise"
 # In this order: SQS takes a throughput limit by group only with deduplication by group.
@@ -37,9 +40,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             return Escalate("high_throughput_unknown", reason, quotas)
     if not missing:
         reason = (
-            "the queue has high throughput already: either few message groups carry most of the "
-            "load (300 calls a second each), or the region's quota is reached; more groups and "
-            "batches help"
+            "the queue has high throughput: few message groups carry most of the load (300 calls a "
+            "second each), or the region's quota is reached; more groups and batches help"
         )
         return Escalate("high_throughput_already", reason, quotas)
     return Plan(
@@ -55,6 +57,7 @@ def _queue(scope: str, limit: str = "perQueue") -> Facts:
 
 
 _THROTTLED = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
+_BY_GROUP = LimitThroughputByGroup.wanted
 _BOTH = tuple(step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT)
 
 FIFO_THROTTLED = Fixed(
@@ -69,27 +72,12 @@ FIFO_THROTTLED = Fixed(
     speaks=carries_messages,
     steps=HIGH_THROUGHPUT,
     plan=plan,
-    autonomy=Mode.PROPOSE,
-    beside=lambda facts: (
-        quota(facts.queue_arn, "calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
-    ),
+    beside=of_quota("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
     examples=lambda: (
         Caught("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
-        Caught(
-            "what is there already is not written again",
-            _THROTTLED,
-            _queue("messageGroup"),
-            (LimitThroughputByGroup("perQueue", "perMessageGroupId"),),
-        ),
-        NotMatched(
-            "a standard queue has no such limit",
-            failed_call("SendMessage", "ThrottlingException", "", STANDARD_ARN),
-        ),
-        Refused(
-            "high throughput is on",
-            _queue("messageGroup", "perMessageGroupId"),
-            "high_throughput_already",
-        ),
+        Caught("what is on is not written again", _THROTTLED, _queue("messageGroup"), _BOTH[1:]),
+        NotMatched("a standard queue", replace(_THROTTLED, queue_arn=STANDARD_ARN)),
+        Refused("both are on", _queue("messageGroup", _BY_GROUP), "high_throughput_already"),
         Refused("a scope that SQS has added since", _queue("tenant"), "high_throughput_unknown"),
     ),
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import ROLE, failed_call, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Caught, NotMatched, Paged, Refused, SeenAs
+from mendq.catalogue.symptom import SQS_GUIDE, Caught, NotMatched, Paged, Refused, SeenAs, of_quota
 from mendq.model.evidence import named
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.notifications.commands import get_attributes, quota
+from mendq.notifications.commands import get_attributes
 
 # About: SQS counts approximately, and so do we.
 IN_FLIGHT_QUOTA = 120_000
@@ -25,8 +25,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.in_flight:,} messages are in flight, and SQS stops at about {IN_FLIGHT_QUOTA:,}: "
         "consumers receive and do not delete. Let them delete what is done and receive less at "
         "once, or stop those that hang. A longer visibility timeout would make it worse: what "
-        f"nobody deletes stays in flight for {facts.visibility_seconds} s. Long polling only hides "
-        f"the error. Who receives: {named(facts.principals)}"
+        f"nobody deletes stays in flight for {facts.visibility_seconds:,} s. Long polling only "
+        f"hides the error. Who receives: {named(facts.principals)}"
     )
     command = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
     return Escalate("in_flight_full", reason, command)
@@ -50,18 +50,12 @@ IN_FLIGHT_LIMIT = Paged(
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
-    beside=lambda facts: (
-        quota(facts.queue_arn, "messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
-    ),
+    beside=of_quota("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
         _caught("nothing is given out any more", "OverLimit", 119_998),
         _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
-        Refused(
-            "the consumers have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"
-        ),
+        Refused("they have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"),
         NotMatched("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
-        NotMatched(
-            "a receive that is throttled", failed_call("ReceiveMessage", "RequestThrottled")
-        ),
+        NotMatched("a throttled receive", failed_call("ReceiveMessage", "RequestThrottled")),
     ),
 )

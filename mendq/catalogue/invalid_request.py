@@ -5,7 +5,11 @@ from __future__ import annotations
 from mendq.catalogue.examples import failed_call, refused_value
 from mendq.catalogue.symptom import Caught, NotMatched, Reported, seen_as_labelled
 
+EXPIRED = "The receipt handle has expired."
 OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
+LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED)
+AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
+_AT_MOST_20 = "Must be >= 0 and <= 20, if provided."
 
 INVALID_REQUEST = Reported(
     name="invalid_request",
@@ -15,21 +19,10 @@ INVALID_REQUEST = Reported(
     "CommonErrors.html",
     seen_as=seen_as_labelled("invalid_request"),
     examples=lambda: (
-        Caught(
-            "a parameter out of range",
-            refused_value(
-                "ReceiveMessage", "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.", "21"
-            ),
-        ),
-        Caught(
-            "an extension after the caller's own delete",
-            refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE),
-        ),
+        Caught("a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20)),
+        Caught("an extension after the caller's own delete", AFTER_OWN_DELETE),
         Caught("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
-        NotMatched(
-            "a receipt handle that expired in the consumer's hands",
-            refused_value("DeleteMessage", "ReceiptHandle", "The receipt handle has expired."),
-        ),
+        NotMatched("a receipt handle that expired", LATE_DELETE),
         NotMatched("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),
         NotMatched("a code that SQS does not document", failed_call("SendMessage", "NeverHeardOf")),
     ),

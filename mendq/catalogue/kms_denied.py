@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from mendq.catalogue._minimum_policy import before_granting
-from mendq.catalogue.examples import KEY_ARN, ROLE, but, failed_call, queue
+from mendq.catalogue._minimum_policy import before_granting, who_called
+from mendq.catalogue.examples import KEY_ARN, ROLE, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
@@ -15,7 +15,7 @@ from mendq.catalogue.symptom import (
     Refused,
     seen_as_labelled,
 )
-from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named, who_called
+from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -38,11 +38,8 @@ def without_key(facts: Facts) -> Refusal:
     return Escalate("key_changed", reason, who_called("SetQueueAttributes", facts.queue_arn))
 
 
-KEY_TAKEN_OFF = Refused(
-    "a sender, and the queue is not encrypted any more",
-    queue(event_names=("SendMessage",)),
-    "not_encrypted_with_kms",
-)
+# Queues whose key was taken off: its messages are read, and others sent.
+OLD_MESSAGES, NO_KEY = (queue(event_names=(each,)) for each in ("ReceiveMessage", "SendMessage"))
 
 
 def describe_key(facts: Facts, key: str) -> str:
@@ -64,11 +61,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     key = facts.kms_key
     if key is None:
         return without_key(facts)
-    code, whose = _whose_matter(facts, key)
-    reason = (
-        f"the key {key} is not granted. {_missing(facts)}. {whose}. "
-        f"Refused: {named(facts.principals)}"
-    )
+    (code, whose), refused = _whose_matter(facts, key), named(facts.principals)
+    reason = f"the key {key} is not granted. {_missing(facts)}. {whose}. Refused: {refused}"
     return Escalate(code, reason, get_key_policy(facts, key))
 
 
@@ -101,7 +95,12 @@ def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-_CALLED = queue(KmsMasterKeyId=KEY_ARN, principals=(ROLE,), event_names=("SendMessage",))
+_BY_KEY, _BY_SQS = (
+    queue(KmsMasterKeyId=each, principals=(ROLE,), event_names=("SendMessage",))
+    for each in (KEY_ARN, "alias/aws/sqs")
+)
+_SENT = failed_call("SendMessage", "KMS.AccessDeniedException")
+_RECEIVED = failed_call("ReceiveMessage", "KmsAccessDenied")
 
 KMS_DENIED = Paged(
     name="kms_denied",
@@ -115,28 +114,11 @@ KMS_DENIED = Paged(
     beside=before_granting,
     mass=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
-        Caught(
-            "a sender without a grant",
-            failed_call("SendMessage", "KMS.AccessDeniedException"),
-            _CALLED,
-            "key_not_granted",
-        ),
-        Caught(
-            "a service that meets AWS's own key",
-            failed_call("SendMessage", "KmsAccessDenied"),
-            but(_CALLED, KmsMasterKeyId="alias/aws/sqs"),
-            "aws_managed_key",
-        ),
-        Caught(
-            "messages from before the key was taken off",
-            failed_call("ReceiveMessage", "KmsAccessDenied"),
-            queue(event_names=("ReceiveMessage",)),
-            "key_changed",
-        ),
-        KEY_TAKEN_OFF,
-        NotMatched(
-            "IAM's refusal of the call itself", failed_call("SendMessage", "AccessDeniedException")
-        ),
+        Caught("a sender without a grant", _SENT, _BY_KEY, "key_not_granted"),
+        Caught("a service that meets AWS's own key", _SENT, _BY_SQS, "aws_managed_key"),
+        Caught("messages of a key that was taken off", _RECEIVED, OLD_MESSAGES, "key_changed"),
+        Refused("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        NotMatched("IAM refuses the call", failed_call("SendMessage", "AccessDeniedException")),
         NotMatched("KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")),
     ),
 )

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
-from mendq.catalogue.kms_denied import KEY_ATTRIBUTES, KEY_TAKEN_OFF, describe_key, without_key
-from mendq.catalogue.symptom import Advice, Caught, NotMatched, Paged, seen_as_labelled
+from mendq.catalogue.kms_denied import (
+    KEY_ATTRIBUTES,
+    NO_KEY,
+    OLD_MESSAGES,
+    describe_key,
+    without_key,
+)
+from mendq.catalogue.symptom import Advice, Caught, NotMatched, Paged, Refused, seen_as_labelled
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -22,6 +28,9 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "key is lost for good; until then its administrator can cancel the deletion"
     )
     return Escalate("key_unusable", reason, describe_key(facts, key))
+
+
+_RECEIVED = failed_call("ReceiveMessage", "KmsDisabled")
 
 
 def _caught(title: str, event_name: str, code: str, key: str = KEY_ARN) -> Caught:
@@ -42,19 +51,9 @@ KMS_KEY_UNUSABLE = Paged(
     examples=lambda: (
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
-        Caught(
-            "messages of an older key",
-            failed_call("ReceiveMessage", "KmsDisabled"),
-            queue(event_names=("ReceiveMessage",)),
-            "key_changed",
-        ),
-        KEY_TAKEN_OFF,
-        NotMatched(
-            "the key works, but not for this caller",
-            failed_call("SendMessage", "KMS.AccessDeniedException"),
-        ),
-        NotMatched(
-            "the key works, but is asked too often", failed_call("ReceiveMessage", "KmsThrottled")
-        ),
+        Caught("messages of an older key", _RECEIVED, OLD_MESSAGES, "key_changed"),
+        Refused("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        NotMatched("it is not granted", failed_call("SendMessage", "KMS.AccessDeniedException")),
+        NotMatched("KMS is asked too often", failed_call("ReceiveMessage", "KmsThrottled")),
     ),
 )

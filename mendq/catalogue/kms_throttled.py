@@ -11,6 +11,7 @@ from mendq.catalogue.symptom import (
     Fixed,
     NotMatched,
     Refused,
+    of_quota,
     seen_as_labelled,
 )
 from mendq.model.facts import Facts
@@ -18,7 +19,7 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod
-from mendq.notifications.commands import quota, quotas_command
+from mendq.notifications.commands import quotas_command
 
 # What SQS starts a queue with; below it somebody chose to ask KMS more often.
 DEFAULT_SECONDS = 300
@@ -38,15 +39,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     most = SetKmsDataKeyReusePeriod.maximum
     if current >= most:
         reason = (
-            f"SQS already uses each data key for {current} s and Mendq goes no further than {most} "
-            "s: either KMS's request quota is too small or something else in the account uses it up"
+            f"SQS already uses each data key for {current:,} s and Mendq goes no further than "
+            f"{most:,} s: KMS's request quota is too small, or others use it up"
         )
         return Escalate("reuse_at_maximum", reason, request_quotas(facts.queue_arn))
     longer = DEFAULT_SECONDS if current < DEFAULT_SECONDS else 2 * current
     seconds = min(longer, most)
     reason = (
-        f"KMS throttles SQS, which asks for a new data key every {current} s; every {seconds} s is "
-        f"less often. A key that is revoked then keeps working for up to {seconds} s"
+        f"KMS throttles SQS, which asks for a data key every {current:,} s; every {seconds:,} s is "
+        f"less often. A key that is revoked then keeps working for up to {seconds:,} s"
     )
     return Plan((SetKmsDataKeyReusePeriod(current, seconds),), reason)
 
@@ -76,9 +77,7 @@ KMS_THROTTLED = Fixed(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    beside=lambda facts: (
-        quota(facts.queue_arn, "cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
-    ),
+    beside=of_quota("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
     mass=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",
@@ -87,15 +86,8 @@ KMS_THROTTLED = Fixed(
     examples=lambda: (
         _caught("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
         _caught("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
-        NotMatched(
-            "SQS's own throttling is not KMS's",
-            failed_call("SendMessage", "ThrottlingException", "Rate exceeded"),
-        ),
-        Refused(
-            "a queue whose KMS key was taken away meanwhile",
-            standard(SqsManagedSseEnabled="true"),
-            "not_encrypted_with_kms",
-        ),
+        NotMatched("SQS itself throttles", failed_call("SendMessage", "ThrottlingException")),
+        Refused("its key was taken off meanwhile", standard(), "not_encrypted_with_kms"),
         Refused("an hour is not doubled", _encrypted(3600), "reuse_at_maximum"),
     ),
 )

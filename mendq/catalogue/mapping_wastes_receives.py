@@ -34,8 +34,7 @@ def _lets_in_too_many(consumer: LambdaConsumer) -> tuple[str, str] | None:
         return None
     because = (
         f"its event source mapping lets {consumer.name} run {most:,} times at once, more than its "
-        f"reserved concurrency of {reserved:,}: what is received beyond that is throttled and "
-        "given back"
+        f"reserved concurrency of {reserved:,}: the rest is throttled and given back"
     )
     return because, f"--scaling-config MaximumConcurrency={fits}"
 
@@ -54,7 +53,7 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> tuple[str,
     if share < SURPLUS_SHARE or consumer.runs_long:
         return None
     because = (
-        f"{share:.0%} of the runs of {consumer.name} fail, and each brings up to "
+        f"{100 * share:.0f} % of the runs of {consumer.name} fail, and each brings up to "
         f"{consumer.batch_size:,} messages back, done ones among them, until its code answers with "
         "batchItemFailures and the mapping takes that"
     )

@@ -5,10 +5,12 @@ Lambda gives a message back when it is throttled as well: such tries say nothing
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, FUNCTION, queue, standard
+from typing import Any
+
+from mendq.catalogue.examples import FUNCTION, standard, with_dlq
 from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts, Need
-from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT, Redrive
+from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT
 from mendq.notifications.text import counted
 
 
@@ -23,8 +25,7 @@ def detect(facts: Facts) -> Found | None:
     )
 
 
-def _queue(receives: int) -> Facts:
-    return standard(RedrivePolicy=Redrive(DLQ_ARN, receives).text, lambda_consumers=(FUNCTION,))
+_READ: Any = {"lambda_consumers": (FUNCTION,)}
 
 
 MAX_RECEIVE_COUNT_TOO_LOW = Reported(
@@ -36,10 +37,10 @@ MAX_RECEIVE_COUNT_TOO_LOW = Reported(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
     examples=lambda: (
-        Detected("one try", _queue(1)),
-        Detected("two tries", _queue(2)),
-        NotFound("three tries", _queue(3)),
-        NotFound("no Lambda function reads it", standard(RedrivePolicy=Redrive(DLQ_ARN, 1).text)),
-        NotFound("no DLQ", queue(lambda_consumers=(FUNCTION,))),
+        Detected("one try", with_dlq(1, **_READ)),
+        Detected("two tries", with_dlq(2, **_READ)),
+        NotFound("three tries", with_dlq(3, **_READ)),
+        NotFound("no Lambda function reads it", with_dlq(1)),
+        NotFound("no DLQ", standard(**_READ)),
     ),
 )

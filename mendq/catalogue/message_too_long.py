@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, but, failed_call, not_taken, standard
+from mendq.catalogue.examples import DLQ_ARN, failed_call, not_taken, standard, with_dlq
 from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import size_limit_bytes
+from mendq.model.failed_call import FailedCall, size_limit_bytes
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
-from mendq.model.queue import Redrive, arn_of, number_in, parts_of
+from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes, set_command
 
@@ -59,60 +59,46 @@ def _dlq_first(facts: Facts) -> tuple[str, str]:
     return f"Its DLQ takes {taken:,} bytes: raise that one first", raise_it
 
 
-def _too_long(limit_bytes: int) -> str:
-    return (
-        "One or more parameters are invalid. "
-        f"Reason: Message must be shorter than {limit_bytes} bytes."
-    )
+def _too_long(limit_bytes: int) -> FailedCall:
+    reason = f"Reason: Message must be shorter than {limit_bytes} bytes."
+    said = f"One or more parameters are invalid. {reason}"
+    return failed_call("SendMessage", "InvalidParameterValue", said)
 
 
-_REFUSED = failed_call("SendMessage", "InvalidParameterValue", _too_long(262_144))
-_RAISED = (SetMaximumMessageSize(262_144, 1_048_576),)
-_OF_256_KB = standard(MaximumMessageSize=262_144)
+def _caught(title: str, limit_bytes: int, facts: Facts) -> Caught:
+    """A call that names a limit, on a queue that takes what it takes."""
+    raised = SetMaximumMessageSize(facts.maximum_message_bytes, MOST_BYTES)
+    return Caught(title, _too_long(limit_bytes), facts, (raised,))
+
+
+def _taking(size_bytes: int) -> Facts:
+    return standard(MaximumMessageSize=size_bytes)
+
+
+_TO_LESS = with_dlq(
+    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _taking(262_144).attributes)
+)
+
+_SAID = _too_long(1_024).error_message
 
 MESSAGE_TOO_LONG = Fixed(
     name="message_too_long",
     sentence="Messages are longer than the queue takes, though SQS would take them.",
-    plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a dead-letter "
-    "queue that takes less.",
+    plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a DLQ that takes "
+    "less.",
     habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(SENDS, "InvalidParameterValue", names_a_limit_that_can_rise),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     shows=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=lambda: (
-        Caught("a queue from the days of 256 KB", _REFUSED, _OF_256_KB, _RAISED),
-        Caught(
-            "what the event says is not how far it goes",
-            failed_call("SendMessage", "InvalidParameterValue", _too_long(1_024)),
-            standard(MaximumMessageSize=65_536),
-            (SetMaximumMessageSize(65_536, 1_048_576),),
-        ),
-        Caught(
-            "the DLQ takes less",
-            _REFUSED,
-            but(
-                _OF_256_KB,
-                RedrivePolicy=Redrive(DLQ_ARN, 5).text,
-                dlq=QueueFacts(DLQ_ARN, {"MaximumMessageSize": "262144"}),
-            ),
-            _RAISED,
-        ),
-        NotMatched(
-            "longer than SQS takes at all",
-            failed_call("SendMessage", "InvalidParameterValue", _too_long(1_048_576)),
-        ),
-        NotMatched(
-            "a caller who writes SQS's sentence into a group id",
-            not_taken("MessageGroupId", _too_long(1_024)),
-        ),
-        Refused(
-            "a queue that was raised meanwhile",
-            standard(MaximumMessageSize=1_048_576),
-            "need_already_met",
-        ),
+        _caught("a queue from the days of 256 KB", 262_144, _taking(262_144)),
+        _caught("what the event says is not how far it goes", 1_024, _taking(65_536)),
+        _caught("the DLQ takes less", 262_144, _TO_LESS),
+        NotMatched("longer than SQS takes at all", _too_long(MOST_BYTES)),
+        NotMatched("SQS's sentence in a group id", not_taken("MessageGroupId", _SAID)),
+        Refused("it was raised meanwhile", _taking(MOST_BYTES), "need_already_met"),
     ),
 )

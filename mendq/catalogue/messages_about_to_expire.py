@@ -5,12 +5,12 @@ from __future__ import annotations
 from mendq.catalogue.examples import A_DAY, as_dlq, but, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.metrics import Measured
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import metric_command
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 
 LONGEST_SECONDS = SetMessageRetention.maximum
 EXPIRING_SHARE = 0.75
@@ -31,7 +31,7 @@ def detect(facts: Facts) -> Found | None:
     return Found(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
         f"{counted(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
-        f"{measured.hours:.1f} h"
+        f"{span(measured.lasted)}"
     )
 
 
@@ -65,10 +65,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         "retention can be policy, and old messages can be worth less than none"
     )
     if facts.dlq_arn is not None and not facts.is_fifo:
-        reason += (
-            ". Its DLQ counts from when a message was first sent, so it has to keep "
-            "messages as long"
-        )
+        reason += ". Its DLQ counts from the first send, so it has to keep messages as long"
     return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
 
 
@@ -86,6 +83,7 @@ _BEHIND = standard(
 _NOTHING_LONGER = but(
     _BEHIND, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
 )
+_QUICKER = {"received": 5_000, "deleted": 5_000}
 _RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
 
 MESSAGES_ABOUT_TO_EXPIRE = Fixed(
@@ -95,20 +93,14 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     steps=(SetMessageRetention,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=lambda: (
         Detected("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
         Detected("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
-        NotFound(
-            "three quarters, and not a second more", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)
-        ),
-        NotFound(
-            "old, and all gone by tonight",
-            but(_BEHIND, received=5_000, deleted=5_000, backlog_now=600),
-        ),
+        NotFound("just three quarters", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
+        NotFound("old, and gone by tonight", but(_BEHIND, **_QUICKER, backlog_now=600)),
         NotFound("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
     ),
 )

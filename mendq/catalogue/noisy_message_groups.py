@@ -6,7 +6,7 @@ from mendq.catalogue.examples import standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.metrics import LATELY, OPTIONAL, SURPLUS_MESSAGES
+from mendq.model.metrics import KINDS, LATELY, SURPLUS_MESSAGES
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
@@ -43,11 +43,10 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     """A page: no attribute shares consumers out."""
     reason = (
         f"{facts.found}. SQS hands out the quiet groups' messages first, so there are too few "
-        "consumers even for those, or the noisy group's messages hold the consumers that there "
-        "are. Let more run at once, or give that group a queue of its own; CloudWatch does not "
-        "say which it is"
+        "consumers even for those, or the noisy group's messages hold them all. Let more run at "
+        "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    metric, statistic, *_ = OPTIONAL["message groups"]["quiet_age"]
+    metric, statistic, *_ = KINDS["message groups"]["quiet_age"]
     command = metric_command(facts.queue_arn, metric, statistic, facts.measured)
     return Escalate("quiet_groups_wait", reason, command)
 

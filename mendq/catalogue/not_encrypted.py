@@ -22,9 +22,7 @@ NOT_ENCRYPTED = Reported(
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         Detected("neither of the two", queue(SqsManagedSseEnabled="false")),
-        Detected(
-            "a key that was taken off", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="")
-        ),
+        Detected("its key was taken off", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="")),
         NotFound("SQS's own keys", queue(SqsManagedSseEnabled="true")),
         NotFound("a KMS key", queue(SqsManagedSseEnabled="false", KmsMasterKeyId="alias/orders")),
         NotFound("SQS does not say", queue()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mendq.catalogue._minimum_policy import who_called
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -13,7 +14,7 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import named, who_called
+from mendq.model.evidence import named
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -57,13 +58,7 @@ QUEUE_MISSING = Paged(
         _caught("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
         _caught("the JSON protocol's word", "QueueDoesNotExist"),
         Refused("a queue that is there again", queue(), "queue_exists"),
-        NotMatched(
-            "a name that is still blocked after a deletion",
-            failed_call("CreateQueue", "QueueDeletedRecently"),
-        ),
-        NotMatched(
-            "a move task whose source is unknown",
-            failed_call("StartMessageMoveTask", "ResourceNotFoundException"),
-        ),
+        NotMatched("a name is still blocked", failed_call("CreateQueue", "QueueDeletedRecently")),
+        NotMatched("no such task", failed_call("StartMessageMoveTask", "ResourceNotFound")),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, standard
+from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, with_dlq
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import Redrive
@@ -28,11 +28,8 @@ def detect(facts: Facts) -> Found | None:
 def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
     """Its messages go to the one, and that one's to the next."""
     after = {"RedrivePolicy": Redrive(next_arn, 5).text} if next_arn else {}
-    return standard(
-        RedrivePolicy=Redrive(dlq_arn, 5).text,
-        dlq=QueueFacts(dlq_arn, after),
-        dlq_sources=sources(*source_arns),
-    )
+    named_by = sources(*source_arns)
+    return with_dlq(dlq_arn=dlq_arn, dlq=QueueFacts(dlq_arn, after), dlq_sources=named_by)
 
 
 _LAST = f"{DLQ_ARN}-of-{DLQ_ARN.rpartition(':')[2]}"

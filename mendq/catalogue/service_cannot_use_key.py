@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mendq.catalogue.examples import ROLE, but, policy, standard
+from mendq.catalogue.examples import ROLE, but, with_policy
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
 from mendq.model.evidence import granted_by, named
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
@@ -14,13 +14,8 @@ from mendq.model.policy import Statement, asked_in, statements_of
 from mendq.notifications.commands import get_attributes
 
 # The older way to let one in: everybody, as long as it comes from this topic, bucket or rule.
-_BY_SOURCE = {
-    "sns": "sns.amazonaws.com",
-    "s3": "s3.amazonaws.com",
-    "events": "events.amazonaws.com",
-}
+_BY_SOURCE = frozenset({"events", "s3", "sns"})
 _SENDING = frozenset({"*", "sqs:*", *map(str.lower, granted_by(("SendMessage",)))})
-_NEEDS = frozenset({Need.QUEUE, Need.OPEN_CASES})
 # A case of it is about the same key, and knows who was refused.
 SAID_BY = frozenset({"kms_denied"})
 
@@ -69,13 +64,13 @@ def _services_in(statement: Statement) -> Iterator[str]:
     for _, key, values in asked_in(statement):
         if key == "aws:sourcearn":
             kinds = ((*value.split(":"), "", "", "")[2] for value in values)
-            yield from (_BY_SOURCE[kind] for kind in kinds if kind in _BY_SOURCE)
+            yield from (f"{kind}.amazonaws.com" for kind in kinds if kind in _BY_SOURCE)
 
 
 def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
     """A queue with a key, to which a topic may send; `statement` over that of its policy."""
     topic = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
-    return standard(Policy=policy(**topic), KmsMasterKeyId=key)
+    return but(with_policy(**topic), KmsMasterKeyId=key)
 
 
 _TOPIC = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
@@ -86,11 +81,10 @@ SERVICE_CANNOT_USE_KEY = Paged(
     plan_in_words="Page with the services and the key policy that would let them; "
     "never touch a key or a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
-    needs=_NEEDS,
     plan=plan,
     gives_way_to=SAID_BY,
     shows=("Policy", "KmsMasterKeyId"),
-    detection=Detection(detect, _NEEDS, of_configuration=True),
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
     examples=lambda: (
         Detected("a topic, by its principal", _queue(), "aws_managed_key"),
         Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),

@@ -11,6 +11,8 @@ from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.notifications.commands import quota
+from mendq.notifications.next_steps import runbook_of
 from mendq.notifications.text import Section
 
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
@@ -27,6 +29,11 @@ Beside = Callable[[Facts], tuple[Section, ...]]
 def anything(_subject: object) -> bool:
     """True: for codes that mean the same on every queue, calls that all count, and the like."""
     return True
+
+
+def of_quota(*what: str) -> Beside:
+    """The section about a quota that was hit: its name, default, service and code."""
+    return lambda facts: (quota(facts.queue_arn, *what),)
 
 
 def carries_messages(call: FailedCall) -> bool:
@@ -208,7 +215,7 @@ class Symptom:
 
     @property
     def runbook(self) -> str:
-        return f"docs/runbooks/{self.name}.md"
+        return runbook_of(self.name)
 
     @property
     def ships_as(self) -> str:
@@ -249,13 +256,13 @@ class Paged(Symptom):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fixed(Paged):
-    """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it.
+    """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it: by a person's word.
 
     `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()
-    autonomy: Mode = field()
+    autonomy: Mode = Mode.PROPOSE
     notifies_anyway: bool = False
 
     @property

@@ -9,7 +9,7 @@ from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.catalogue.examples import queue
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.facts import Facts
-from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TagUnreadable, seconds_tag
+from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TEAM_TAG, TagUnreadable, seconds_tag
 from mendq.notifications.text import first_of, value
 
 # The words that each may say; what else it says is taken for the last.
@@ -22,7 +22,10 @@ _MOST = 40
 
 
 def not_understood(tags: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with each tag of Mendq's that means nothing; others' text is quoted."""
+    """What is wrong with each tag of Mendq's that means nothing; others' text is quoted.
+
+    A tag that names a team of the settings is not among `tags`: they alone know it.
+    """
     for key, text in sorted(tags.items()):
         if key in _SECONDS:
             try:
@@ -33,6 +36,8 @@ def not_understood(tags: Mapping[str, str]) -> Iterator[str]:
             says = f"the tag {key} says {value(text, _MOST)}, which is none of {', '.join(words)}"
             if text not in words:
                 yield f"{says}: it is taken for {words[-1]}"
+        elif key == TEAM_TAG:
+            yield f"the tag {key} says {value(text, _MOST)}, which is no team of the settings"
         elif key.lower().partition(":")[0] == MODE_TAG and key != DRILL_TAG:
             yield f"{value(key, _MOST)} is no tag that Mendq knows"
 
@@ -53,6 +58,7 @@ TAG_NOT_UNDERSTOOD = Reported(
         Detected("no whole seconds", queue({MAX_PROCESSING_TAG: "5m"})),
         Detected("a word that redrive does not know", queue({REDRIVE_TAG: "yes"})),
         Detected("no tag of Mendq's", queue({"mendq:typo": "1"})),
+        Detected("a team that the settings lack", queue({TEAM_TAG: "payments"})),
         Detected("its key in upper case", queue({"Mendq": "heal"})),
         NotFound("every tag as it may be", queue({"mendq": "heal", REDRIVE_TAG: "off"})),
         NotFound("a number of seconds", queue({MAX_VISIBILITY_TAG: "900", DRILL_TAG: "true"})),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import ROLE, STANDARD_ARN, policy, queue, standard
+from mendq.catalogue.examples import ROLE, queue, with_policy
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
 from mendq.model.evidence import granted_by
 from mendq.model.facts import Facts
@@ -32,14 +32,13 @@ def _refuses_without_tls(statement: Statement, facts: Facts) -> bool:
     )
 
 
+_BY_TLS = {"Bool": {"aws:SecureTransport": "false"}}
+_BY_ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
+
+
 def _queue(**statement: object) -> Facts:
-    deny = {
-        "Effect": "Deny",
-        "Action": "sqs:*",
-        "Resource": STANDARD_ARN,
-        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-    }
-    return standard(Policy=policy(**{**deny, **statement}))
+    deny = {"Effect": "Deny", "Action": "sqs:*", "Condition": _BY_TLS}
+    return with_policy(**{**deny, **statement})
 
 
 TLS_NOT_ENFORCED = Reported(
@@ -52,20 +51,9 @@ TLS_NOT_ENFORCED = Reported(
         Detected("no policy at all", queue()),
         Detected("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
         Detected("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
-        Detected(
-            "it refuses only from one address",
-            _queue(
-                Condition={
-                    "Bool": {"aws:SecureTransport": "false"},
-                    "IpAddress": {"aws:SourceIp": "10.0.0.7"},
-                }
-            ),
-        ),
+        Detected("it refuses only from one address", _queue(Condition=_BY_TLS | _BY_ADDRESS)),
         NotFound("as AWS writes it", _queue()),
-        NotFound(
-            "for whatever resource and action",
-            _queue(Action="*", Resource="*", Principal={"AWS": "*"}),
-        ),
+        NotFound("of whatever there is", _queue(Action="*", Resource="*", Principal={"AWS": "*"})),
         NotFound("a policy that cannot be read", queue(Policy='{"Statement":')),
     ),
 )

@@ -10,7 +10,7 @@ from mendq.catalogue._visibility import MAX_VISIBILITY_TAG, failing_consumer, sl
 from mendq.catalogue.examples import AT, FUNCTION, but, standard
 from mendq.catalogue.symptom import Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DEFAULTS
 from mendq.model.steps import SetVisibilityTimeout
@@ -61,7 +61,6 @@ VISIBILITY_TIMEOUT_DEFAULT = Fixed(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
     examples=lambda: (

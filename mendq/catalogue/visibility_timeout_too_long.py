@@ -7,11 +7,17 @@ from functools import partial
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, advised_seconds, slowest, to_advised
+from mendq.catalogue._visibility import (
+    MAX_PROCESSING_TAG,
+    goal_seconds,
+    readable,
+    slowest,
+    to_advised,
+)
 from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Limits, Mode, TagUnreadable
+from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
 from mendq.notifications.text import counted
@@ -26,11 +32,8 @@ def detect(facts: Facts) -> Found | None:
 
     Where nothing waits at times, one that is older than the timeout had been received before it.
     """
-    measured, (p99_seconds, name), seconds = (
-        facts.measured,
-        slowest(facts),
-        facts.visibility_seconds,
-    )
+    measured, seconds = facts.measured, facts.visibility_seconds
+    p99_seconds, name = slowest(facts)
     if measured is None or not p99_seconds or seconds <= TIMES * p99_seconds:
         return None
     if facts.takes_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.shows_a_race:
@@ -44,18 +47,18 @@ def detect(facts: Facts) -> Found | None:
     return Found(
         f"the visibility timeout of {seconds:,} s is {seconds / p99_seconds:,.0f} times what 99 of "
         f"100 runs of {name} stay within ({p99_seconds:.1f} s). "
-        f"{counted(measured.fruitless_receives, 'receive')} ended in no delete; {most_fail:.1%} of "
-        f"the last hour's runs failed, and the oldest message is {oldest_seconds:,} s old: what "
-        f"crashes waits {seconds:,} s before anybody gets it again"
+        f"{counted(measured.fruitless_receives, 'receive')} ended in no delete; "
+        f"{100 * most_fail:.1f} % of the last hour's runs failed, and the oldest message is "
+        f"{oldest_seconds:,} s old: what crashes waits {seconds:,} s before anybody gets it again"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
-    try:
-        enough_seconds = max(LONG_SECONDS, TIMES_ADVISED * advised_seconds(facts))
-    except TagUnreadable:
-        return False
-    return bool(facts.lambda_consumers) and facts.visibility_seconds > enough_seconds
+    """Twice what is advised and more; nobody knows that where a tag cannot be read."""
+    advised_seconds = goal_seconds(facts, readable(facts))
+    enough_seconds = max(LONG_SECONDS, TIMES_ADVISED * advised_seconds)
+    is_known = bool(advised_seconds and facts.lambda_consumers)
+    return is_known and facts.visibility_seconds > enough_seconds
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
@@ -82,7 +85,6 @@ VISIBILITY_TIMEOUT_TOO_LONG = Fixed(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=plan,
-    autonomy=Mode.PROPOSE,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
@@ -102,6 +104,5 @@ VISIBILITY_TIMEOUT_TOO_LONG = Fixed(
         NotFound("messages are handled twice", _queue(received=1_300, deleted=1_250)),
         NotFound("people look at DLQ messages", as_dlq(_queue())),
         Refused("somebody has lowered it", _queue(370), "need_already_met"),
-        Refused("a tag", but(_queue(), tags={MAX_PROCESSING_TAG: "1h"}), "tag_unreadable"),
     ),
 )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError, ProfileNotFound
+from botocore.session import get_session
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
@@ -23,6 +24,7 @@ from mendq.aws.errors import code_of
 from mendq.cases.transactions import Table
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.limits import Consent
+from mendq.model.names import OPERATOR_AGENT
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ class OperatorSession(boto3.Session):
             raise Stopped(line, Exit.USAGE) from wrong
 
 
+# A wrong endpoint is told of within seconds.
+_IMPATIENT = Config(connect_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
+# Every command asks one of two questions first; an endpoint that never answers is told of by these.
+_FIRST = Config(read_timeout=4)
 # An approval waits for the owner of the write, which has a minute; asked twice it would be two.
 _PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
 
@@ -63,8 +69,14 @@ class Account(Struct, frozen=True, dict=True):
         if not stack.strip():
             raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
+        core = get_session()
+        # By this the nightly job knows whose calls they are.
+        core.user_agent_name, core.user_agent_version = OPERATOR_AGENT.split("/")
+        core.set_default_client_config(_IMPATIENT)
         try:
-            session = OperatorSession(profile_name=profile, region_name=named)
+            session = OperatorSession(
+                botocore_session=core, profile_name=profile, region_name=named
+            )
         except ProfileNotFound as missing:
             raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
         if not session.region_name:
@@ -82,7 +94,7 @@ class Account(Struct, frozen=True, dict=True):
     @cached_property
     def _described(self) -> StackTypeDef:
         """Stopped where there is no such stack."""
-        client: CloudFormationClient = self.session.client("cloudformation")
+        client: CloudFormationClient = self.session.client("cloudformation", config=_FIRST)
         try:
             (found,) = client.describe_stacks(StackName=self.stack)["Stacks"]
         except ClientError as error:
@@ -144,7 +156,7 @@ class Account(Struct, frozen=True, dict=True):
     @cached_property
     def identity(self) -> str:
         """The ARN of whoever asks."""
-        client: STSClient = self.session.client("sts")
+        client: STSClient = self.session.client("sts", config=_FIRST)
         return client.get_caller_identity()["Arn"]
 
     @cached_property

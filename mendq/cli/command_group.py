@@ -1,14 +1,20 @@
-"""The group of commands: panels in its help; with --json, a usage error is a document too."""
+"""The groups of commands: panels in their help; with --json, a usage error is a document too."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import Output
@@ -33,24 +39,129 @@ class CommandGroup(TyperGroup):
         with _documented(as_json=ctx.parent is None and ctx.meta[_AS_JSON]):
             return super().invoke(ctx)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's
         """Write a section for each panel."""
         rows = defaultdict[str, list[tuple[str, str]]](list)
-        limit = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
-        for name, command in self.commands.items():
-            rows[getattr(command, "rich_help_panel", "") or "Commands"].append(
-                (name, command.get_short_help_str(limit))
-            )
+        for title, name, says in self.sentences():
+            rows[title].append((name, says))
         for title, listed in rows.items():
             with formatter.section(title):
                 formatter.write_dl(listed)
+        if not examples_of(self.help):
+            with formatter.section("Examples"):
+                for command in self.commands.values():
+                    formatter.write(f"  {examples_of(command.help)[0]}\n")
+
+    def sentences(self) -> Iterator[tuple[str, str, str]]:
+        """Of each command the panel, the name and the first sentence of its help."""
+        for name, command in self.commands.items():
+            yield "Commands", name, (command.help or "").partition("\n\n")[0]
+
+
+class EveryCommand(CommandGroup):
+    """All that there are, each imported when it is called: help and a mistake import none."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Loaded()  # type: ignore[assignment]
+
+    def sentences(self) -> Iterator[tuple[str, str, str]]:
+        for each in written().values():
+            yield each.panel.capitalize(), each.name, each.says
+
+
+class _Loaded(Mapping[str, Any]):
+    def __iter__(self) -> Iterator[str]:
+        return iter(written())
+
+    def __len__(self) -> int:
+        return len(written())
+
+    def __getitem__(self, name: str) -> Any:
+        there = written()[name]
+        run = getattr(import_module(there.module), there.variable)
+        if isinstance(run, typer.Typer):
+            return get_group(run)
+        made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
+        made.command(name, help=with_examples(run))(run)
+        return get_command(made)
+
+
+# The folders, by what an operator is about to do, as `mendq --help` shows them.
+PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
+_EXAMPLES = "\nExamples:\n"
+_EQUALS = """: say --option value, and quote a filter whole: --where "body.type == 'order'\""""
+HELP = {"help_option_names": ["-h", "--help"]}
+# As the files of the panels write a command and a group.
+_COMMAND = re.compile(
+    r"^@command\((?P<place>\d+), .*?(?P<group>[a-z]*)\)\n(?:@\w+\n)?^def (?P<variable>\w+)\("
+    r'.*?"""(?P<says>[^\n]*?)(?:"""|$)',
+    re.MULTILINE | re.DOTALL,
+)
+_GROUP = re.compile(
+    r'^(?P<variable>\w+) = group\("(?P<name>[a-z-]+)", "(?P<says>[^"]+)"', re.MULTILINE
+)
+
+
+class Written(NamedTuple):
+    """Where a command, or a group of them, is written, and its first sentence."""
+
+    panel: str
+    place: int
+    name: str
+    says: str
+    module: str
+    variable: str
+
+
+@cache
+def written() -> Mapping[str, Written]:
+    """Every command by its name, in the order of `mendq --help`; read, not imported."""
+    found = [
+        each
+        for panel in PANELS
+        for path in sorted(Path(__file__).with_name(panel).glob("*.py"))
+        for each in _written_in(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
+    ]
+    ordered = sorted(found, key=lambda each: (PANELS.index(each.panel), each.place))
+    return {each.name: each for each in ordered}
+
+
+def _written_in(source: str, panel: str, module: str) -> Iterator[Written]:
+    grouped = {each["variable"]: each for each in _GROUP.finditer(source)}
+    for each in _COMMAND.finditer(source):
+        of = grouped.get(each["group"])
+        name, says = (of["name"], of["says"]) if of else (each["variable"], each["says"])
+        variable = of["variable"] if of else each["variable"]
+        yield Written(panel, int(each["place"]), typed(name), says, module, variable)
+
+
+def typed(variable: str) -> str:
+    """A word of Python's has an underscore behind it; one between words is a hyphen."""
+    return variable.rstrip("_").replace("_", "-")
 
 
 def group(name: str, says: str) -> typer.Typer:
     """A group within the group, such as `mendq policy`."""
     return typer.Typer(
-        name=name, cls=CommandGroup, help=says, no_args_is_help=True, rich_markup_mode=None
+        name=name,
+        cls=CommandGroup,
+        help=says,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings=HELP,
     )
+
+
+def with_examples(run: Callable[..., object]) -> str:
+    """Return its docstring as Click's help; what follows `Examples:` keeps its lines."""
+    return cleandoc(run.__doc__ or "").replace(_EXAMPLES, f"\n\b{_EXAMPLES}")
+
+
+def examples_of(said: str | None) -> list[str]:
+    """What there is to type, in a help or in the docstring that it is made of."""
+    return [each.strip() for each in cleandoc(said or "").partition(_EXAMPLES)[2].splitlines()]
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
@@ -65,6 +176,8 @@ def _documented(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except typer.TyperException as mistake:
+        if "unexpected extra" in mistake.message and "=" in mistake.message:
+            mistake.message += _EQUALS
         in_words = getattr(mistake, "format_message", mistake.__str__)
         Output(as_json).document(Stopped(in_words(), Exit.USAGE).document())
         raise

@@ -6,18 +6,18 @@ What is asked is in IAM's words: what whoever runs the command has to be allowed
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum, auto
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 import typer
 from msgspec import Struct
 
+from mendq.cli.command_group import typed, with_examples, written
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import with_invocation
+from mendq.model.facts import Need, scan_read_actions
 
 Rights = Mapping[str, frozenset[str]]
 Resources = Mapping[str, tuple[str, ...]]
@@ -30,6 +30,8 @@ EVERY_CASE = CASES | {"dynamodb:Scan"}
 SETTINGS = STACK | {"lambda:GetFunctionConfiguration"}
 MANAGED = SETTINGS | {"tag:GetResources", "sqs:ListQueues"}
 QUEUE = frozenset({"sqs:GetQueueAttributes"})
+# Whatever the catalogue asks to be gathered, where nobody is paged.
+FACTS = frozenset(each.iam_action for each in scan_read_actions(Need))
 SHOWN = EVERY_CASE | SETTINGS | QUEUE | {"access-analyzer:CheckNoNewAccess"}
 TRAILS = frozenset(
     {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
@@ -42,9 +44,6 @@ TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
 DROPPING = TAKING | {"sqs:DeleteMessage"}
 RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}
 CLAIM = "dynamodb:UpdateItem"
-
-# The folders, by what an operator is about to do, as `mendq --help` shows them.
-PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
 
 
 class Kind(StrEnum):
@@ -61,27 +60,20 @@ class Kind(StrEnum):
 
 
 class Declared(Struct, frozen=True):
-    """A command; `place` is its file's among those of its panel.
+    """A command; `group` is the one that it is in, if any.
 
-    `group` is the one that it is in, if any. `on` are the resources of actions that `permissions`
-    has no rule for.
+    `on` are the resources of actions that `permissions` has no rule for.
     """
 
     run: Callable[..., None]
-    place: int
     kind: Kind
     actions: frozenset[str]
     group: typer.Typer | None
     on: Resources
 
     @property
-    def panel(self) -> str:
-        return self.run.__module__.split(".")[-2]
-
-    @property
     def name(self) -> str:
-        """A word of Python's has an underscore behind it; one between words is a hyphen."""
-        return self.run.__name__.rstrip("_").replace("_", "-")
+        return typed(self.run.__name__)
 
     @property
     def typed(self) -> str:
@@ -93,19 +85,22 @@ _DECLARED: list[Declared] = []
 
 
 def command(
-    place: int,
+    place: int,  # noqa: ARG001 - read in the file, see `written`
     kind: Kind,
     actions: Iterable[str] = (),
     group: typer.Typer | None = None,
     on: Resources | None = None,
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., None]]:
-    """Declare a command, called as its function is, and what it asks."""
+    """Declare a command, called as its function is, and what it asks.
+
+    By its `place` among those of its panel, `command_group.written` finds it in its file.
+    """
 
     def declare(command: Callable[..., Exit | None]) -> Callable[..., None]:
         run = with_invocation(command)
-        made = Declared(run, place, kind, frozenset(actions), group, on or {})
+        made = Declared(run, kind, frozenset(actions), group, on or {})
         _DECLARED.append(made)
-        return run if group is None else group.command(made.name)(run)
+        return run if group is None else group.command(made.name, help=with_examples(run))(run)
 
     return declare
 
@@ -113,7 +108,7 @@ def command(
 @cache
 def declared() -> tuple[Declared, ...]:
     """Every command, in the order of `mendq --help`."""
-    for panel in PANELS:
-        for each in pkgutil.iter_modules([str(Path(__file__).with_name(panel))]):
-            import_module(f"{__package__}.{panel}.{each.name}")
-    return tuple(sorted(_DECLARED, key=lambda each: (PANELS.index(each.panel), each.place)))
+    for each in written().values():
+        import_module(each.module)
+    order = list(written())
+    return tuple(sorted(_DECLARED, key=lambda each: order.index(each.typed.partition(" ")[0])))

@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event
-from typing import NoReturn
 
 # A closed terminal and a supervisor's word, as Ctrl-C.
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -17,11 +16,7 @@ _STDERR = 2
 @contextmanager
 def as_interrupts() -> Iterator[None]:
     """They raise KeyboardInterrupt for as long as the block lasts; in the main thread only."""
-
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    with _handled_by(interrupt, *_ENDING):
+    with _handled_by(signal.default_int_handler, *_ENDING):
         yield
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from mendq.aws.errors import (
@@ -56,6 +58,8 @@ def with_invocation(command: Callable[..., Exit | None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**arguments: Any) -> None:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         call = Invocation(**{name: arguments.pop(name) for name in _SHARED})
         raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
 
@@ -86,7 +90,7 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
         wrong = Stopped(line, word="case_store_unreadable")
-    except (ClientError, BotoCoreError, *_ABOUT_AWS) as error:
+    except (ClientError, BotoCoreError, ResponseParserError, *_ABOUT_AWS) as error:
         wrong = Stopped(in_one_line(error), word=_word_of(of_aws(error)))
     call.out.fault(wrong)
     return wrong.code
@@ -112,6 +116,8 @@ def in_one_line(error: Exception) -> str:
         words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
     elif isinstance(cause, NoCredentialsError):
         words = "no credentials: give --profile, or log in as for the AWS CLI"
+    elif isinstance(cause, ResponseParserError):
+        words = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
     else:
         words = str(cause)
     return " ".join(words.split())

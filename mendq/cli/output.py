@@ -11,17 +11,19 @@ import os
 import re
 import sys
 import termios
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
 from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -29,6 +31,9 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.notifications.text import plain, visible
 
 _MOST_LINE = 600
+# Where no terminal and no COLUMNS says how wide it is: a program reads whole lines.
+_UNBOUND = 10_000
+_LEAST_ROOM = 20
 _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
 # A label, its style, and what it says.
 Line = tuple[str, str, str]
@@ -41,7 +46,11 @@ class Output(Struct, frozen=True, dict=True):
 
     @cached_property
     def _people(self) -> Console:
-        return Console(stderr=self.as_json, highlight=False, markup=False, emoji=False)
+        plainly: Any = {"highlight": False, "markup": False, "emoji": False}
+        console = Console(stderr=self.as_json, **plainly)
+        if not console.is_terminal:
+            console.width = get_terminal_size((_UNBOUND, 0)).columns
+        return console
 
     @cached_property
     def progress(self) -> Console:
@@ -64,7 +73,18 @@ class Output(Struct, frozen=True, dict=True):
 
     def say(self, line: str, style: str = "") -> None:
         """A line for people; whatever is in it, it stays one line and does nothing else."""
-        self.show(Text(plain(line, _MOST_LINE), style=style))
+        self._flow(plain(line, _MOST_LINE), style)
+
+    def _flow(self, text: str, style: str, begins: Text | None = None, indent: int = 0) -> None:
+        """As many lines as it takes, each but the first indented; no word is ever broken.
+
+        So an ARN or a policy that is longer than a line can be copied.
+        """
+        room = max(_LEAST_ROOM, self._people.width - indent)
+        lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+        said = Text(f"\n{' ' * indent}".join(lines), style=style)
+        before = Text(" " * indent) if begins is None else begins
+        self._people.print(Text.assemble(before, said), soft_wrap=True)
 
     def command(self, line: str) -> None:
         """A command to be copied: never wrapped, never cut."""
@@ -77,19 +97,15 @@ class Output(Struct, frozen=True, dict=True):
 
     def under(self, text: str, style: str = "", *, indent: int = 2) -> None:
         """Indented under what was said last, on as many lines as it takes."""
-        said = Text(plain(text, _MOST_LINE), style=style)
-        self.show(Padding(said, (0, 0, 0, indent), expand=False))
+        self._flow(plain(text, _MOST_LINE), style, indent=indent)
 
     def lines(self, lines: Iterable[Line], *, indent: int = 2) -> None:
         """Indented under what was said last; what is long goes on under its own beginning."""
-        shown = Table.grid(padding=(0, 2, 0, 0))
-        shown.add_column(no_wrap=True)
-        shown.add_column(overflow="fold")
-        for label, style, says in lines:
-            label_text = Text(" " * indent + label, style=style)
-            shown.add_row(label_text, Text(plain(says, _MOST_LINE)))
-        if shown.rows:
-            self.show(shown)
+        every = list(lines)
+        widest = indent + max((len(label) for label, _, _ in every), default=0) + 2
+        for label, style, says in every:
+            begins = Text(f"{' ' * indent}{label}".ljust(widest), style=style)
+            self._flow(plain(says, _MOST_LINE), "", begins, widest)
 
     def heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
@@ -103,6 +119,19 @@ class Output(Struct, frozen=True, dict=True):
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         with suppress(OSError):  # where standard output works
             self.document(stopped.document())
+
+    @contextmanager
+    def counting(self, what: str, number: int) -> Iterator[Callable[[int], None]]:
+        """Show how many of `number` are done, as the function that comes back is told."""
+        with Progress(
+            *Progress.get_default_columns(),
+            MofNCompleteColumn(),
+            console=self.progress,
+            transient=True,
+            disable=not self.progress.is_terminal,
+        ) as bar:
+            task = bar.add_task(plain(what), total=number)
+            yield lambda done: bar.update(task, completed=done)
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:

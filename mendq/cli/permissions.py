@@ -40,12 +40,12 @@ _READS = frozenset().union(*LOOKING.values())
 
 def look() -> dict[str, Any]:
     """The policy of whoever may see everything and change nothing."""
-    return _policy(_READS)
+    return policy_of(_READS)
 
 
 def steer() -> dict[str, Any]:
     """The policy of whoever may steer Mendq, beside `look`."""
-    return _policy(frozenset().union(*STEERING.values()) - _READS)
+    return policy_of(frozenset().union(*STEERING.values()) - _READS)
 
 
 def record() -> dict[str, Any]:
@@ -59,7 +59,8 @@ def record() -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def _policy(actions: Iterable[str]) -> dict[str, Any]:
+def policy_of(actions: Iterable[str]) -> dict[str, Any]:
+    """The least policy that allows `actions`, each on the resources that it may be about."""
     on = defaultdict[tuple[str, ...], list[str]](list)
     for each in sorted(actions):
         service, _, _ = each.partition(":")

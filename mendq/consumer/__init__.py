@@ -1,17 +1,21 @@
-"""A heartbeat that extends the visibility timeout of received messages while work on them lasts.
+"""For people's own consumers: a heartbeat, and the publishing of how long messages take.
 
-This folder needs botocore alone, so that consumers can use it as it is: docs/consumers.md.
+This folder needs boto3 alone, so that consumers can use it as it is: docs/consumers.md.
+`idempotent` has a consumer to copy, and what does a thing once for each key.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Event, RLock, Thread
-from time import monotonic
+from contextlib import suppress
+from random import randrange
+from threading import Event, Lock, RLock, Thread
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
-from .processing_times import ProcessingTimes
 from .writes import LOST, Hold, tens, write
 
 if TYPE_CHECKING:
@@ -24,6 +28,13 @@ LONGEST_POLL_SECONDS = 20
 # How often it beats within one visibility timeout; what is past its half is extended.
 _BEATS = 8
 _DELETES = 2
+# CloudWatch makes metrics of such lines where they arrive in its Logs; it takes 100 values in each.
+_METRIC, _DIMENSION, MOST_VALUES = "ProcessingSeconds", "QueueName", 100
+_SERIES = {
+    "Namespace": "Mendq/Consumer",
+    "Dimensions": [[_DIMENSION]],
+    "Metrics": [{"Name": _METRIC, "Unit": "Seconds"}],
+}
 
 
 class VisibilityHeartbeat:
@@ -93,10 +104,8 @@ class VisibilityHeartbeat:
         raises, and ValueError where a receive may wait for longer than the visibility timeout.
         """
         if asked.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
-            raise ValueError(
-                "WaitTimeSeconds must be given, and be less than the visibility timeout of "
-                f"{self._seconds} s"
-            )
+            rule = "WaitTimeSeconds must be given, and be less than the visibility timeout"
+            raise ValueError(f"{rule} of {self._seconds} s")
         before = self._clock()
         answer = self._sqs.receive_message(
             QueueUrl=self._queue_url, VisibilityTimeout=self._seconds, **asked
@@ -160,9 +169,10 @@ class VisibilityHeartbeat:
                     self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
                 left = [each for each in asked if self._holds.get(each.message_id) is each]
             gone = frozenset(each.message_id for each in asked) - self.held - self._lost
-            for each in asked if self._processing_times else ():
-                if self._processing_times and each.message_id in gone:
-                    self._processing_times.add(self._clock() - each.received_at)
+            times = self._processing_times
+            for each in asked:
+                if times is not None and each.message_id in gone:
+                    times.add(self._clock() - each.received_at)
             return gone
 
     def _held_at(self, now: float) -> Mapping[str, Hold]:
@@ -202,3 +212,56 @@ class VisibilityHeartbeat:
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / _BEATS):
             self._keep(self._over)
+
+
+class ProcessingTimes:
+    """How long messages of one queue took: at most one line each `every_seconds`.
+
+    A line says the queue's name and seconds, and nothing of a message; of more than a hundred
+    messages it has a hundred, each as likely as any other. It goes to standard output, or to
+    `sink`. Nothing that writing raises reaches who works on a message: that line is lost.
+
+    Safe for threads. Keep one for as long as the process lives, and `publish` what is left when it
+    ends: nothing is written by itself while no message is done.
+    """
+
+    def __init__(
+        self,
+        queue_url: str,
+        *,
+        sink: Callable[[str], Any] | None = None,
+        every_seconds: float = 60,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._queue_name = queue_url.rstrip("/").rpartition("/")[2]
+        self._sink, self._every_seconds, self._clock = sink, every_seconds, clock
+        self._begun_at, self._done = clock(), 0
+        self._seconds: list[float] = []
+        self._lock = Lock()
+
+    def add(self, seconds: float) -> None:
+        """Count a message that is done, received so many seconds ago."""
+        with self._lock:
+            self._done += 1
+            at = randrange(self._done)  # noqa: S311 - nothing secret
+            if len(self._seconds) < MOST_VALUES:
+                self._seconds.append(round(seconds, 3))
+            elif at < MOST_VALUES:
+                self._seconds[at] = round(seconds, 3)
+        if self._clock() - self._begun_at >= self._every_seconds:
+            self.publish()
+
+    def publish(self) -> None:
+        """Write a line of what was counted since the last; none where nothing was."""
+        now = self._clock()
+        with self._lock:
+            values, self._seconds, self._done, self._begun_at = self._seconds, [], 0, now
+        about = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_SERIES]}
+        line = json.dumps({"_aws": about, _DIMENSION: self._queue_name, _METRIC: values})
+        with suppress(Exception):
+            if values:
+                (self._sink or _to_standard_output)(line)
+
+
+def _to_standard_output(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - where Lambda and containers have their logs read

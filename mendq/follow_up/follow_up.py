@@ -24,7 +24,7 @@ from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
 from mendq.cases.record import Notification, file, hold_back, notify_held_up, record_transition
 from mendq.cases.table import OpenCase
-from mendq.cases.view import CaseStoreView
+from mendq.cases.view import HELD_UP, CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Functions, Outcome, call_owner
@@ -76,10 +76,14 @@ class Followed(Struct):
         }
 
     def counts(self) -> dict[OwnMetric, int]:
-        """What came back once it was fixed, and what could not be followed."""
+        """What came back once it was fixed, was escalated, or could not be followed."""
         back = [each for each in self.moved if each.state is State.INEFFECTIVE]
         recurred = sum(each.came_from is State.WATCHING for each in back)
-        return {OwnMetric.RECURRENCES: recurred, OwnMetric.FOLLOW_UP_ERRORS: len(self.errors)}
+        return {
+            OwnMetric.RECURRENCES: recurred,
+            OwnMetric.ESCALATIONS: sum(each.state is State.ESCALATED for each in self.moved),
+            OwnMetric.FOLLOW_UP_ERRORS: len(self.errors),
+        }
 
     def seconds(self, now: datetime) -> Iterator[tuple[str, float]]:
         """How old the oldest open case is, and how long each fix took that has proved."""
@@ -209,8 +213,8 @@ class _OpenCase(Struct, frozen=True):
         self.context.open_cases.postpone(self.case, later)
 
     def _tell_what_holds_it_up(self) -> None:
-        held_up = self.view.hold_up
-        if self.case.state in CALLING and held_up and held_up.is_to_be_announced(self.context.now):
+        held_up = self.view.hold_up if self.case.state in CALLING else None
+        if held_up is not None and self.context.now - held_up.since >= HELD_UP:
             notification = Notification(self.symptom, self._facts(), Severity.INFO)
             notify_held_up(self.case, self.view, notification, self.context)
 

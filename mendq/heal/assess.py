@@ -126,7 +126,7 @@ def _assess(group: Group, run: FixContext) -> Situation | Outcome:
     if isinstance(recovered, Outcome):
         return recovered
     named = run.settings.consent.names_exactly(parts_of(queue_arn).name)
-    if tags is None and recovered.known is None and not named:
+    if tags is None and not named and not _was_seen(queue_arn, run):
         return declined("never_seen", "no such queue was ever seen, and no setting names it alone")
     situation = managed_situation(group, run, tags or {}, recovered)
     if isinstance(situation, Outcome):
@@ -137,6 +137,11 @@ def _assess(group: Group, run: FixContext) -> Situation | Outcome:
     fresh = tuple(map(Sighting.of, calls))
     evidence = Evidence.of([*recovered.evidence.sightings, *fresh]).fresh(run.now)
     return structs.replace(situation, evidence=evidence, fresh=fresh)
+
+
+def _was_seen(queue_arn: str, run: FixContext) -> bool:
+    """Whether a scan found it well once, or a case was about it: anybody can make up a name."""
+    return bool(run.baselines.of(queue_arn) or run.open_cases.newest_about([queue_arn]))
 
 
 def _may_measure(queue_arn: str, run: FixContext) -> bool:

@@ -25,6 +25,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import arns_lately
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.finding import named_in
+from mendq.cases.record import aws_health
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
@@ -105,6 +106,7 @@ class Healed(Struct):
             OwnMetric.HEAL_ERRORS: len(self.faults),
             OwnMetric.AUTO_FIXES: of_symptoms[OwnMetric.AUTO_FIXES],
             OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.ignored),
+            OwnMetric.ESCALATIONS: sum(each.escalated for each in self.fixed.values()),
         }
 
     def fail(self, groups: Iterable[Group], error: Exception) -> None:
@@ -195,9 +197,9 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> Healed:
     """
     by_name = {each.name: each for each in CATALOGUE if each.plan and each.detection}
     groups = (
-        Group(queue_arn, by_name[name], is_found=True, shared=shared)
-        for (queue_arn, name), shared in named_in(request).items()
-        if name in by_name and arn_of(queue_arn) and run.is_here(queue_arn)
+        Group(each.queue_arn, by_name[each.symptom], is_found=True, shared=each)
+        for each in named_in(request)
+        if each.symptom in by_name and arn_of(each.queue_arn) and run.is_here(each.queue_arn)
     )
     return _Batch(run, Healed({group: [f"{n}"] for n, group in enumerate(groups)})).fix()
 
@@ -318,7 +320,10 @@ def _notify_mass_symptom(
     first = [each for each in of_caller.values() if each in reach.queue_arns]
     queue_arns = dict.fromkeys([*first, *sorted(reach.queue_arns)])
     words, command = symptom.mass.words, symptom.mass.command(min(reach.queue_arns))
-    of = notification.MassSymptom(symptom.name, symptom.sentence, symptom.runbook, words, command)
+    health = () if symptom.is_of_configuration else aws_health(run)
+    of = notification.MassSymptom(
+        symptom.name, symptom.sentence, symptom.runbook, words, command, health
+    )
     where = notification.place(run.settings.account, run.clients.region)
     text = notification.of_mass_symptom(of, queue_arns, reach.managed_queues, run.now, where)
     names = " ".join(sorted(reach.queue_arns))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from mendq.aws.queue import managed_queues
 from mendq.cases.context import WritingContext
 from mendq.cases.finding import Shared
 from mendq.catalogue.symptom import Symptom
-from mendq.model.case import Case
+from mendq.model.case import Case, State
 from mendq.model.failed_call import FailedCall
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, owner_of_case
@@ -65,12 +64,15 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
         return {each.queue_arn: each.mode for each in found}
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of a group: a case's new transition, or why there is none."""
 
     case: Case | None = None
     refusal: Refusal | None = None
+
+    @property
+    def escalated(self) -> bool:
+        return self.case is not None and self.case.state is State.ESCALATED
 
     def document(self) -> dict[str, Any]:
         """What whoever called with a case is answered."""

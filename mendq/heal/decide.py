@@ -9,12 +9,22 @@ from datetime import datetime, timedelta
 from msgspec import Struct, field, structs
 
 from mendq.cases.record import Notification
+from mendq.catalogue._visibility import needs_document
 from mendq.catalogue.symptom import Steps
 from mendq.heal import guardrails
 from mendq.heal.guardrails import A_DAY, Situation
-from mendq.model.case import SILENT_DAYS, Case, State, longest_in, opened, severity_of
+from mendq.model.case import (
+    LOWERED,
+    QUEUE_DELETED,
+    SILENT_DAYS,
+    Case,
+    State,
+    longest_in,
+    opened,
+    severity_of,
+)
 from mendq.model.evidence import Evidence, named
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, messages_of
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode, deployed_by
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
@@ -67,13 +77,15 @@ Verdict = Healthy | Write | No
 Counted = Callable[[Situation], Situation]
 
 
-def decide_unlooked(situation: Situation) -> Verdict | None:
+def decide_unlooked(situation: Situation, *, is_gone: bool = False) -> Verdict | None:
     """What is decided before the queue is looked at; None where it is to be looked at."""
     if situation.waits is not None:
         held = guardrails.claimed_by_another(situation)
         if held is not None or situation.mode is Mode.HEAL:
             return Wait(held) if held else None
         unseen = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
+        if is_gone:
+            return _end(unseen, Refuse(QUEUE_DELETED, "the queue is gone"))
         return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
     refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
     if refusal is None or situation.has_strangers:
@@ -204,6 +216,8 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
     if refusal is not None:
         overridden = refusal.code == "overridden"
         return _decline(situation, refusal, plan.steps, of_the_plan=overridden)
+    if situation.lowered_by and situation.mode is Mode.HEAL:
+        plan = _lowered(plan, situation.lowered_by)
     mode, owner = min(situation.mode, plan.at_most), plan.steps[0].owner
     if mode is Mode.HEAL and owner is situation.whose:
         return Write(plan, _opened(situation, State.APPLIED, plan.reason, plan.steps))
@@ -223,6 +237,13 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
     return Record(case, structs.replace(notification, first=plan.first, beyond=beyond))
 
 
+def _lowered(plan: Plan, case_id: str) -> Plan:
+    """The plan, for a person to see first."""
+    why = f"case {case_id} did not help or was taken back, so a person has to approve this one"
+    at_most = min(plan.at_most, Mode.PROPOSE)
+    return replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+
+
 def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:
     case = opened(
         state,
@@ -236,7 +257,11 @@ def _opened(situation: Situation, state: State, reason: str, steps: Steps, code:
         code=code,
         previous=situation.view.case,
     )
-    return replace(case, evidence={**case.evidence, **deployed_by(situation.facts.tags)})
+    messages = messages_of(situation.symptom.name, situation.facts)
+    needs = needs_document(situation.symptom.name, situation.facts)
+    known = {"messages": messages, "needs": needs, LOWERED: situation.lowered_by}
+    beside = deployed_by(situation.facts.tags) | {name: it for name, it in known.items() if it}
+    return replace(case, evidence={**case.evidence, **beside})
 
 
 def _decide_waiting(situation: Situation, case: Case, counted: Counted) -> Verdict:

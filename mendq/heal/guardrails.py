@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
-from mendq.model.case import Case, State
+from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import DISTINCT_EVENTS, STALE_AFTER, WITHIN_SECONDS, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.failed_call import FailedCall
@@ -69,6 +69,17 @@ class Situation(Struct, frozen=True):
     def open_case(self) -> Case | None:
         case = self.view.case
         return case if case and case.is_open(self.now, self.timing) else None
+
+    @property
+    def lowered_by(self) -> str:
+        """The case whose change of this queue did not help, or was taken back; empty: none was.
+
+        Only a person who has approved a plan since ends that: no failed call does.
+        """
+        last = self.view.case
+        if last is None or self.facts.made_after(last.at):
+            return ""
+        return str(last.evidence.get(LOWERED, last.case_id * (last.state is State.INEFFECTIVE)))
 
     @property
     def strangers(self) -> Evidence:

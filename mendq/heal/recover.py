@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import AttributeRecord, CaseStoreView
@@ -34,11 +34,9 @@ def standing(
     """
     attributes = dict(attributes_of(clients, queue_arn))
     made = (each["after"] for each in documents if each["attribute"] == CreateDlq.attribute)
-    for dlq_arn in filter(arn_of, made):
-        with suppress(QueueGone):
-            attributes_of(clients, dlq_arn)
-            attributes[CreateDlq.attribute] = dlq_arn
-        break
+    dlq_arn = next(filter(arn_of, made), "")
+    if dlq_arn and attributes_if_there(clients, dlq_arn):
+        attributes[CreateDlq.attribute] = dlq_arn
     return attributes
 
 
@@ -95,8 +93,7 @@ def settle_whosever(
     return settled if isinstance(settled, Outcome) else Outcome()
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """A claim left behind, beside the queue as it is now."""
 
     view: CaseStoreView

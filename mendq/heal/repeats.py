@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from mendq.cases.finding import Finding
 from mendq.heal.decide import REMEMBERED
 from mendq.model.limits import Consent, Mode
@@ -22,37 +20,23 @@ if TYPE_CHECKING:
 NEW_FAULTS_A_DAY = 10
 
 
-class DailyPace(Struct, frozen=True):
-    """Notes `2026-11-16 topic`: which faults of which queues were told of, and when first."""
+Paced = tuple[list[str], list[str], list[str]]
 
-    notes: frozenset[str] = frozenset()
 
-    def admitted(self, topics: Sequence[str], now: datetime) -> tuple[str, ...]:
-        """Those of them that may be told of now: known ones, and new ones while the day has room.
+def paced(notes: frozenset[str], topics: Sequence[str], now: datetime) -> Paced:
+    """The topics that may be told of now; then the notes to make, and those that mean nothing more.
 
-        Known ones go on being told of, because a case stays open only while it is found again.
-        """
-        known, asked = self._known(now), dict.fromkeys(topics)
-        room = NEW_FAULTS_A_DAY - sum(each.startswith(f"{now:%F} ") for each in self.notes)
-        new = [each for each in asked if each not in known]
-        admitted = known | set(new[: max(0, room)])
-        return tuple(each for each in asked if each in admitted)
-
-    def missing(self, admitted: Iterable[str], now: datetime) -> list[str]:
-        """The notes to make."""
-        return [f"{now:%F} {each}" for each in sorted(set(admitted) - self._known(now))]
-
-    def outdated(self, now: datetime) -> list[str]:
-        """The notes that mean nothing any more."""
-        return sorted(self.notes - self._valid(now))
-
-    def _known(self, now: datetime) -> set[str]:
-        return {each.partition(" ")[2] for each in self._valid(now)}
-
-    def _valid(self, now: datetime) -> set[str]:
-        """By the day, with which they begin."""
-        oldest = f"{now - REMEMBERED:%F}"
-        return {each for each in self.notes if each.partition(" ")[0] > oldest}
+    Notes are `2026-11-16 topic`: which faults of which queues were told of, and when first. Known
+    ones go on being told of, because a case stays open only while it is found again; new ones while
+    the day has room.
+    """
+    oldest, asked = f"{now - REMEMBERED:%F}", dict.fromkeys(topics)
+    valid = {each for each in notes if each.partition(" ")[0] > oldest}
+    known = {each.partition(" ")[2] for each in valid}
+    room = NEW_FAULTS_A_DAY - sum(each.startswith(f"{now:%F} ") for each in notes)
+    new = [each for each in asked if each not in known][: max(0, room)]
+    admitted = [each for each in asked if each in known or each in new]
+    return admitted, [f"{now:%F} {each}" for each in sorted(new)], sorted(notes - valid)
 
 
 def spoken_for(

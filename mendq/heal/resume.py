@@ -63,7 +63,7 @@ def _resume(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) 
     mode = _mode_of(case, symptom, tags, run)
     unlooked = Facts(case.queue_arn, {}, tags or {})
     situation = situation_of(symptom, unlooked, mode, view, run, waits=case)
-    verdict = decide_unlooked(situation)
+    verdict = decide_unlooked(situation, is_gone=tags is None)
     if verdict is None:
         situation = structs.replace(
             situation, facts=_facts_of(case, symptom, view, unlooked.tags, run)

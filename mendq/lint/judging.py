@@ -27,7 +27,7 @@ OF_CONFIGURATION = tuple(
     for each in CATALOGUE
     if each.is_of_configuration and Need.RESERVED_CONCURRENCY not in each.every_need
 )
-_LOOKED_FOR = frozenset({TOO_SHORT.name, *(each.name for each in OF_CONFIGURATION)})
+LOOKED_FOR = (*OF_CONFIGURATION, TOO_SHORT)
 # Steps of work.
 _A_QUEUE, _SAYING_IT = 500, 500
 
@@ -79,6 +79,13 @@ class Linted:
 Said = Finding | NotJudged
 
 
+def severities_of(symptom: Symptom) -> tuple[Severity, ...]:
+    """What a finding of a symptom may be."""
+    if symptom is TOO_SHORT:
+        return Severity.ERROR, Severity.WARNING
+    return (Severity.WARNING if symptom.plan is None else Severity.ERROR,)
+
+
 def lint(template: Template, file: str, environment: Environment) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
@@ -102,7 +109,7 @@ def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
     characters = sum(len(each) for each in dict.values(queue.attributes) if isinstance(each, str))
     found.template.work.take(_A_QUEUE + characters * (1 + len(queue.dlq_sources or ()) // 16))
     findings, unknown = list[Finding](), defaultdict[tuple[str, str], list[str]](list)
-    for symptom in (*OF_CONFIGURATION, TOO_SHORT):
+    for symptom in LOOKED_FOR:
         try:
             check = _too_short if symptom is TOO_SHORT else _detected
             findings += check(symptom, queue, found)
@@ -127,7 +134,7 @@ def _not_judged(found: Declared, place: Place, why: str, *symptoms: str) -> NotJ
 def _finding(
     found: Declared, symptom: Symptom, queue: Queue, attributes: Sequence[str], because: str
 ) -> Finding:
-    severity = Severity.WARNING if symptom.plan is None else Severity.ERROR
+    severity, *_ = severities_of(symptom)
     own = queue.resource.logical_id, symptom.name, severity
     place, said = found.place(queue, attributes), found.names.shown(because)
     remedy = remedy_of(symptom, queue, found)
@@ -204,7 +211,7 @@ def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
             asking = (TOO_SHORT.name, *_asking_for(Need.LAMBDA_CONSUMERS))
             about = asking if resource.type == MAPPING else ()
             yield _not_judged(found, found.place_of(resource), found.astray[name].because, *about)
-        for ignored in sorted(resource.ignored - _LOOKED_FOR):
+        for ignored in sorted(resource.ignored.difference(each.name for each in LOOKED_FOR)):
             place = found.place_of(resource, "Metadata", "mendq", "ignore")
             yield NotJudged(*place, f"{ignored} is no symptom that is looked for")
 

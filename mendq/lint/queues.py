@@ -14,6 +14,7 @@ from typing import Any
 from mendq.lint.template import Place, Resource, Template, listed, under
 from mendq.lint.values import Environment, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
+from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, redrive_of
 from mendq.notifications.change_lines import NUMBER
@@ -205,7 +206,8 @@ class Declared:
         """Those that are known."""
         tags = [each for each in listed(resource.properties.get("Tags")) if isinstance(each, dict)]
         text = self.names.known_text
-        return {text(each.get("Key")): text(each.get("Value")) for each in tags}
+        every = {text(each.get("Key")): text(each.get("Value")) for each in tags}
+        return {key: said for key, said in every.items() if key != TEAM_TAG}
 
     def place(self, queue: Queue, attributes: Sequence[str]) -> Place:
         """The place of the first of the attributes that the template sets, else the queue's."""

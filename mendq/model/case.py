@@ -5,11 +5,11 @@ with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, fields, replace
+from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, Self, TypedDict, Unpack
 
 from mendq.model.evidence import Evidence, to_text
 from mendq.model.limits import Mode, Timing
@@ -49,17 +49,38 @@ PROVING = (State.APPLIED, State.UNVERIFIED)
 WROTE = (*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE)
 
 SCHEMA = 1
+# The events on the account's default bus, which docs/integrations.md describes.
+EVENT_SOURCE = "mendq"
+TRANSITION_EVENT, NOTIFICATION_EVENT = "Mendq case transition", "Mendq notification"
 SILENT_DAYS = 7
 GRACE = timedelta(hours=1)
 
+
+# The code of what came to nothing because its queue was deleted.
+QUEUE_DELETED = "queue_deleted"
+# In a case's evidence: which case's change did not help or was taken back. Plans for the queue and
+# symptom are only proposed from then on, until a person approves one.
+LOWERED = "lowered_by"
 
 # Fields that a document spells otherwise, and those that stand beside it.
 _SPELLED = {"came_from": "from", "state": "to"}
 _BESIDE = ("code", "opened_at")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Announced:
+    """What people heard of a transition, urgently or not, and what one of them does next.
+
+    `next_step` is a sentence, a command and a runbook; empty where an older Mendq wrote it down.
+    """
+
+    notified: bool = False
+    urgent: bool = False
+    next_step: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
-class Case:
+class Case(Announced):
     """The newest transition of a case, as the case store keeps it; `steps` are step documents.
 
     `code` is the refusal's, where one was given; the case store keeps it and `opened_at` beside the
@@ -77,7 +98,6 @@ class Case:
     evidence: Mapping[str, Any]
     steps: tuple[Mapping[str, str], ...]
     actor: str
-    notified: bool = False
     code: str = ""
     opened_at: datetime | None = None
 
@@ -88,29 +108,48 @@ class Case:
             **{_SPELLED.get(name, name): getattr(self, name) for name in _in_documents()},
             "schema": SCHEMA,
             "at": to_text(self.at),
+            "code": self.code,
             "account": queue.account,
             "region": queue.region,
             "evidence": dict(self.evidence),
             "steps": [dict(step) for step in self.steps],
+            "next_step": dict(self.next_step),
         }
 
     @classmethod
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
-    ) -> Case:
-        """Raise KeyError, TypeError or ValueError where `document` is none of ours."""
+    ) -> Self:
+        """Raise KeyError, TypeError or ValueError where `document` is none of ours.
+
+        An older Mendq's does not say whether it was urgent, nor what to do next.
+        """
+        document = {"urgent": False, "next_step": {}, **document}
+        said = document.get("code")
+        code = code or (said if isinstance(said, str) else "")
         read = {name: document[_SPELLED.get(name, name)] for name in _in_documents()}
         read["n"] = int(read["n"])
         read["at"] = datetime.fromisoformat(read["at"])
         read["came_from"] = State(read["came_from"]) if read["came_from"] else None
         read["state"] = State(read["state"])
         read["steps"] = tuple({**step} for step in read["steps"])
+        if not all(isinstance(text, str) for step in read["steps"] for text in step.values()):
+            raise TypeError("a step of its is no texts by name")
+        step = read["next_step"]
+        read["next_step"] = step if isinstance(step, Mapping) else {}
         evidence = read["evidence"]
         if not isinstance(evidence, Mapping):
             raise TypeError("its evidence is no mapping")
-        for name, kind in (("failed_calls", int), ("principals", list)):
+        seen = filter(None, map(evidence.get, ("first_at", "last_at")))
+        for moment in (read["at"], *map(datetime.fromisoformat, seen)):
+            if moment.tzinfo is None or moment.year == MAXYEAR:  # no room for what is due then
+                raise ValueError(f"{moment} is no time of a case")
+        for name, kind in (("failed_calls", int), ("principals", list), ("requests", list)):
             if not isinstance(evidence.get(name, kind()), kind):
                 raise TypeError(f"its evidence's {name} is no {kind.__name__}")
+        for each in evidence.get("requests", ()):
+            if not isinstance(each, Mapping) or not all(isinstance(e, str) for e in each.values()):
+                raise TypeError("its evidence's requests is no list of texts by name")
         parts_of(read["queue_arn"])
         return cls(**read, code=code, opened_at=opened_at)
 
@@ -151,6 +190,7 @@ class Case:
 
     def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
         """Its next transition; `over` are fields that change beside the state."""
+        evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
         return replace(
             self,
             n=self.n + 1,
@@ -159,8 +199,18 @@ class Case:
             state=to,
             reason=reason,
             notified=False,
+            urgent=False,
+            next_step={},
+            evidence=evidence,
             **{"code": "", "actor": "follow_up", **over},
         )
+
+    def _evidence_in(self, to: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
+        """LOWERED is put there by a change that did not help; a person's yes takes it away."""
+        if to is State.ROLLED_BACK or (to is State.ESCALATED and self.state in WROTE):
+            return {**evidence, LOWERED: self.case_id}
+        raised = to is State.APPROVED
+        return {name: each for name, each in evidence.items() if not (raised and name == LOWERED)}
 
     def after(self, newest: Case | None) -> Case:
         """The same transition behind the newest one, where the case has moved meanwhile."""

@@ -13,7 +13,6 @@ from mendq.model.queue import (
     RedriveAllow,
     allow_of,
     arn_beside,
-    name_beside,
     parts_of,
 )
 from mendq.model.steps import SetMaximumMessageSize
@@ -75,13 +74,8 @@ def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
 LONGEST_BYTES = SetMaximumMessageSize.maximum
 
 
-def name_of_quarantine(source_name: str) -> str:
-    """The name of the quarantine of a queue."""
-    return name_beside(source_name, QUARANTINE_SUFFIX)
-
-
 def arn_of_quarantine(source_arn: str) -> str:
-    """The ARN that goes with it; raises ValueError where `source_arn` is none."""
+    """The ARN of the quarantine of a queue; raises ValueError where `source_arn` is none."""
     return arn_beside(source_arn, QUARANTINE_SUFFIX)
 
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from mendq.model.failed_call import FailedCall, RefusedBy, refused_by
-from mendq.model.queue import parts_of
 
 _WITH_BATCHES = ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
 
@@ -37,6 +36,10 @@ def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
     """The IAM actions that allow these calls; calls that carry no messages are left out."""
     actions = {_GRANTED_BY[each] for each in event_names if each in _GRANTED_BY}
     return tuple(sorted(f"sqs:{each}" for each in actions))
+
+
+# What moving messages takes: of the DLQ, and of the source.
+MESSAGE_ACTIONS = granted_by(MESSAGE_TRAFFIC)
 
 
 def named(principals: Collection[str]) -> str:
@@ -69,17 +72,6 @@ def are_strangers_to(account: str, principals: Iterable[str]) -> bool:
     """Whether one of them is a role or a user of another account."""
     identities = (each for each in principals if IDENTITY.fullmatch(each))
     return any(each.split(":")[4] != account for each in identities)
-
-
-def who_called(event_name: str, queue_arn: str) -> str:
-    """The command that shows who used a management API on the queue, and when; 90 days back."""
-    queue = parts_of(queue_arn)
-    return (
-        f"aws cloudtrail lookup-events --region {queue.region} "
-        f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name} "
-        f"--query \"Events[?contains(CloudTrailEvent, '/{queue.account}/{queue.name}\\\"')]"
-        '.[EventTime,Username]"'
-    )
 
 
 MAXIMUM_PRINCIPALS = 10
@@ -217,10 +209,6 @@ class Evidence:
         """Those that are failed calls, and not what a scan measured."""
         return tuple(each for each in self.sightings if not each.measured)
 
-    @property
-    def failed_calls(self) -> int:
-        return len(self.calls)
-
     def event_names(self) -> tuple[str, ...]:
         return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
 
@@ -234,7 +222,7 @@ class Evidence:
         requests = [each.request_id for each in self.calls] or [""]
         refused = sorted(self.refused_by())
         return {
-            "failed_calls": self.failed_calls,
+            "failed_calls": len(self.calls),
             "first_request_id": requests[0],
             "last_request_id": requests[-1],
             "first_at": to_text(first.event_time),
@@ -259,7 +247,7 @@ class Evidence:
         return {
             **document,
             **both,
-            "failed_calls": document["failed_calls"] + self.failed_calls,
+            "failed_calls": document["failed_calls"] + len(self.calls),
             "first_request_id": document["first_request_id"] or newer["first_request_id"],
             "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],

@@ -263,7 +263,7 @@ class Facts(QueueFacts):
     moves messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are
     believed (`dlq.is_confirmed`), None where nobody asked, `unconfirmed_sources` those that
     are not, `approved_sources` those that a person approved a plan for, `dlq_namesake` what
-    stands under the name that Mendq would give to a dead-letter queue of this one, None where
+    stands under the name that Mendq would give to a DLQ of this one, None where
     nobody asked, `open_symptoms` what cases are open about this queue and, of a DLQ, about its
     sources; `source_cases` are the newest cases about those, one of each symptom, over or not,
     `sole_source` is the only one, None where there are more or none; `found` is what a scan found,
@@ -304,6 +304,27 @@ class Facts(QueueFacts):
     def takes_dlq_messages(self) -> bool:
         """Whether another queue's DLQ messages alone come here, or nobody could tell."""
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
+
+
+_DELAYING = frozenset(
+    {"consumer_failing", "consumer_stopped", "consumer_throttled", "fifo_group_blocked"}
+)
+_OF_A_DLQ = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
+
+
+def messages_of(symptom: str, facts: Facts) -> dict[str, int]:
+    """How many messages a symptom has hit, as far as the facts tell; what they do not is left out.
+
+    A delete too many is a message that was handled twice, which is an estimate.
+    """
+    found = {
+        "delayed": facts.visible if symptom in _DELAYING else 0,
+        "dead": facts.visible if symptom in _OF_A_DLQ else 0,
+    }
+    if symptom == "visibility_timeout_too_short" and (measured := facts.measured):
+        found["handled_twice"] = measured.surplus_deletes if measured.shows_a_race else 0
+        found["dead"] = measured.dead_after(facts.max_receive_count or 0)
+    return {name: messages for name, messages in found.items() if messages > 0}
 
 
 # Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.

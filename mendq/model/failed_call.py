@@ -239,13 +239,13 @@ def _read(record: object) -> FailedCall | Unreadable:
 def _failed_call(
     envelope: Record, detail: Record, raw_error_code: str, event_time: datetime
 ) -> FailedCall:
-    identity = _mapping(detail.get("userIdentity"))
-    session = _mapping(identity.get("sessionContext"))
+    identity = mapping_in(detail.get("userIdentity"))
+    session = mapping_in(identity.get("sessionContext"))
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
     error_code = canonical(raw_error_code)
     arn = _text(identity, "arn") or _stranger(detail, identity, error_code)
-    principal_arn = encodable(_principal_arn(arn, identity, session)[:MAXIMUM_PRINCIPAL])
+    principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL])
     return FailedCall(
         event_id=_text(detail, "eventID", 128),
         event_time=event_time,
@@ -257,7 +257,7 @@ def _failed_call(
         account=_account(envelope, detail, identity, queue_arn),
         region=region,
         principal_arn=principal_arn,
-        session_created_at=_time(_mapping(session.get("attributes")).get("creationDate")),
+        session_created_at=_time(mapping_in(session.get("attributes")).get("creationDate")),
         request_id=_text(detail, "requestID", 128),
         source_ip=_text(detail, "sourceIPAddress", 128),
         user_agent=_text(detail, "userAgent", MAXIMUM_USER_AGENT),
@@ -283,10 +283,10 @@ def _queue_arn(detail: Record, region: str) -> str | None:
     """From resources, else the queue's URL, else its name, else the refusal's own words."""
     resources = detail.get("resources")
     for each in resources if isinstance(resources, list) else []:
-        arn = queue.arn_of(_mapping(each).get("ARN"))
+        arn = queue.arn_of(mapping_in(each).get("ARN"))
         if arn:
             return arn
-    parameters = _mapping(detail.get("requestParameters"))
+    parameters = mapping_in(detail.get("requestParameters"))
     # GetQueueUrl may ask for a queue of another account.
     owner = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
     return (
@@ -317,9 +317,10 @@ def _stranger(detail: Record, identity: Record, error_code: str) -> str:
     return arn if is_its and account != _text(detail, "recipientAccountId", 12) else ""
 
 
-def _principal_arn(arn: str, identity: Record, session: Record) -> str:
+def principal_of(identity: Record, arn: str) -> str:
     """The role, not its session: the session's name is the caller's text, in an id as in an ARN."""
-    named = _text(_mapping(session.get("sessionIssuer")), "arn") or arn
+    session = mapping_in(identity.get("sessionContext"))
+    named = _text(mapping_in(session.get("sessionIssuer")), "arn") or arn
     whose = role_arn(named) or _text(identity, "invokedBy")
     return whose or _text(identity, "principalId").partition(":")[0]
 
@@ -341,13 +342,14 @@ def role_arn(arn: str) -> str:
 
 
 def _requested_visibility(detail: Record) -> int | None:
-    value = _mapping(detail.get("requestParameters")).get("visibilityTimeout")
+    value = mapping_in(detail.get("requestParameters")).get("visibilityTimeout")
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= 43_200 else None
 
 
-def _mapping(value: object) -> Record:
+def mapping_in(value: object) -> Record:
+    """`value`, empty where it is none."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -358,7 +360,7 @@ def _text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT) -> str:
 
 def encodable(text: str) -> str:
     """`text` with lone surrogates replaced: JSON can spell them and no file or table takes them."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _time(value: object) -> datetime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
@@ -100,7 +100,7 @@ WATCHED = (*PROVING, State.WATCHING)
 # Nobody acts on it; while it waits, its queue may be taken away from Mendq.
 WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
 # Somebody else is to act: the Lambda that owns the write.
-CALLING = frozenset({State.APPROVED, State.INEFFECTIVE})
+CALLING = (State.APPROVED, State.INEFFECTIVE)
 # Why a case is closed although nothing showed that the symptom stayed away.
 GONE = "the queue is gone, or another one of its name"
 UNMANAGED = "the queue is not managed any more"
@@ -175,6 +175,7 @@ def _at_once(_case: Case, _signs: VerificationEvidence, _now: datetime) -> bool:
 
 
 _APPLIED, _UNVERIFIED = (State.APPLIED,), (State.UNVERIFIED,)
+_SETTLED = (State.ESCALATED, State.OVERRIDDEN)
 _NOW_AND_THEN = "it still shows now and then"
 # Of a state's rows the first that fits is taken.
 TABLE = (
@@ -184,16 +185,9 @@ TABLE = (
     Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
     Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
     Row(PROVING, State.VERIFIED, _stands_unfound, "it stands, and no scan has found it again"),
-    Row(
-        _APPLIED, State.UNVERIFIED, _was_quiet, "it did not show again, but no message was deleted"
-    ),
+    Row(_APPLIED, State.UNVERIFIED, _was_quiet, "it did not show again; no message was deleted"),
     Row(_APPLIED, State.ESCALATED, _waited, _NOW_AND_THEN),
-    Row(
-        _UNVERIFIED,
-        State.ESCALATED,
-        _fails_to_the_end,
-        f"{_NOW_AND_THEN}, and no quiet hour proved it",
-    ),
+    Row(_UNVERIFIED, State.ESCALATED, _fails_to_the_end, _NOW_AND_THEN),
     Row(_UNVERIFIED, State.CLOSED, _waited, "for a week nothing proved it or spoke up"),
     Row((State.PROPOSED,), State.EXPIRED, _waited, "nobody approved it in time"),
     Row((State.APPROVED,), State.EXPIRED, _waited, "it was approved and could not be done in time"),
@@ -201,15 +195,8 @@ TABLE = (
     Row((State.WATCHING,), State.INEFFECTIVE, _failed_again, "it came back"),
     Row((State.WATCHING,), State.ESCALATED, _fails_to_the_end, _NOW_AND_THEN),
     Row((State.WATCHING,), State.CLOSED, _waited, "it stayed away"),
-    Row(
-        (State.INEFFECTIVE,), State.ESCALATED, _waited, "no further step was possible within a day"
-    ),
-    Row(
-        (State.OVERRIDDEN, State.ESCALATED),
-        State.CLOSED,
-        _stayed_away,
-        f"it stayed away for {SILENT_DAYS} days",
-    ),
+    Row((State.INEFFECTIVE,), State.ESCALATED, _waited, "no further step was possible in a day"),
+    Row(_SETTLED, State.CLOSED, _stayed_away, f"it stayed away for {SILENT_DAYS} days"),
 )
 
 
@@ -271,9 +258,6 @@ class ManualTransition:
 
 # The states of a case that has written, and that nobody else has overruled.
 HAS_WRITTEN = (*WROTE, State.ESCALATED, State.CLOSED)
-# Where the owner of the write looks anew and writes.
-TAKEN_UP = (State.APPROVED, State.INEFFECTIVE)
-_SETTLED = (State.ESCALATED, State.OVERRIDDEN)
 
 
 def _opens(into: State, because: str) -> ManualTransition:
@@ -313,23 +297,13 @@ MANUAL_TRANSITIONS = (
     _opens(State.ESCALATED, "a person has to act: Mendq may not, or cannot"),
     _opens(State.OVERRIDDEN, _OVERRULED),
     *(APPROVE, DECLINE, CLOSE, CLOSE_UNKNOWN),
-    _by_owner(TAKEN_UP, State.APPLIED, "facts and guardrails, asked anew, agree"),
-    _by_owner(TAKEN_UP, State.OVERRIDDEN, _OVERRULED),
-    _by_owner(
-        (State.APPROVED,),
-        State.EXPIRED,
-        "the plan would be another by now, or may not be made any more",
-    ),
+    _by_owner(CALLING, State.APPLIED, "facts and guardrails, asked anew, agree"),
+    _by_owner(CALLING, State.OVERRIDDEN, _OVERRULED),
+    _by_owner((State.APPROVED,), State.EXPIRED, "by now the plan is another, or may not be made"),
     _by_owner((State.INEFFECTIVE,), State.ESCALATED, "no further step is within the bounds"),
-    _by_owner(
-        _APPLIED,
-        State.VERIFIED,
-        "every DLQ message went back, and what came back lies in quarantine",
-    ),
+    _by_owner(_APPLIED, State.VERIFIED, "every DLQ message went back, or lies in quarantine"),
     _by_owner(_APPLIED, State.ESCALATED, "a redrive was halted, or a restored policy is public"),
-    ManualTransition(
-        (State.ESCALATED,), State.ESCALATED, Who.HEAL, "the calls of others fail as well by now"
-    ),
+    ManualTransition((State.ESCALATED,), State.ESCALATED, Who.HEAL, "by now others' calls fail"),
     ManualTransition(HAS_WRITTEN, State.ROLLED_BACK, Who.ROLLBACK, "what it wrote was taken back"),
     ManualTransition(
         (*HAS_WRITTEN, State.APPROVED),
@@ -338,3 +312,61 @@ MANUAL_TRANSITIONS = (
         "a run died at its write, and what stands there may be a person's",
     ),
 )
+
+
+# A time line of more keeps its beginning and its end.
+MOST_POINTS, FIRST_POINTS = 12, 4
+
+
+@dataclass(frozen=True)
+class Point:
+    """Something that happened in a case: a state or another word of `docs/states.md`."""
+
+    what: str
+    at: datetime
+    says: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.what.replace("_", " ")
+
+
+def time_line(
+    transitions: Sequence[Case], timing: Timing | None = None, *, is_whole: bool = False
+) -> list[Point]:
+    """What happened in a case, the earliest first, as far as its transitions know it.
+
+    Where the first of them are missing, so is what they would have said. `timing` says when a
+    change had arrived and nothing was in flight from before; that is left out while it is to come.
+    Where it `is_whole`, each transition is a point; else a long life loses its middle.
+    """
+    points = [*_seen_first(transitions[0])]
+    for before, each in zip((None, *transitions), transitions, strict=False):
+        if before and before.state is State.APPLIED and timing:
+            arrived = counts_from(before, timing)
+            points += [Point("propagated", arrived)] if arrived <= each.at else []
+        if is_whole or before is None or before.state is not each.state:
+            points.append(Point(str(each.state), each.at, _written(each)))
+    points.sort(key=lambda each: each.at)
+    left_out = 0 if is_whole else max(0, len(points) - MOST_POINTS)
+    return points[:FIRST_POINTS] + points[FIRST_POINTS + left_out :]
+
+
+def _seen_first(first: Case) -> Iterator[Point]:
+    """What it stood on as it opened; of a later transition, only when it began."""
+    calls, is_opening = first.evidence.get("failed_calls"), first.n == 1
+    moments = [first.evidence.get(name) for name in ("first_at", "last_at")]
+    begun, complete = (datetime.fromisoformat(each) if each else None for each in moments)
+    if begun:
+        yield Point("first_failure" if calls else "found_by_scan", begun)
+    if complete and calls and calls > 1 and is_opening:
+        yield Point("evidence_complete", complete, f"{calls} failed calls")
+    if first.opened_at and not is_opening:
+        yield Point("opened", first.opened_at)
+
+
+def _written(case: Case) -> str:
+    """The numbers that it wrote into the queue; a policy is none."""
+    changed = [each for each in case.steps if case.state is State.APPLIED or case.undoes]
+    values = ([str(each.get(it)) for it in ("attribute", "before", "after")] for each in changed)
+    return ", ".join(f"{name} {old} -> {new}" for name, old, new in values if new.isdigit())

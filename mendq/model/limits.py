@@ -62,6 +62,8 @@ def deployed_by(tags: Mapping[str, str]) -> dict[str, str]:
 
 MODE_TAG = "mendq"
 OFF = "off"
+# Names the team whose topic a queue's notifications reach beside the usual one.
+TEAM_TAG = "mendq:notify"
 # On the queue of a drill, whose failing calls say nothing about other queues.
 DRILL_TAG = "mendq:drill"
 # What a drill calls its queue unless it is told another name: logs tell no tags.
@@ -84,6 +86,12 @@ class Consent:
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
     queues: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+
+    def but_for_a_team(self, tags: Mapping[str, str]) -> dict[str, str]:
+        """The tags without the one that names a team of the settings."""
+        known = tags.get(TEAM_TAG) in self.teams
+        return {key: text for key, text in tags.items() if key != TEAM_TAG or not known}
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         """The queue's mode; None: not managed.
@@ -95,7 +103,7 @@ class Consent:
         """
         if is_quarantine(queue_name):
             return None
-        begins = self.mode if self._names(queue_name) else None
+        begins = self.mode if self.names(queue_name) else None
         tag = tags.get(MODE_TAG)
         if tag is None or tag == OFF:
             return begins if tag is None else None
@@ -120,7 +128,7 @@ class Consent:
         """A start of names and a `*` also fits queues that never were."""
         return queue_name in self.queues
 
-    def _names(self, queue_name: str) -> bool:
+    def names(self, queue_name: str) -> bool:
         return any(_fits(queue_name, pattern) for pattern in self.queues)
 
 

@@ -1,4 +1,4 @@
-"""CloudWatch metrics of a queue: what is asked for, over which window, and what was measured."""
+"""Metrics of a queue: what is asked of CloudWatch, over which window, and what that amounts to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,108 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import ceil, isfinite, sqrt
-from statistics import fmean, pvariance
+from math import isfinite
+from typing import NamedTuple
+
+Points = Sequence[tuple[datetime, float]]
+
+LONGEST = timedelta(hours=6)
+# CloudWatch has the datapoint of a minute a minute or two after it has ended.
+CLOUDWATCH_LAG = timedelta(minutes=3)
+# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
+PERIOD = timedelta(minutes=1)
+# No window begins earlier before now.
+REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
+
+
+class Asked(NamedTuple):
+    """A metric of one queue, which is billed by itself."""
+
+    metric: str
+    statistic: str
+    namespace: str = "AWS/SQS"
+    period_seconds: int = 60
+
+
+# By what a series is called here.
+KINDS: Mapping[str, Mapping[str, Asked]] = {
+    "every queue": {
+        "sent": Asked("NumberOfMessagesSent", "Sum"),
+        "received": Asked("NumberOfMessagesReceived", "Sum"),
+        "deleted": Asked("NumberOfMessagesDeleted", "Sum"),
+        "empty": Asked("NumberOfEmptyReceives", "Sum"),
+        "visible": Asked("ApproximateNumberOfMessagesVisible", "Maximum"),
+        "in_flight": Asked("ApproximateNumberOfMessagesNotVisible", "Maximum"),
+        "delayed": Asked("ApproximateNumberOfMessagesDelayed", "Maximum"),
+        "age": Asked("ApproximateAgeOfOldestMessage", "Maximum"),
+    },
+    "FIFO": {"groups": Asked("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")},
+    # Sends that SQS dropped.
+    "repeated sends": {"deduplicated": Asked("NumberOfDeduplicatedSentMessages", "Sum")},
+    "message groups": {
+        "noisy": Asked("ApproximateNumberOfNoisyGroups", "Maximum"),
+        "quiet": Asked("ApproximateNumberOfMessagesVisibleInQuietGroups", "Maximum"),
+        "quiet_age": Asked("ApproximateAgeOfOldestMessageInQuietGroups", "Maximum"),
+    },
+    "processing": {"processing": Asked("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
+}
+# Nothing else tells of these which queues have them: CloudWatch lists the first series of each.
+LISTED = ("message groups", "processing")
+
+
+def series_of(kinds: Iterable[str]) -> Mapping[str, Asked]:
+    """What is asked about a queue that has these kinds of series."""
+    return {key: each for kind in kinds for key, each in KINDS[kind].items()}
+
+
+@dataclass(frozen=True)
+class Window:
+    """From the first second of a minute up to, and not with, that of another.
+
+    `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
+    running minute counts, and backlogs are measured after all that is counted. `kinds` of series
+    are asked for in it.
+    """
+
+    since: datetime
+    until: datetime
+    begins_empty: bool = False
+    at_once: bool = False
+    kinds: tuple[str, ...] = ("every queue",)
+
+    @classmethod
+    def ending(
+        cls,
+        now: datetime,
+        settled_at: datetime | None,
+        shortest: timedelta,
+        *,
+        is_new: bool = False,
+    ) -> Window | None:
+        """The last hours in which the queue was as it is; None where they are too few to judge.
+
+        Less than CLOUDWATCH_LAG is asked of the local account alone, which answers at once.
+        """
+        at_once = shortest < CLOUDWATCH_LAG
+        # Whoever asks within a minute has its last backlog and all deletes before that.
+        until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
+        since = until - LONGEST
+        begins_empty = is_new and settled_at is not None and settled_at > since
+        if settled_at is not None and settled_at > since:
+            rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
+            since = _to_the_minute(settled_at + rest)
+        lasted = now - settled_at if at_once and settled_at else until - since
+        is_long = min(lasted, until - since) >= max(shortest, PERIOD)
+        return cls(since, until, begins_empty, at_once) if is_long else None
+
+    @property
+    def series(self) -> Mapping[str, Asked]:
+        return series_of(self.kinds)
+
+
+def _to_the_minute(moment: datetime) -> datetime:
+    return moment.replace(second=0, microsecond=0)
+
 
 # A surplus within this is what counters that are not exact differ by.
 SURPLUS_MESSAGES = 20
@@ -16,21 +116,9 @@ SURPLUS_SHARE = 0.05
 STANDS_STILL_SHARE = 0.9
 # So many of the receives that killing these messages takes have to be counted.
 TRIED_SHARE = 0.9
-# AWS advises at least five receives before a message goes to a DLQ:
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-TRIED_OFTEN = 5
 # From here on every message may be tried again, and be deleted twice with one handle.
 TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
-# The head of a group is tried once per visibility timeout: so many of them have to have passed.
-TRIES = 20
-# It stands still for so long, or half of a window that is shorter than twice that.
-STANDS_STILL_HOURS = 0.5
-# From so many receives on the time before tells which share comes to nothing here anyway.
-ENOUGH_RECEIVES, MAY_FAIL_SHARE = 1_000, 0.2
-# What fails by chance varies by as much as it counts, tries at intervals hardly at all: a quarter
-# of that in a dozen stretches of four tries comes by chance once in a hundred times.
-LEAST_STRETCHES, REGULAR_SHARE = 12, 0.2
 # What was deleted within it, somebody may still be deleting.
 LATELY = timedelta(minutes=15)
 
@@ -67,14 +155,6 @@ class Recent:
     before: Measured | None = None
     fruitless_by_minute: tuple[int, ...] = ()
 
-    def are_regular(self, visibility_seconds: int) -> bool:
-        """Whether as many receives are in vain in each stretch of four visibility timeouts."""
-        minutes, counts = ceil(visibility_seconds / 15), self.fruitless_by_minute
-        firsts = range(0, len(counts) - minutes + 1, minutes)
-        stretches = [sum(counts[first : first + minutes]) for first in firsts]
-        enough = len(stretches) >= LEAST_STRETCHES
-        return enough and pvariance(stretches) <= REGULAR_SHARE * fmean(stretches)
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -106,8 +186,12 @@ class Measured:
     processing_p99_seconds: float | None = None
 
     @property
+    def lasted(self) -> timedelta:
+        return self.until - self.since
+
+    @property
     def hours(self) -> float:
-        return (self.until - self.since).total_seconds() / 3600
+        return self.lasted / timedelta(hours=1)
 
     @property
     def surplus_deletes(self) -> int:
@@ -177,148 +261,19 @@ class Measured:
         grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
 
-    @property
-    def one_group_blocks(self) -> bool:
-        """Whether one FIFO group alone is tried again and again, and nothing else gets through.
 
-        A message that merely takes long is received once.
-        """
-        return (
-            self.now.groups_in_flight == 1
-            and self.oldest_stands_still
-            and self.received >= TRIED_OFTEN * max(self.now.in_flight, 1)
-            and self.deleted <= SURPLUS_SHARE * self.received
-        )
-
-    def head_is_stuck(self, visibility_seconds: int) -> bool:
-        """Whether one message is the oldest all the while, and tried once per visibility timeout.
-
-        One that is held is not tried; of a backlog that is worked off in order less is left; what
-        fails by chance goes with the traffic. Several groups that are tried while nothing gets
-        through are a consumer that fails.
-        """
-        still, before = self.recent.standstill, self.recent.before
-        if still is None or still.hours < min(STANDS_STILL_HOURS, self.hours / 2):
-            return False
-        flows = still.deleted > SURPLUS_SHARE * still.received
-        # What is counted begins after the first minute.
-        seconds = (still.until - still.since - PERIOD).total_seconds()
-        tries = seconds / max(visibility_seconds, 1)
-        risen, in_vain = still.now.backlog - still.before.backlog, still.fruitless_receives
-        may_be = flows or self.now.groups_in_flight == 1
-        if not may_be or tries < TRIES or in_vain < tries / 2 or risen < -tries / 4:
-            return False
-        by_chance = MAY_FAIL_SHARE * still.received
-        if before is not None and before.received >= ENOUGH_RECEIVES:
-            lost = max(0, before.received - before.deleted)
-            by_chance = (lost + 2 * sqrt(lost + 1)) / before.received * still.received
-            by_chance += 3 * sqrt(by_chance)
-        is_more = in_vain - by_chance >= tries / 2
-        is_one = in_vain <= tries * 5 / 4 and self.recent.are_regular(visibility_seconds)
-        return is_more or is_one
-
-
-Points = Sequence[tuple[datetime, float]]
 BACKLOG = ("visible", "in_flight", "delayed")
+_GAUGED = (*BACKLOG, "age", *KINDS["FIFO"], *KINDS["message groups"])
 # A burst of sends may be in the first backlog or not: one of these minutes is quieter.
 FIRST_MINUTES = timedelta(minutes=5)
 # SQS may need so long to report a queue that nobody has used for hours.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 SLOW_TO_BEGIN = timedelta(minutes=15)
-
-
-LONGEST = timedelta(hours=6)
-# CloudWatch has the datapoint of a minute a minute or two after it has ended.
-CLOUDWATCH_LAG = timedelta(minutes=3)
-# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
-PERIOD = timedelta(minutes=1)
-_AN_HOUR = timedelta(hours=1)
-# No window begins earlier before now.
-REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
-
-_A_MINUTE_OF_SQS = ("AWS/SQS", 60)
-Asked = tuple[str, str, str, int]
-_METRICS: Mapping[str, tuple[str, str]] = {
-    "sent": ("NumberOfMessagesSent", "Sum"),
-    "received": ("NumberOfMessagesReceived", "Sum"),
-    "deleted": ("NumberOfMessagesDeleted", "Sum"),
-    "empty": ("NumberOfEmptyReceives", "Sum"),
-    "visible": ("ApproximateNumberOfMessagesVisible", "Maximum"),
-    "in_flight": ("ApproximateNumberOfMessagesNotVisible", "Maximum"),
-    "delayed": ("ApproximateNumberOfMessagesDelayed", "Maximum"),
-    "age": ("ApproximateAgeOfOldestMessage", "Maximum"),
-}
-_OF_FIFO = {"groups": ("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")}
-# What some queues have, the first of which CloudWatch lists of those: name, statistic, namespace
-# and period in seconds.
-OPTIONAL: Mapping[str, Mapping[str, Asked]] = {
-    "message groups": {
-        "noisy": ("ApproximateNumberOfNoisyGroups", "Maximum", *_A_MINUTE_OF_SQS),
-        "quiet": ("ApproximateNumberOfMessagesVisibleInQuietGroups", "Maximum", *_A_MINUTE_OF_SQS),
-        "quiet_age": ("ApproximateAgeOfOldestMessageInQuietGroups", "Maximum", *_A_MINUTE_OF_SQS),
-    },
-    "processing": {"processing": ("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
-}
 # No message is in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
-# Asked of few.
-_DEDUPLICATED = {"deduplicated": ("NumberOfDeduplicatedSentMessages", "Sum")}
-_GAUGED = (*BACKLOG, "age", "groups", *OPTIONAL["message groups"])
+_AN_HOUR = timedelta(hours=1)
 Series = Mapping[str, Points]
-
-
-@dataclass(frozen=True)
-class Window:
-    """From the first second of a minute up to, and not with, that of another.
-
-    `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
-    running minute counts, and backlogs are measured after all that is counted. `counts_duplicates`:
-    the sends that SQS dropped as repeated are asked for too.
-    """
-
-    since: datetime
-    until: datetime
-    begins_empty: bool = False
-    at_once: bool = False
-    counts_duplicates: bool = False
-
-    @classmethod
-    def ending(
-        cls,
-        now: datetime,
-        settled_at: datetime | None,
-        shortest: timedelta,
-        *,
-        is_new: bool = False,
-    ) -> Window | None:
-        """The last hours in which the queue was as it is; None where they are too few to judge.
-
-        Less than CLOUDWATCH_LAG is asked of the local account alone, which answers at once.
-        """
-        at_once = shortest < CLOUDWATCH_LAG
-        # Whoever asks within a minute has its last backlog and all deletes before that.
-        until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
-        since = until - LONGEST
-        begins_empty = is_new and settled_at is not None and settled_at > since
-        if settled_at is not None and settled_at > since:
-            rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
-            since = _to_the_minute(settled_at + rest)
-        lasted = now - settled_at if at_once and settled_at else until - since
-        is_long = min(lasted, until - since) >= max(shortest, PERIOD)
-        return cls(since, until, begins_empty, at_once) if is_long else None
-
-
-def metrics_of(
-    *, fifo: bool, duplicates: bool = False, optional: Iterable[str] = ()
-) -> Mapping[str, Asked]:
-    """Name, statistic, namespace and period in seconds of what is asked about one queue.
-
-    By what its series is called here, `optional` by their kinds; each is billed by itself.
-    """
-    always = {**_METRICS, **(_OF_FIFO if fifo else {}), **(_DEDUPLICATED if duplicates else {})}
-    asked = {key: (*each, *_A_MINUTE_OF_SQS) for key, each in always.items()}
-    return asked | {key: each for kind in optional for key, each in OPTIONAL[kind].items()}
 
 
 def measured(series: Series, window: Window, *, is_part: bool = False) -> Measured | None:
@@ -334,12 +289,11 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
     the first, but where that is the only one.
     """
     points = defaultdict[str, Points](tuple)
-    published = [value for _, value in series.get("processing", ())]
-    possible = [value for value in published if 0 < value <= LONGEST_PROCESSING_SECONDS]
     for key, some in series.items():
-        if key == "processing":
-            continue
         points[key] = [each for each in sorted(some) if window.since <= each[0] < window.until]
+    points.pop("processing", None)
+    published = (value for _, value in series.get("processing", ()))
+    possible = [value for value in published if 0 < value <= LONGEST_PROCESSING_SECONDS]
     values = [value for some in points.values() for _, value in some]
     if not values or not all(isfinite(value) and value >= 0 for value in values):
         return None
@@ -373,7 +327,10 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
 
 
 def _recent(points: Series, window: Window) -> Recent:
-    hour, began = window.until - _AN_HOUR, _oldest_since(points["age"])
+    # In the running minute the oldest message has not aged by a minute yet.
+    whole = window.until - 2 * PERIOD if window.at_once else window.until
+    began = _oldest_since([each for each in points["age"] if each[0] < whole])
+    hour = window.until - _AN_HOUR
     received, dropped = (
         int(sum(value for at, value in points[key] if at >= hour))
         for key in ("received", "deduplicated")
@@ -427,9 +384,5 @@ def _gauges(series: Series) -> Gauges:
     read = {key: round(points[0][1]) for key, points in series.items() if points}
     backlog = sum(read.get(key, 0) for key in BACKLOG)
     visible, in_flight, age = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
-    of_groups = (read.get(key, 0) for key in OPTIONAL["message groups"])
+    of_groups = (read.get(key, 0) for key in KINDS["message groups"])
     return Gauges(backlog, visible, in_flight, age, read.get("groups"), *of_groups)
-
-
-def _to_the_minute(moment: datetime) -> datetime:
-    return moment.replace(second=0, microsecond=0)

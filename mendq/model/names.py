@@ -23,6 +23,7 @@ class OwnMetric(StrEnum):
     AUTO_FIXES = "AutoFixes"
     REFUSALS = "Refusals"
     RECURRENCES = "Recurrences"
+    ESCALATIONS = "Escalations"
     TIME_TO_HEAL = "TimeToHeal"
     ESCALATED_CASES_OPEN = "EscalatedCasesOpen"
     PROPOSED_CASES_OPEN = "ProposedCasesOpen"
@@ -43,12 +44,18 @@ class OwnMetric(StrEnum):
 # follow_up sends it each minute, zero or not.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 
+# follow_up sends them too, their zeros where alarms stand on them.
+GAUGES = frozenset(
+    {
+        *(OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN),
+        OwnMetric.FIXES_BEING_VERIFIED,
+    }
+)
 # All others come with a failed call, an error, a redrive, a scan of managed queues or a finding:
 # they are billed for the hours in which they do, and are missing, not zero, in all others.
 _SENT_ANYWAY = frozenset(
     {
-        *(OwnMetric.AUTO_FIXES, OwnMetric.FIXES_BEING_VERIFIED, OwnMetric.PROBES_LOST),
-        *(OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN, HEARTBEAT),
+        *(OwnMetric.AUTO_FIXES, OwnMetric.PROBES_LOST, HEARTBEAT, *GAUGES),
         *(OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, OwnMetric.WEEKS_FAILED),
     }
 )
@@ -61,6 +68,8 @@ REDRIVE = "redrive"
 SCHEDULE = "schedule"
 NIGHTLY = "nightly"
 PROBE = "probe"
+# What EventBridge takes on to call a paging tool: it asks nothing of SQS.
+PAGING = "paging"
 
 # Left out by the rule, so that a failing call of ours never starts a fix. The role of
 # the probe is not among them: its call is meant to be seen.
@@ -125,6 +134,9 @@ def _go_on(ages: Sequence[timedelta]) -> bool:
     return old >= LEAST_FIXES and any(age < _APART for age in ages)
 
 
+PROBE_QUEUE = "mendq-probe.fifo"
+# How the user agent of `mendq`'s calls begins, made with an operator's own credentials.
+OPERATOR_AGENT = "mendq/cli"
 # The SQS calls that CloudTrail counts as data events.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 DATA_EVENT_NAMES = (

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from ipaddress import ip_network
 from typing import Any
 
 from mendq.model.evidence import to_text
@@ -153,8 +154,8 @@ _WHO = re.compile(
 # Services call for their own customers, whoever they are; of a deny they are the usual exception.
 _SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
 _ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
-# An address, or a network that is not wider than one may own.
-_NETWORK = re.compile(r"[0-9a-f.:]+(/([89]|[1-9][0-9]{1,2}))?")
+# A network that is wider is nobody's own, by the length of its addresses.
+_WIDEST = {32: 8, 128: 32}
 # One account's, or a bucket, whose name is one owner's.
 _OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
 # `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
@@ -210,12 +211,21 @@ def _narrows(asked: Asked) -> bool:
 def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
     """Whether a value names somebody. A variable does where it is of the queue's own owner."""
     if key == "aws:sourceip":
-        return bool(_NETWORK.fullmatch(value))
+        return _is_owned(value)
     if "${" in value:
         return value.startswith("${aws:resource")
     if literally or not {*value} & {"*", "?"}:
         return True
     return bool(_OWNED.fullmatch(value) if key.endswith("arn") else _BEGUN.match(value))
+
+
+def _is_owned(network: str) -> bool:
+    """Whether it is an address, or a network that is not wider than one may own."""
+    try:
+        found = ip_network(network, strict=False)
+    except ValueError:
+        return False
+    return found.prefixlen >= _WIDEST[found.max_prefixlen]
 
 
 HOLDS = timedelta(days=30)

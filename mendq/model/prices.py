@@ -22,7 +22,7 @@ class Price(Struct, frozen=True):
     dollars: float
     per: int
     unit: str
-    page: str
+    service: str
     given: float = 0
 
     def of(self, units: float) -> float:
@@ -31,6 +31,10 @@ class Price(Struct, frozen=True):
     def beyond(self, units: float) -> float:
         """Dollars where nothing else on the payer's bill uses up what is given."""
         return self.of(max(0, units - self.given))
+
+    @property
+    def page(self) -> str:
+        return f"https://aws.amazon.com/{self.service}/pricing/"
 
     @property
     def words(self) -> str:
@@ -46,46 +50,38 @@ class Price(Struct, frozen=True):
 
 
 _MILLION = 1_000_000
-_CLOUDTRAIL = "https://aws.amazon.com/cloudtrail/pricing/"
-_CLOUDWATCH = "https://aws.amazon.com/cloudwatch/pricing/"
-_DYNAMODB = "https://aws.amazon.com/dynamodb/pricing/on-demand/"
-_EMR = "https://aws.amazon.com/emr/pricing/"
-_EVENTBRIDGE = "https://aws.amazon.com/eventbridge/pricing/"
-_LAMBDA = "https://aws.amazon.com/lambda/pricing/"
-_S3 = "https://aws.amazon.com/s3/pricing/"
-_SQS = "https://aws.amazon.com/sqs/pricing/"
 
 # Every trail that logs an event is billed for its own copy.
-DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", _CLOUDTRAIL)
+DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", "cloudtrail")
 MANAGEMENT_EVENT_AGAIN = Price(
-    2.00, 100_000, "management events that another trail logs already", _CLOUDTRAIL
+    2.00, 100_000, "management events that another trail logs already", "cloudtrail"
 )
-METRIC_MONTH = Price(0.30, 1, "custom metrics a month", _CLOUDWATCH, 10)
-ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", _CLOUDWATCH, 10)
-COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", _CLOUDWATCH)
-DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", _CLOUDWATCH, 3)
-METRIC_ASKED = Price(0.01, 1_000, "metrics asked of GetMetricData", _CLOUDWATCH)
-LOG_GB = Price(0.50, 1, "GB of logs taken in", _CLOUDWATCH, 5)
-LOG_GB_MONTH = Price(0.03, 1, "GB of logs kept a month", _CLOUDWATCH)
-READ_UNIT = Price(0.125, _MILLION, "read units of DynamoDB", _DYNAMODB)
-WRITE_UNIT = Price(0.625, _MILLION, "write units of DynamoDB", _DYNAMODB)
-TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", _DYNAMODB, 25)
-RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", _DYNAMODB)
-SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", _EVENTBRIDGE, 14 * _MILLION)
+METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
+ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
+COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")
+DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", "cloudwatch", 3)
+METRIC_ASKED = Price(0.01, 1_000, "metrics asked of GetMetricData", "cloudwatch")
+LOG_GB = Price(0.50, 1, "GB of logs taken in", "cloudwatch", 5)
+LOG_GB_MONTH = Price(0.03, 1, "GB of logs kept a month", "cloudwatch")
+READ_UNIT = Price(0.125, _MILLION, "read units of DynamoDB", "dynamodb")
+WRITE_UNIT = Price(0.625, _MILLION, "write units of DynamoDB", "dynamodb")
+TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", "dynamodb", 25)
+RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", "dynamodb")
+SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", "eventbridge", 14 * _MILLION)
 # What AWS's services send by themselves is free; whether these are so counted, no page says.
-OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", _EVENTBRIDGE)
-KEY_MONTH = Price(1.00, 1, "KMS keys a month", "https://aws.amazon.com/kms/pricing/")
-LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", _LAMBDA, _MILLION)
-LAMBDA_GB_SECOND = Price(13.3334, _MILLION, "GB-seconds of Lambda on ARM", _LAMBDA, 400_000)
-SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", _SQS, _MILLION)
-S3_PUT = Price(0.005, 1_000, "PUTs of S3", _S3)
-S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", _S3)
+OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", "eventbridge")
+KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
+LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", "lambda", _MILLION)
+LAMBDA_GB_SECOND = Price(13.3334, _MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
+SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", "sqs", _MILLION)
+S3_PUT = Price(0.005, 1_000, "PUTs of S3", "s3")
+S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 
 # https://aws.amazon.com/emr/pricing/ fills in its figures by script: x86's as others quote them.
 EMR_X86_VCPU_HOUR, EMR_X86_GB_HOUR = 0.052624, 0.0057785
 # https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/
 EMR_ARM_SHARE = 0.80
-EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", _EMR)
-EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", _EMR)
+EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", "emr")
+EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", "emr")
 
 EVERY = tuple(each for each in globals().values() if isinstance(each, Price))

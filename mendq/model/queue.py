@@ -42,7 +42,7 @@ def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 _NAME = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
 _ACCOUNT = r"[0-9]{12}"
 _REGION = r"[a-z0-9-]{1,32}"
-_ARN = re.compile(rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION}):({_ACCOUNT}):({_NAME})")
+ARN = re.compile(rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION}):({_ACCOUNT}):({_NAME})")
 _URL = re.compile(rf"https?://[A-Za-z0-9.:\[\]-]{{1,255}}/({_ACCOUNT})/({_NAME})")
 
 _REFUSED = re.compile(
@@ -62,7 +62,7 @@ class QueueArn(NamedTuple):
 
 def parts_of(queue_arn: str) -> QueueArn:
     """Raise ValueError where `queue_arn` is none."""
-    found = _ARN.fullmatch(queue_arn)
+    found = ARN.fullmatch(queue_arn)
     if not found:
         raise ValueError(f"not the ARN of a queue: {queue_arn[:120]!r}")
     return QueueArn(*found.groups())
@@ -70,7 +70,7 @@ def parts_of(queue_arn: str) -> QueueArn:
 
 def arn_of(text: object) -> str | None:
     """`text` if it is exactly the ARN of a queue."""
-    return text if isinstance(text, str) and _ARN.fullmatch(text) else None
+    return text if isinstance(text, str) and ARN.fullmatch(text) else None
 
 
 def arn_of_name(name: object, region: str, account: str) -> str | None:

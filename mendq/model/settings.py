@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import fields
 
+from mendq.model.case import Severity
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.queue import each_key_once
 from mendq.model.steps import Owner
@@ -34,6 +35,8 @@ def read(text: str, kind: Any) -> Any:
 
 
 PREFIX = "MENDQ_"
+# Every alarm, as the stack ships.
+FULL = "full"
 
 
 class SettingsUnreadable(Exception):
@@ -97,6 +100,9 @@ class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
     urgent_topic_arn: Text
     info_topic_arn: Text
+    team_topic_arns: Mapping[str, Text] = field(default_factory=dict)
+    chat: tuple[Severity, ...] = ()
+    docs_url: Text | None = None
 
 
 class ManagingSettings(CaseSettings, frozen=True, kw_only=True):
@@ -126,6 +132,7 @@ class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
     """
 
     owners: Mapping[Owner, Text]
+    alarms: Text = FULL
     most_days_ahead: int | None = None
 
 
@@ -148,6 +155,8 @@ class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
     case_table: Text
     urgent_topic_arn: Text
     probe_queue_url: Text
+    chat: tuple[Severity, ...] = ()
+    docs_url: Text | None = None
 
 
 class StartNightlySettings(LambdaSettings, frozen=True):
@@ -179,6 +188,8 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
     topic_arn: Text
     sender: Text | None = None
     recipients: tuple[Text, ...] = ()
+    chat: tuple[Severity, ...] = ()
+    docs_url: Text | None = None
 
 
 def variable_of(field_name: str) -> str:

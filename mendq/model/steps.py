@@ -307,14 +307,6 @@ class AllowRedriveFrom(DlqStep):
         return None
 
 
-# What moving messages takes: of the DLQ, and of the source.
-MESSAGE_ACTIONS = (
-    "sqs:ChangeMessageVisibility",
-    "sqs:DeleteMessage",
-    "sqs:ReceiveMessage",
-    "sqs:SendMessage",
-)
-
 INTO_QUARANTINE = "sqs:SendMessage"
 # What Dlq is before, and whatever was sent back meanwhile: no message waits for a value.
 HELD = "held"
@@ -334,10 +326,6 @@ class RedriveMessages(TextStep):
     stays = True
     leaves_a_value = False
     most_a_day = 1
-
-    @classmethod
-    def standing_in(cls, attributes: Mapping[str, str]) -> str:  # noqa: ARG003 - nothing stands
-        return HELD
 
     def out_of_bounds(self) -> str | None:
         if self.before != HELD:

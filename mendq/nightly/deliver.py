@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -12,9 +13,12 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_passing
+from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
 from mendq.notifications.notification import Again, not_mailed
+from mendq.notifications.sent import for_sns
+from mendq.notifications.text import linked
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -40,6 +44,13 @@ class ReportBucket(Struct, frozen=True):
         return key
 
 
+def account_alias(clients: Clients) -> str:
+    """What people call the account; empty where it has no alias, or may not be asked."""
+    with suppress(ClientError, BotoCoreError):
+        return next(iter(clients.iam.list_account_aliases()["AccountAliases"]), "")
+    return ""
+
+
 class ReportNotDelivered(Exception):
     """Some channel did not take the report; only those are tried when the event comes again."""
 
@@ -52,10 +63,13 @@ class Channel(Struct, frozen=True):
     send: Callable[[], object]
 
 
-def topic(clients: Clients, name: str, topic_arn: str, subject: str, text: str) -> Channel:
+def topic(
+    clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
+) -> Channel:
     """Everybody who subscribed to a topic."""
-    publish = partial(clients.sns_once.publish, TopicArn=topic_arn)
-    return Channel(name, topic_arn, partial(publish, Message=text, Subject=subject))
+    message = for_sns({"subject": subject, "text": text}, chat=Severity.INFO in settings.chat)
+    publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **message)
+    return Channel(name, settings.topic_arn, publish)
 
 
 def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
@@ -85,7 +99,8 @@ def send_report(
     refused = {to: _in_a_line(why) for to, why in failed.items() if not is_passing(why)}
     if refused:
         notice = not_mailed(marked.week, refused, again)
-        announced = topic(clients, NOTICE, settings.topic_arn, notice.subject, notice.body)
+        text = linked(notice.body, settings.docs_url)
+        announced = topic(clients, settings, NOTICE, notice.subject, text)
         heard, unheard = _sent(marked, [announced])
         reached, failed = reached + heard, failed | unheard
     if failed:
@@ -120,6 +135,6 @@ def _in_a_line(error: Exception) -> str:
 def _channels(
     clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
-    yield topic(clients, VERDICT, settings.topic_arn, report.subject, report.text)
+    yield topic(clients, settings, VERDICT, report.subject, report.text)
     for recipient in settings.recipients if settings.sender else ():
         yield mail_to(clients, settings.sender or "", recipient, report.message_to(recipient))

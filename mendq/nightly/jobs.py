@@ -27,7 +27,7 @@ ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"
 class Roots(Struct, frozen=True):
     """Where the job reads and writes: s3 URIs, or folders on the local account.
 
-    Of the trail, the files of one account and region.
+    Of the trail, the files of one account and region; `time_zone` is the report's.
     """
 
     trail: str
@@ -35,6 +35,7 @@ class Roots(Struct, frozen=True):
     out: str
     account: str
     region: str
+    time_zone: str = "UTC"
 
 
 class Job(Struct, frozen=True):
@@ -68,7 +69,7 @@ def nightly(scheduled_at: datetime, roots: Roots) -> Job:
 def week(scheduled_at: datetime, roots: Roots) -> Job:
     """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
     name = week_named((scheduled_at - timedelta(days=7)).date())
-    when = ("--scheduled-at", to_text(scheduled_at))
+    when = ("--scheduled-at", to_text(scheduled_at), "--time-zone", roots.time_zone)
     return Job("week", name, ("weekly", "--week", name, *when, *_all(roots)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.case import QUEUE_DELETED, SILENT_DAYS, Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
 from mendq.model.limits import deployed_by
@@ -51,7 +51,7 @@ def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return ("made by Mendq:", *steps)
     if case.state is State.PROPOSED:
         return ("proposed, not made:", *steps, "by hand:", *commands)
-    if case.state is State.OVERRIDDEN:
+    if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED:
         return ("not made, so there is nothing to undo:", *steps)
     would = "not made, so there is nothing to undo; it would have been:"
     return (would, *steps, "by hand, if you decide so:", *commands)
@@ -117,7 +117,7 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     lines = [*first_of(lines, _MOST_STEPS)]
     undone = {name: text for name, text in _values(case, "before").items() if name not in theirs}
     if undone:
-        lines += [rollback, "or by hand:"] if made else ["once the change is made:"]
+        lines += [*([] if made else ["once the change is made:"]), rollback, "or by hand:"]
         lines.append(command_line(set_command(case.queue_arn, undone)))
     lines += [DELETES] * (RETENTION in undone)
     for each in _made(case):

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
+from functools import partial
 from shlex import quote
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
+from mendq.model.case import Case
 from mendq.model.metrics import Measured
 from mendq.model.queue import parts_of, public_url
-from mendq.notifications.text import Section, command_line, exact_json, plain
+from mendq.notifications.text import Section, command_line, exact_json
 
 
 def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
@@ -26,8 +27,9 @@ def _sqs(operation: str, queue_arn: str, queue_url: str = "") -> str:
 
 
 def get_attributes(queue_arn: str, *names: str) -> str:
-    """What SQS says of the queue; raises ValueError where `queue_arn` is none."""
-    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {' '.join(names)}"
+    """What SQS says of the queue, all of it by default; raises ValueError where there is none."""
+    said = " ".join(names or ("All",))
+    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {said}"
 
 
 def consumers_of(queue_arn: str) -> str:
@@ -36,10 +38,20 @@ def consumers_of(queue_arn: str) -> str:
     return aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
-def redrive_preview(source_arn: str) -> str:
-    """Which of a source's messages a person would send back; raises ValueError as the others."""
-    source = parts_of(source_arn)
-    return f"mendq redrive {source.name} --all --dry-run --region {source.region}"
+def mendq_on(command: str, queue_arn: str) -> str:
+    """The operator's own command, `{queue}` in it named; raises ValueError as the others."""
+    queue = parts_of(queue_arn)
+    return f"mendq {command.format(queue=queue.name)} --region {queue.region}"
+
+
+# Which of a source's messages a person would send back, and what lies in its DLQ, by group.
+redrive_preview = partial(mendq_on, "redrive {queue} --all --dry-run")
+messages_of = partial(mendq_on, "dlq {queue}")
+
+
+def tag_command(tag: str, queue_arn: str) -> str:
+    """The `aws` command that tags a queue; `tag` is ours, so it is not quoted."""
+    return f"{_sqs('tag-queue', queue_arn)} --tags {tag}"
 
 
 def metric_command(queue_arn: str, metric: str, statistic: str, measured: Measured | None) -> str:
@@ -93,43 +105,10 @@ def delete_queue_command(queue_arn: str) -> str:
     return _sqs("delete-queue", queue_arn)
 
 
-# What waits until a person says that it is over.
-_SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
-# Told of where the owner of the write does not take it up, or has not.
-_WAITED_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
-
-
 def mendq_command(verb: str, case: Case) -> str:
     """The operator's own command for a case, where its queue is."""
     region = parts_of(case.queue_arn).region
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
-
-
-def next_lines(case: Case, runbook: str, next_command: str) -> tuple[str, ...]:
-    """The commands, the one to begin with first; then where to read on and what the case is called.
-
-    An empty `next_command` means: look at the queue.
-    """
-    arn = parts_of(case.queue_arn)
-    command = command_line(next_command or get_attributes(case.queue_arn, "All"))
-    return (
-        *_with_a_decision(case, command),
-        f"runbook: {plain(runbook)}",
-        f"case: {plain(case.case_id, 80)} in {plain(arn.account, 12)} {plain(arn.region, 32)}",
-    )
-
-
-def _with_a_decision(case: Case, command: str) -> tuple[str, ...]:
-    if case.state is State.PROPOSED:
-        hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)
-        turn_down = f"or, to turn it down (it pages no sooner than {hours} hours from now again):"
-        decline = (turn_down, mendq_command("decline", case))
-        return (mendq_command("approve", case), *decline, "to look first:", command)
-    if case.state in _WAITED_FOR_MENDQ:
-        return (mendq_command("show", case), "the queue as it is now:", command)
-    if case.state in _SETTLED_BY_A_PERSON:
-        return (command, "when it is settled:", mendq_command("close", case))
-    return (command,)
 
 
 def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:

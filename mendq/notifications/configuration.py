@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from mendq.model.policy import digest_of
@@ -28,43 +28,12 @@ _MOST_PATH = 200
 NOT_SET = "not set"
 
 
-# So long a change is still the first thing to look at.
-CHANGED_LATELY = timedelta(days=7)
-
-
 @dataclass(frozen=True)
 class Known:
-    """The last known configuration of a queue."""
+    """How a queue was configured at that moment."""
 
     at: datetime
     attributes: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """How a queue stood when a case was last written down, and how it had stood before it changed.
-
-    `since` is when it was first seen as it stands.
-    """
-
-    at: datetime
-    attributes: Mapping[str, str]
-    since: datetime
-    earlier: Known | None = None
-
-    def to_compare(self, attributes: Mapping[str, str], now: datetime) -> Known:
-        """What to hold against the queue's attributes now.
-
-        A case about something else may have noted a change already: then it is what stood before.
-        """
-        changed_lately = now - self.since < CHANGED_LATELY
-        if self.stands_as(attributes) and self.earlier is not None and changed_lately:
-            return self.earlier
-        return Known(self.at, self.attributes)
-
-    def stands_as(self, attributes: Mapping[str, str]) -> bool:
-        """Whether the queue is configured so; counters and times are no configuration."""
-        return configured(self.attributes) == configured(attributes)
 
 
 def configured(attributes: Mapping[str, str]) -> dict[str, str]:

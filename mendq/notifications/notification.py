@@ -11,17 +11,18 @@ from msgspec import Struct
 
 from mendq.model.case import MOST_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
 from mendq.model.facts import Facts
+from mendq.model.lifecycle import Point
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.notifications.change_lines import change, template, undo
-from mendq.notifications.commands import next_lines
 from mendq.notifications.configuration import Known
+from mendq.notifications.next_steps import next_lines, with_code
 from mendq.notifications.queue_lines import (
     baseline_lines,
     changed_last_lines,
     evidence_lines,
     facts_lines,
-    since_lines,
+    so_far,
 )
 from mendq.notifications.sent import MOST_BYTES, MOST_SUBJECT, NotificationText
 from mendq.notifications.text import (
@@ -63,15 +64,13 @@ class CaseDetails(Struct, frozen=True):
     gone; `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
     `baselines` are how a scan found the queue well, newest first. `shown` names attributes to show
     whole, set or not; `beside` are the symptom's own sections, and `aws_health` says first what
-    troubles AWS. `first` has to be done before the change, `beyond` after it; they and
-    `next_command` (empty: look at the queue) stand as they are given: their maker quotes what is
-    not its own.
+    troubles AWS. `so_far` is the case's time line. `first` has to be done before the change,
+    `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
+    their maker quotes what is not its own.
     """
 
     sentence: str
-    runbook: str
     facts: Facts
-    known: Known | None
     last_change: QueueChange | str | None
     next_command: str
     baselines: tuple[Known, ...] = ()
@@ -80,36 +79,46 @@ class CaseDetails(Struct, frozen=True):
     shown: Iterable[str] = ()
     beside: Iterable[Section] = ()
     aws_health: Iterable[str] = ()
+    so_far: Sequence[Point] = ()
 
 
 def of_case(case: Case, of: CaseDetails) -> NotificationText:
-    """The page of a case in one of the states of NOTIFIED; anything else raises ValueError."""
+    """The page of a case in one of the states of NOTIFIED; anything else raises ValueError.
+
+    What is to be done comes first, then what may have caused it, then the rest.
+    """
     if case.state not in NOTIFIED:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
-    attributes, says_known = of.facts.attributes, of.known or not of.baselines
+    attributes = of.facts.attributes
     sections = (
-        Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
-        Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
-        *of.beside,
         Section("FIRST", first_of((_advice(each) for each in of.first), _MOST_FIRST), cut=False),
         Section("CHANGE", change(case, attributes), cut=False),
+        Section("NEXT", next_lines(case, of.next_command), cut=False),
         Section("UNDO", undo(case, attributes), cut=False),
+        Section("SINCE IT WORKED", tuple(baseline_lines(of.baselines, of.facts, case.at))),
+        Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
+        Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
+        Section("CASE SO FAR (UTC)", _picture(of.so_far)),
+        Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
+        *of.beside,
         *template(case, of.facts),
         Section("BEYOND THAT", first_of((_advice(each) for each in of.beyond), _MOST_NAMED)),
-        Section("SINCE IT WORKED", tuple(baseline_lines(of.baselines, of.facts, case.at))),
-        Section("SINCE LAST KNOWN", since_lines(of.known, attributes) if says_known else ()),
-        Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
-        Section("NEXT", next_lines(case, of.runbook, of.next_command), cut=False),
     )
-    name = parts_of(case.queue_arn).name
+    arn = parts_of(case.queue_arn)
+    name, where = arn.name, place(arn.account, arn.region)
     words = symptom_words(case.symptom)
     opening = (
         first_line(f"{name}: {words}.", *_ASKS[case.state]),
         *of.aws_health,
         f"What: {plain(of.sentence, 300)}",
-        f"Why: {plain(case.reason, _MOST_WHY)}",
+        f"Why: {plain(with_code(case), _MOST_WHY)}",
     )
-    return _text(subject_of(f"Mendq {case.state}: {words} on", name), opening, *sections)
+    return _text(subject_of(f"Mendq {case.state}: {words} on", name, where), opening, *sections)
+
+
+def _picture(points: Sequence[Point]) -> tuple[str, ...]:
+    """Two points are no picture: the lines above say as much."""
+    return tuple(map("  ".join, so_far(points))) if len(points) > 2 else ()
 
 
 def _text(subject: str, opening: Sequence[str], *sections: Section) -> NotificationText:
@@ -130,12 +139,13 @@ def first_line(what: str, *asks: str) -> str:
     return f"{what} {fitting[0] if fitting else asks[-1]}"[:MOST_FIRST_LINE]
 
 
-def subject_of(what: str, where: str) -> str:
-    """A long name keeps its beginning and its end, where names differ."""
-    room = MOST_SUBJECT - len(what) - 1
+def subject_of(what: str, where: str, within: str = "") -> str:
+    """A long name keeps its beginning and its end, where names differ; `within` is a `place`."""
+    place_text = f" in {within}" if within else ""
+    room = MOST_SUBJECT - len(what) - 1 - len(place_text)
     end = (room - 3) // 2
     shown = where if len(where) <= room else f"{where[: room - 3 - end]}...{where[-end:]}"
-    return f"{what} {shown}"
+    return f"{what} {shown}{place_text}"
 
 
 def place(account: str, region: str) -> str:
@@ -158,6 +168,7 @@ class MassSymptom(Struct, frozen=True):
     runbook: str
     advice: str
     next_command: str = ""
+    aws_health: Iterable[str] = ()
 
 
 def of_mass_symptom(
@@ -169,6 +180,7 @@ def of_mass_symptom(
     names = (plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (
         first_line(f"{of_all} queues: {words}.", "One cause elsewhere is likely: please look."),
+        *of.aws_health,
         f"What: {plain(of.sentence, 300)}",
         "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",
     )

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mendq.model.facts import Facts, function_name
+from mendq.model.lifecycle import Point
 from mendq.model.policy import QueueChange
 from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import (
-    CHANGED_LATELY,
-    NOT_SET,
-    Known,
-    configured,
-    differences,
-)
-from mendq.notifications.text import first_of, moment, plain, value
+from mendq.notifications.configuration import NOT_SET, Known, configured, differences
+from mendq.notifications.text import first_of, moment, plain, span, value
 
 _MOST_LINES = 20
 _MOST_NAMED = 5
 _MOST_FROM = 2
 _MOST_SHOWN = 1_000
+# As long as `applied: MessageRetentionPeriod 345600 -> 1209600`: the numbers are what counts.
+_MOST_OF_A_POINT = 50
+# So long a change is still the first thing to look at.
+CHANGED_LATELY = timedelta(days=7)
 
 _FACTS = (
     "VisibilityTimeout",
@@ -37,10 +36,12 @@ def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> t
     """Which calls failed, from when to when, and whose."""
     if not evidence.get("failed_calls"):
         return ("no failed call: the queue's own settings or metrics show it",)
-    calls = ", ".join(first_of((value(each, 64) for each in sorted(event_names)), _MOST_NAMED))
+    known = {each.get("operation") for each in evidence.get("requests", ())}
+    names = sorted({*filter(None, known), *event_names})
+    calls = ", ".join(first_of((value(each, 64) for each in names), _MOST_NAMED))
     principals = (f"by {value(each)}" for each in evidence.get("principals", ()))
     return (
-        f"{plain(evidence['failed_calls'], 12)} failed calls: {calls or 'names not retained'}",
+        f"{plain(evidence['failed_calls'], 12)} failed calls" + (f": {calls}" if calls else ""),
         f"from {_sighting(evidence, 'first')}",
         f"to   {_sighting(evidence, 'last')}",
         *first_of(principals, _MOST_NAMED),
@@ -81,22 +82,8 @@ def _standing(text: str | None, name: str) -> str:
     return with_unit(name, text, _MOST_SHOWN) if text else NOT_SET
 
 
-def since_lines(known: Known | None, attributes: Mapping[str, str]) -> tuple[str, ...]:
-    if known is None:
-        return ("nothing is known from before",)
-    at = moment(known.at)
-    if not attributes:
-        stood = (
-            f"{plain(k, 64)}: {value(v, 300)}" for k, v in configured(known.attributes).items()
-        )
-        return (f"what stood there at {at}:", *first_of(stood, _MOST_LINES))
-    lines = first_of(differences(known.attributes, attributes), _MOST_LINES)
-    if not lines:
-        return (f"no difference to what stood there at {at}",)
-    return (f"what stood there at {at} -> what stands there now:", *lines)
-
-
-TAG, CONSUMER = "tag", "consumer"
+# How what is no attribute of the queue is named in a baseline.
+BESIDE = TAG, CONSUMER = "tag ", "consumer "
 
 
 def described(facts: Facts) -> dict[str, str]:
@@ -106,11 +93,11 @@ def described(facts: Facts) -> dict[str, str]:
     """
     if not facts.exists:
         return {}
-    tags = {f"{TAG} {key}": text or '""' for key, text in facts.tags.items() if key[:4] != "aws:"}
-    consumers = {f"{CONSUMER} {function_name(each)}": "stopped" for each in facts.stopped_consumers}
+    tags = {f"{TAG}{key}": text or '""' for key, text in facts.tags.items() if key[:4] != "aws:"}
+    consumers = {f"{CONSUMER}{function_name(each)}": "stopped" for each in facts.stopped_consumers}
     for each in facts.lambda_consumers:
         window = f", batching window {each.batching_window_seconds} s"
-        consumers[f"{CONSUMER} {each.name}"] = f"timeout {each.timeout_seconds} s{window}"
+        consumers[f"{CONSUMER}{each.name}"] = f"timeout {each.timeout_seconds} s{window}"
     return configured({**facts.attributes, **tags, **consumers})
 
 
@@ -120,17 +107,15 @@ def baseline_lines(baselines: Sequence[Known], facts: Facts, now: datetime) -> I
     Where it stands as the newest, and that is young, what was before is said too. Tags and
     consumers are compared where `facts` shows any: they may not have been asked for.
     """
-    if baselines and not facts.exists:
-        yield from since_lines(baselines[0], {})
-        return
     read = {TAG: facts.tags, CONSUMER: facts.lambda_consumers or facts.stopped_consumers}
-    unread = tuple(prefix for prefix, some in read.items() if not some)
-    of = ", ".join(["attributes", *(f"{each}s" for each in read if each not in unread)])
+    unread = tuple(prefix for prefix, some in read.items() if facts.exists and not some)
+    of = ", ".join(["attributes", *(f"{each.strip()}s" for each in read if each not in unread)])
     for each in baselines[:2]:
         then = {name: it for name, it in each.attributes.items() if not name.startswith(unread)}
         found = first_of(differences(then, described(facts)), _MOST_LINES)
-        yield f"a scan found it well at {moment(each.at)}; of its {of} differs now:"
-        yield from found or ("nothing",)
+        changed = f"changed since, of its {of}:" if found else f"nothing changed since of its {of}"
+        yield f"a scan found it well at {moment(each.at)}; {changed}"
+        yield from found
         if found or now - each.at > CHANGED_LATELY:
             return
 
@@ -156,3 +141,20 @@ def _read_moment(text: object) -> str:
         return moment(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
         return value(text, 40)
+
+
+def so_far(points: Sequence[Point], most: int = _MOST_OF_A_POINT) -> list[tuple[str, str]]:
+    """A case's time line: when (UTC) and how long after the first, and what happened then.
+
+    That is cut after `most` characters.
+    """
+    after = [f"+{span(each.at - points[0].at)}" for each in points]
+    width = max(map(len, after))
+    words = (f"{each.words}: {each.says}" if each.says else each.words for each in points)
+    return [
+        (
+            f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}",
+            plain(said, most),
+        )
+        for each, late, said in zip(points, after, words, strict=True)
+    ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from operator import itemgetter
+from typing import Any
 
 from msgspec import Struct
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case
+from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER, Case
 
 # SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
@@ -23,6 +25,37 @@ class NotificationText(Struct, frozen=True):
     body: str
 
 
+# What chat would take for markup, a link or a name to call: it stays readable, and does nothing.
+_INERT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'", "@": "(at)"})
+
+
+def for_sns(page: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
+    """What SNS's Publish is given for `subject` and `text` of a page; other fields may be absent.
+
+    With `chat`, https endpoints get the form that Amazon Q Developer shows in chat.
+    https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
+    """
+    subject, text = page["subject"], page["text"]
+    if not chat:
+        return {"Subject": subject, "Message": text}
+    title = subject.translate(_INERT)
+    shown = {"title": title, "description": f"```\n{text.translate(_INERT)}```"}
+    metadata = {
+        "threadId": page.get("dedup_key") or title,
+        "summary": title,
+        "eventType": NOTIFICATION_EVENT,
+        "relatedResources": [page["queue_arn"]] if page.get("queue_arn") else [],
+    }
+    notification = {
+        "version": "1.0",
+        "source": "custom",
+        "content": {"textType": "client-markdown", **shown},
+        "metadata": metadata,
+    }
+    message = json.dumps({"default": text, "https": json.dumps(notification)})
+    return {"Subject": subject, "Message": message, "MessageStructure": "json"}
+
+
 SENDING = timedelta(seconds=90)
 MOST_NEWS = 10
 
@@ -31,9 +64,9 @@ class NotificationRecord(Struct, frozen=True):
     """The last page about a (queue, symptom); its text is kept until it is sent.
 
     `at` is when a run last set out to send it, `since` when the first did; what it says is `news`,
-    of the transition `about`, or of none in particular. `told` holds what pages that were sent have
-    said of late and when, so that the same news is told once a day even where two kinds of it take
-    turns.
+    of the transition `about`, or of none in particular. `team` is whom the queue's tag names: any
+    text. `announced` holds what pages have said of late and when, so that the same news is told
+    once a day even where two kinds of it take turns.
     """
 
     at: datetime
@@ -44,6 +77,7 @@ class NotificationRecord(Struct, frozen=True):
     news: str = ""
     about: str = ""
     since: datetime | None = None
+    team: str = ""
 
     @classmethod
     def after(  # noqa: PLR0913 - each is one column of the record
@@ -72,6 +106,16 @@ class NotificationRecord(Struct, frozen=True):
     def dropped(self) -> NotificationRecord:
         """The record of a page that nobody needs any more: its news was never told."""
         return NotificationRecord(self.at, self.urgent, self.announced)
+
+    @property
+    def case_id(self) -> str:
+        """The case it is about, empty for none."""
+        return self.about.rpartition("-")[0]
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether people have it, though its event is still to be put."""
+        return self.news in self.announced
 
     @property
     def is_sent(self) -> bool:

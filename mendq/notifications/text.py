@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,7 @@ MOST_COMMAND = 1_200
 _MOST_READ = 4_096
 _LINK = re.compile(r"(?<=:)//|(?<=www)\.", re.IGNORECASE)
 _PRINTABLE = re.compile(r"[ -~]+")
+_RUNBOOK = re.compile(r"^( *runbook: )docs/(runbooks/[a-z_]{1,64}\.md)$", re.MULTILINE)
 
 
 def plain(text: object, most: int = MOST_VALUE) -> str:
@@ -52,6 +53,12 @@ def value(text: object, most: int = MOST_VALUE) -> str:
     return shown if shown and " " not in shown else '"' + shown.replace('"', "'") + '"'
 
 
+def linked(text: str, docs_url: str | None) -> str:
+    """`text` with its runbooks where the docs are read; as it is where nobody said where."""
+    root = docs_url and docs_url.rstrip("/")
+    return _RUNBOOK.sub(lambda it: f"{it[1]}{root}/{it[2]}", text) if root else text
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 message`, `1,204 messages`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -60,6 +67,20 @@ def counted(number: int, one: str, many: str = "") -> str:
 def moment(at: datetime) -> str:
     """To the second, in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def span(time: timedelta) -> str:
+    """`3 d 4 h`, `4 h 10 min`, `50 s`: the two largest units, cut off."""
+    seconds = int(time.total_seconds())
+    if seconds < 60:
+        return f"{seconds} s"
+    units = (("d", 86_400), ("h", 3_600), ("min", 60))
+    first = next(n for n, (_, size) in enumerate(units) if seconds >= size)
+    parts = list[str]()
+    for name, size in units[first : first + 2]:
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count} {name}"] if count else []
+    return " ".join(parts)
 
 
 def compact_json(document: Any, most: int = MOST_VALUE) -> str:

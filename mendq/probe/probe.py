@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mendq.model.names import PROBE_QUEUE
 from mendq.notifications.sent import MOST_BYTES, NotificationText
 from mendq.notifications.text import Section, body, moment, plain, value
 
-QUEUE_NAME = "mendq-probe.fifo"
+QUEUE_NAME = PROBE_QUEUE
 EVENT_NAME = "SendMessage"
 RUNBOOK = "docs/runbooks/probe_lost.md"
 SEEN_WITHIN = timedelta(minutes=20)

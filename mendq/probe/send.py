@@ -85,7 +85,8 @@ def send_probe(
             topics = {Severity.URGENT: settings.urgent_topic_arn}
             page = notification_of_lost(probe, settings.account, clients.region)
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
-            notifier = Notifier(clients.dynamodb, settings.case_table, clients, topics, now)
+            table = (clients.dynamodb, settings.case_table, clients, topics, now)
+            notifier = Notifier(*table, chat=settings.chat, docs_url=settings.docs_url)
             notifier.send_about_account("probe", news, page)
             record.note_notified(probe)
     return probe
@@ -101,6 +102,4 @@ def _fail(clients: Clients, queue_url: str) -> None:
         raise ProbeNotSent(f"SQS refused the probe in another way: {error}") from error
     except BotoCoreError as error:
         raise ProbeNotSent(f"SQS could not be reached: {error}") from error
-    raise ProbeNotSent(
-        "SQS took the probe and has to refuse it: turn ContentBasedDeduplication off on its queue"
-    )
+    raise ProbeNotSent("SQS took the probe: turn ContentBasedDeduplication off on its queue")

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from mendq.model.dlq import name_of_quarantine
+from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
@@ -39,10 +39,7 @@ MOST_STEPS = 12
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
 UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
-FRUITLESS = (
-    "tick after tick was cut short: its run ended on the way, as the log of the Lambda says, or "
-    "the case store did not say whether changes are frozen"
-)
+FRUITLESS = "tick after tick was cut short: its run ended on the way, or the case store was silent"
 NONE_TO_SEND = "tick after tick moved no message: the last that looked found none to send"
 HELD = ", because others hold those that wait, or it had no time to look"
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
@@ -379,13 +376,13 @@ def move(seen: RedriveSituation) -> RedriveProgress:
 
 def how_many_are_back(seen: RedriveSituation) -> str:
     progress, newly_dead = seen.progress, seen.seen.newly_dead
-    more = f", {newly_dead} have newly died or were sent there" if newly_dead else ""
-    more += f", and the queue holds {seen.unseen} more than it should" if seen.unseen else ""
-    went = f"{progress.moved}{' or more' if progress.current.unsure else ''} messages"
+    more = f", {newly_dead:,} have newly died or were sent there" if newly_dead else ""
+    more += f", and the queue holds {seen.unseen:,} more than it should" if seen.unseen else ""
+    went = f"{progress.moved:,}{' or more' if progress.current.unsure else ''} messages"
     where = f"; what came back is in {_quarantine(progress)}" if progress.quarantined else ""
     return (
-        f"of {went} that went back {seen.came_back} came back{more}; "
-        f"at {seen.bounds.halts_at(progress.moved)} it stops, because the cause is not fixed{where}"
+        f"of {went} that went back {seen.came_back:,} came back{more}; "
+        f"at {seen.bounds.halts_at(progress.moved):,} it stops: the cause is not fixed{where}"
     )
 
 
@@ -399,7 +396,7 @@ def _why_fruitless(seen: RedriveSituation) -> str:
 
 
 def _quarantine(progress: RedriveProgress) -> str:
-    return name_of_quarantine(parts_of(progress.source_arn).name)
+    return parts_of(arn_of_quarantine(progress.source_arn)).name
 
 
 class Row(NamedTuple):

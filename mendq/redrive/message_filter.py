@@ -21,13 +21,17 @@ from jmespath.visitor import TreeInterpreter
 from msgspec import Struct, field
 
 from mendq.model.evidence import to_text
-from mendq.redrive.messages import Message, MessageAttribute, quarantine_reason
+from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quarantine_reason
 
 LONGEST_EXPRESSION = 4_000
 DEEPEST = 100
-EXISTS = "exists"
+EXISTS, SHAPE = "exists", "shape"
 SOURCE = "DeadLetterQueueSourceArn"
-_TAKE_NULL = frozenset({"not_null", "type"})
+_TAKE_NULL = frozenset({"not_null", "type", SHAPE})
+_KINDS = {bool: "boolean", int: "number", float: "number", str: "string", bytes: "binary"}
+_KINDS |= {dict: "object", list: "array", type(None): "null"}
+# So deep a shape goes into an object.
+_DEEP = 2
 # Only the first child of these sees the message itself.
 _WAYS = ("subexpression", "index_expression")
 _LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
@@ -54,13 +58,15 @@ class MessageFilter(Struct, frozen=True):
     tree: Node | None = None
     asks: Mapping[str, Node] = field(default_factory=dict)
 
-    def judge(self, message: Message, now: datetime) -> Judgement:
-        """Never raises, whatever the message holds."""
+    def judge(
+        self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
+    ) -> Judgement:
+        """Never raises, whatever the message holds; `document` is its own where that is known."""
         if self.tree is None:
             return Judgement(matches=True)
         values, interpreter = dict[str, Any](), _Interpreter()
         try:
-            document = document_of(message, now)
+            document = document or document_of(message, now)
             values = {name: interpreter.visit(way, document) for name, way in self.asks.items()}
             return Judgement(interpreter.visit(self.tree, document) is True, values)
         except _FAILURES as error:
@@ -86,6 +92,8 @@ def message_filter(expression: str) -> MessageFilter:
     except JMESPathError as error:
         said = " ".join(str(error).partition("\n")[0].split()).removesuffix(", for expression:")
         at = (getattr(error, "lex_position", None) or 0) + 1
+        if expression[at - 1 : at] == "=" != expression[at : at + 1]:
+            said = "= alone compares nothing: did you mean ==?"
         raise Misread(f"at character {at}: {said}; {_HINT}") from error
 
 
@@ -130,6 +138,8 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
         arguments = [self.visit(each, value) for each in node["children"]]
         if None in arguments and node["value"] not in _TAKE_NULL:
             return None
+        if node["value"] == SHAPE:
+            return shape(*arguments)
         return self._functions.call_function(node["value"], arguments)
 
 
@@ -190,19 +200,35 @@ def _require_root(name: str) -> None:
     if name in ROOTS:
         return
     close = get_close_matches(name, ROOTS, n=1, cutoff=0.5)
-    hint = f"is it {close[0]}?" if close else f"a text stands in single quotes: '{name}'"
-    raise Misread(f"{name[:40]} is none of {', '.join(ROOTS)}; {hint}")
+    short = name[:40]
+    hint = f"say body.{short} or attributes.{short}; a text stands in single quotes: '{short}'"
+    hint = f"is it {close[0]}?" if close else hint
+    raise Misread(f"{short} is none of {', '.join(ROOTS)}; {hint}")
 
 
 def _require_function(name: str, arguments: Sequence[Node]) -> None:
-    if not (len(arguments) == 1 if name == EXISTS else name in Functions.FUNCTION_TABLE):
-        there_are = ", ".join((f"{EXISTS}(PATH)", *Functions.FUNCTION_TABLE))
+    ours = (EXISTS, SHAPE)
+    if not (len(arguments) == 1 if name in ours else name in Functions.FUNCTION_TABLE):
+        there_are = ", ".join((*(f"{each}(PATH)" for each in ours), *Functions.FUNCTION_TABLE))
         raise Misread(f"there is no function {name[:40]}; there are {there_are}")
+
+
+def shape(found: Any, depth: int = _DEEP) -> Any:
+    """The names in an object, also one that stands as JSON in a text, and the kinds of values."""
+    within = json_in(found) if isinstance(found, str) else found
+    if not depth or not isinstance(within, dict) or not (within or within is found):
+        return _KINDS[type(found)]
+    return {name: shape(each, depth - 1) for name, each in sorted(within.items())}
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:
     """What a filter is asked of; what the message does not have is None or left out."""
     retained = quarantine_reason(message)
+    attributes = {name: _value_of(each) for name, each in message.attributes.items()}
+    if retained:
+        # The quarantine's mark stands in the place of the redrive's and holds what that said.
+        redriven = {name: getattr(retained, name) for name in ("source", "redrive_count")}
+        attributes.setdefault(REDRIVEN, json.dumps({**redriven, "redrive": retained.case}))
     system = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
@@ -214,7 +240,7 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
     return {
         "body": json_in(message.body),
         "body_text": message.body,
-        "attributes": {name: _value_of(each) for name, each in message.attributes.items()},
+        "attributes": attributes,
         "system": {name: each for name, each in system.items() if each},
         "receive_count": message.receive_count,
         "redrive_count": message.redrive_count,

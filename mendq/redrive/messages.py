@@ -73,6 +73,12 @@ class Message(Struct, frozen=True):
         return max(sent_back, retained.redrive_count if retained else 0)
 
     @property
+    def died_in(self) -> str:
+        """The queue that SQS, or else the quarantine's mark, says; empty where neither does."""
+        retained = quarantine_reason(self)
+        return self.source_arn or (retained.source if retained else "")
+
+    @property
     def size_bytes(self) -> int:
         """What SQS counts: the body, and names, types and values of the attributes."""
         return len(self.body.encode()) + sum(
@@ -117,9 +123,7 @@ class RedriveMarker(Struct, frozen=True):
     def marked(self, message: Message) -> Message:
         """The message as it goes back, even out of the quarantine: counted once more."""
         count = min(message.redrive_count + 1, MOST_REDRIVES)
-        retained = quarantine_reason(message)
-        died_in = message.source_arn or (retained.source if retained else "")
-        other = died_in if died_in != self.source_arn else ""
+        other = message.died_in if message.died_in != self.source_arn else ""
         mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message), other)
         return _with_mark(message, REDRIVEN, mark)
 

@@ -120,11 +120,10 @@ def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRu
         if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     if dlq.exists and not source.exists:
-        return (
-            f"{source.queue_arn} is gone, and with it those of {progress.moved:,} messages sent "
-            f"there that no consumer had taken; {dlq.visible + dlq.in_flight:,} are in {dlq.name}: "
-            f"`mendq redrive {dlq.name} --to OTHER --all` sends them to the queue in its place"
-        )
+        gone = f"is gone, and with it what nobody took of {progress.moved:,} messages sent there"
+        name, left = dlq.name, dlq.visible + dlq.in_flight
+        others = f"{left:,} are in {name}: `mendq redrive {name} --to OTHER --all` sends them on"
+        return f"{source.queue_arn} {gone}; {others}"
     consent = run.settings.consent
     arns = confirmed_sources_of(run.clients, dlq, consent) if dlq.exists else ()
     return why_not_between(dlq, source, arns, consent) or ""

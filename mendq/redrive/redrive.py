@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -147,8 +146,7 @@ CANCEL = "cancel"
 UNREADABLE = "what the case store says of how far it has come cannot be read"
 
 
-@dataclass(frozen=True)
-class Ticked(Outcome):
+class Ticked(Outcome, frozen=True):
     """With how far the redrive has come, and how many messages this tick moved."""
 
     progress: RedriveProgress | None = None

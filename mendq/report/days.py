@@ -1,21 +1,19 @@
-"""Incidents per day by symptom, folded to what one picture can show, and that picture."""
+"""Incidents per day by symptom, folded to what one picture can show."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import date
-from typing import Any
 
-import altair as alt
 from msgspec import Struct
 
-from mendq.report.drawing import FONT, Look
-from mendq.report.summary import FURTHER, Summary
-from mendq.report.words import counted, day, had_most, short_day, visible
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import FURTHER
+from mendq.report.words import counted, day, had_most, short_day, title
 
 MOST_SERIES = 5
 NOT_READ = "?"
+REACHED = "\N{BLACK DIAMOND}"
 
 
 class Day(Struct, frozen=True):
@@ -90,7 +88,7 @@ def per_day(summary: Summary) -> PerDay:
         for each in summary.days
     )
     others = [counted(folded_symptoms, "other symptom")] if folded else []
-    return PerDay((*(visible(symptom) for symptom in named), *others), days)
+    return PerDay((*(title(symptom) for symptom in named), *others), days)
 
 
 def caption(week: PerDay) -> str:
@@ -118,92 +116,3 @@ def _day_in_words(week: PerDay, each: Day) -> str:
     reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
     of = f" ({', '.join(some)})" if some else ""
     return f"{each.name}: {total}{of}{reached}."
-
-
-REACHED = "\N{BLACK DIAMOND}"
-FEW_TICKS = 4
-
-
-class Size(Struct, frozen=True):
-    """The plot's size; `symptom` is a Vega expression for the name of a day.
-
-    The page stretches the picture to its column, and the text in it with it.
-    """
-
-    width: int
-    height: int
-    symptom: str
-    font_size: int
-
-
-WIDE = Size(width=480, height=210, symptom="datum.label", font_size=11)
-# A mail has but one, which a phone shrinks and a desktop stretches.
-IN_A_MAIL = Size(width=370, height=190, symptom="split(datum.label, ' ')", font_size=13)
-NARROW = Size(width=272, height=180, symptom="split(datum.label, ' ')", font_size=11)
-
-
-def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
-    """A bar for each day of the week, also for one without incidents or that was not read.
-
-    The mark of cases stands above the figure, because beside it there is no room on a phone.
-    """
-    figures = [f"{each.total:,}" if each.is_known else NOT_READ for each in week.days]
-    above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
-    layers = [
-        _bars(week, look),
-        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
-        _texts(
-            week, [f"{REACHED} {each.reached:,}" * (each.reached > 0) for each in week.days]
-        ).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
-    ]
-    days = alt.X(
-        "day:N",
-        scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
-        axis=alt.Axis(labelAngle=0, labelExpr=size.symptom, labelPadding=6, domainColor=look.line),
-    )
-    chart: alt.LayerChart = (
-        alt.layer(*layers)
-        .encode(x=days)
-        .properties(width=size.width, height=size.height, background=look.paper)
-        .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
-        .configure_axis(
-            title=None, labelFontSize=size.font_size, labelColor=look.muted, ticks=False
-        )
-    )
-    return chart
-
-
-def _bars(week: PerDay, look: Look) -> alt.Chart:
-    """On an axis of whole numbers alone: Vega would write a half as 1."""
-    rows = [
-        {"day": each.name, "series": f"{n}", "incidents": count}
-        for each in week.days
-        for n, count in enumerate(each.incidents)
-        if count
-    ]
-    names = [f"{n}" for n in range(len(week.series))]
-    colours = alt.Scale(domain=names, range=list(look.series[: len(names)]))
-    most = max(each.total for each in week.days)
-    whole = list(range(most + 1)) if most < FEW_TICKS else alt.Undefined
-    counts = alt.Axis(
-        format=",d", values=whole, tickCount=FEW_TICKS, gridColor=look.line, domain=False
-    )
-    chart: alt.Chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(stroke=look.paper, strokeWidth=1)
-        .encode(
-            y=alt.Y("incidents:Q", stack="zero", axis=counts),
-            color=alt.Color("series:N", scale=colours, legend=None),
-            order=alt.Order("series:N"),
-        )
-    )
-    return chart
-
-
-def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
-    rows = [
-        {"day": each.name, "incidents": each.total, "text": text}
-        for each, text in zip(week.days, texts, strict=True)
-    ]
-    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
-    return chart

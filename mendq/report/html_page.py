@@ -10,12 +10,32 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from mendq.report import days, not_seen, outcomes, tables, tiles, to_do, verdict, words
-from mendq.report.days import NARROW, WIDE, PerDay, days_chart, per_day
-from mendq.report.drawing import DARK, LIGHT, Picture, in_both
+from mendq.report import (
+    days,
+    drawing,
+    links,
+    not_seen,
+    open_now,
+    tables,
+    tiles,
+    to_do,
+    verdict,
+    words,
+)
+from mendq.report.days import PerDay, per_day
+from mendq.report.drawing import (
+    DARK,
+    LIGHT,
+    NARROW,
+    WIDE,
+    Picture,
+    days_chart,
+    in_both,
+    spark_chart,
+)
+from mendq.report.links import Here
 from mendq.report.summary import Summary
 from mendq.report.times import times
-from mendq.report.to_do import Here
 from mendq.report.words import parts, together
 
 
@@ -35,7 +55,7 @@ def template(name: str, finalize: Callable[[Any], Any] = _together) -> Template:
         finalize=finalize,
     )
     environment.filters["parts"] = parts
-    sentences = (days, not_seen, outcomes, tables, tiles, to_do, verdict, words)
+    sentences = (days, drawing, links, not_seen, open_now, tables, tiles, to_do, verdict, words)
     environment.globals.update({each.__name__.rpartition(".")[2]: each for each in sentences})
     return environment.get_template(name)
 
@@ -48,15 +68,22 @@ MOST_ROWS = 12
 def page(summary: Summary, here: Here | None = None) -> str:
     """The whole HTML document; the same summary gives the same text."""
     week = per_day(summary)
+    row = tiles.tiles(summary)
     return _PAGE.render(
         summary=summary,
         here=here,
         per_day=week,
         times=times(summary, week),
         pictures=_days(week) if week.total else None,
+        tile_row=[(each, _spark(each) if each.weeks else None) for each in row],
+        placed=links.places(summary),
         palettes=(LIGHT, DARK),
         most_rows=MOST_ROWS,
     ).lstrip()
+
+
+def _spark(tile: tiles.Tile) -> dict[str, Picture]:
+    return in_both(partial(spark_chart, tile.weeks, tile.part))
 
 
 def _days(week: PerDay) -> dict[str, dict[str, Picture]]:

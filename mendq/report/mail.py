@@ -8,24 +8,34 @@ https://docs.aws.amazon.com/ses/latest/dg/send-email-raw.html
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from functools import cached_property
 from typing import Any
 
+from css_inline import CSSInliner
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from mendq.report.days import IN_A_MAIL, days_chart, per_day
-from mendq.report.drawing import LIGHT, as_png
+from mendq.report.days import per_day
+from mendq.report.drawing import IN_A_MAIL, LIGHT, as_png, days_chart
 from mendq.report.html_page import template
+from mendq.report.links import Here
+from mendq.report.open_now import Kind, kinds
 from mendq.report.summary import Summary
-from mendq.report.to_do import Here, ToDo, left_out, to_do
+from mendq.report.to_do import ToDo, left_out, to_do
 from mendq.report.verdict import verdict_text
 from mendq.report.words import counted, plain, together, unlinked
 
 PICTURE_ID = "incidents-per-day"
+# Characters, twice as many as the largest week's; SES takes 10 MB.
+MOST_ATTACHED = 3_000_000
+# SNS takes no longer one.
+MOST_SUBJECT = 100
+# Kinds of cases that wait, and of each so many: what a mail of 102 KB has room for.
+_MOST_WAITING, _MOST_OF_A_KIND = 8, 3
 _MOST_ALT = 1_500
 # In the template a little more: the room that the card leaves.
 _CARD_WIDTH = 492
@@ -38,15 +48,18 @@ def _in_a_mail(value: Any) -> Any:
 
 
 _MAIL = template("mail.html.j2", _in_a_mail)
+# Gmail drops the styles of a mail that it cannot read whole; what is in a media query stays there.
+_INLINER = CSSInliner(keep_at_rules=True, load_remote_stylesheets=False)
 
 
 class Outgoing(Struct, frozen=True, dict=True):
-    """The report of a week whose page lies at `place`, in a bucket of the region `here`."""
+    """The report of a week whose `page` lies at `place`, in a bucket of the region `here`."""
 
     summary: Summary
     place: str
     here: Here
     sender: str
+    page: str = ""
 
     @property
     def command(self) -> str:
@@ -59,10 +72,15 @@ class Outgoing(Struct, frozen=True, dict=True):
         name, totals = f"Mendq {self.summary.week}", self.summary.totals
         if self.summary.nothing_was_read:
             return f"{name}: nothing was read"
+        count = self.summary.open_cases
+        waiting = f"{count:,} need{'s' * (count == 1)} you; " if count else ""
         if not totals.incidents:
-            return f"{name}: no incidents"
-        incidents = counted(totals.incidents, "incident")
-        return f"{name}: {incidents}, {self.summary.fixed:,} healed, {totals.notified:,} paged"
+            return f"{name}: {waiting}no {'new ' * self.summary.has_other_news}incidents"
+        reached = [f"{totals.urgent:,} paged"] * bool(totals.urgent)
+        reached += [f"{self.summary.informed:,} told"] * bool(self.summary.informed)
+        healed = f"{self.summary.fixed:,} healed"
+        parts = (counted(totals.incidents, "incident"), healed, *(reached or ["nobody paged"]))
+        return f"{name}: {waiting}{', '.join(parts)}"[:MOST_SUBJECT]
 
     @property
     def text(self) -> str:
@@ -79,6 +97,11 @@ class Outgoing(Struct, frozen=True, dict=True):
         listed = "\n".join(("\nDo this week", *recommendations, *more)) + "\n"
         return self.text + (listed if recommendations else "")
 
+    @property
+    def is_attached(self) -> bool:
+        """A page that is larger than any week has made one stays in its bucket."""
+        return 0 < len(self.page) <= MOST_ATTACHED
+
     @cached_property
     def picture(self) -> bytes | None:
         """A PNG; None for a week without incidents. Drawn when it is asked for."""
@@ -87,9 +110,15 @@ class Outgoing(Struct, frozen=True, dict=True):
 
     @cached_property
     def html(self) -> str:
-        return _MAIL.render(
+        made = _MAIL.render(
             summary=self.summary,
+            is_attached=self.is_attached,
+            here=self.here,
             recommended=to_do(self.summary, self.here),
+            waiting=(waiting := kinds(self.summary, self.here)),
+            most_waiting=_MOST_WAITING,
+            most_of_a_kind=_MOST_OF_A_KIND,
+            more_waiting=_more_waiting(self.summary, waiting),
             per_day=per_day(self.summary),
             picture_id=PICTURE_ID if self.picture else "",
             most_alt=_MOST_ALT,
@@ -98,12 +127,22 @@ class Outgoing(Struct, frozen=True, dict=True):
             place=Markup(self.place),  # noqa: S704 - a bucket's name and our own key
             command=escape(self.command),
         )
+        return _INLINER.inline(made)
 
     def message_to(self, recipient: str) -> bytes:
         """Raises ValueError where sender or recipient are no address."""
         made = message(self.subject, self.whole_text, self.html, self.picture)
+        if self.is_attached:
+            attach(made, f"mendq-{self.summary.week}.html", self.page)
         made["From"], made["To"] = _address(self.sender), _address(recipient)
         return made.as_bytes()
+
+
+def _more_waiting(summary: Summary, waiting: Sequence[Kind]) -> str:
+    """How many cases a mail has no room for; the page lists them."""
+    listed = sum(len(each.cases[:_MOST_OF_A_KIND]) for each in waiting[:_MOST_WAITING])
+    more = summary.open_cases - listed
+    return f"{counted(more, 'more case')} on the page." if more else ""
 
 
 def _to_do_text(number: int, each: ToDo) -> str:
@@ -114,7 +153,7 @@ def _to_do_text(number: int, each: ToDo) -> str:
 
 
 # Quoted-printable and base64 never hold "=_", so no part can hold its boundary; and no randomness.
-_ALTERNATIVE, _RELATED = "=_mendq-alternative", "=_mendq-related"
+_ALTERNATIVE, _RELATED, _MIXED = (f"=_mendq-{each}" for each in ("alternative", "related", "mixed"))
 _ENCODING = "quoted-printable"
 _ADDRESS = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re.ASCII)
 
@@ -137,6 +176,12 @@ def message(subject: str, text: str, html: str, picture: bytes | None) -> EmailM
         page.add_related(picture, "image", "png", disposition="inline", **named)
         page.set_boundary(_RELATED)
     return made
+
+
+def attach(made: EmailMessage, name: str, page: str) -> None:
+    """What the bucket holds, for who has no access to it."""
+    made.add_attachment(_sendable(page), subtype="html", cte="base64", filename=name)
+    made.set_boundary(_MIXED)
 
 
 def _address(text: str) -> Address:

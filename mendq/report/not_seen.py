@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from mendq.report.outcomes import why_in_words
-from mendq.report.summary import NOT_SEEN, PARTIAL, Nightly, NotSeen, Summary
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import NOT_SEEN, PARTIAL, Nightly, NotSeen
 from mendq.report.words import (
     byte_size,
     counted,
@@ -20,6 +20,7 @@ from mendq.report.words import (
     quoted,
     share,
     was,
+    why_in_words,
 )
 
 MOST_CODES = 10
@@ -29,7 +30,7 @@ BLIND = (
     "with 200 although entries in them failed."
 )
 CASES_NOT_READ = (
-    "Mendq's cases were not read: who was paged, what scans found and what to do this week are "
+    "Mendq's cases were not read: who was notified, what scans found and what to do this week are "
     "not known."
 )
 
@@ -43,7 +44,7 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
     They hold marked names.
     """
     seen, left_out = summary.not_seen, summary.cases_left_out
-    drills, case_files = seen.drill_incidents, seen.case_files_unreadable
+    own, case_files = seen.own_incidents, seen.case_files_unreadable
     sentences = (
         *_nightly_runs(summary),
         _files(seen),
@@ -51,7 +52,9 @@ def not_seen(summary: Summary) -> tuple[str, ...]:
         f"{counted(case_files, 'case file')} could not be read." if case_files else "",
         _unknown_codes(seen),
         _without_a_case(summary),
-        f"{counted(drills, 'incident')} of drills {_are(drills)} left out." if drills else "",
+        f"{counted(own, 'incident')} of drills and of Mendq's own calls {_are(own)} left out."
+        if own
+        else "",
         f"The page lists the {counted(len(summary.cases), 'worst incident')}; {left_out:,} more "
         f"{_are(left_out)} in the report bucket, under incidents/."
         if left_out

@@ -1,242 +1,47 @@
-"""What a week's summary.json says, as frozen values under the document's own names.
-
-An older document lacks what has a default; what is not named here is passed over.
-"""
+"""A week's summary.json, version 2: read whole or refused."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
-from typing import Annotated
+import re
+from datetime import date, timedelta
+from typing import Annotated, Any
 
-from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr
+import msgspec
+from msgspec import Meta, field
 
-SCHEMA = 1
-UNRESOLVED = "unresolved"
-HEALED = "healed"
-APPROVED = "approved"
-# Healed by itself, or after a person approved it: `approved` says that it was verified.
-FIXED = frozenset({HEALED, APPROVED})
-NOT_SEEN = "not_seen"
-COUNT_ONLY, RACE = "count_only", "may_be_a_race"
-# The symptom of the codes that a summary has no row of their own for.
-FURTHER = "unknown_code"
-# The verdict on a nightly run that was written before its day was over.
-PARTIAL = "partial"
-DAYS = 7
-# Symptoms, accounts, regions: far more than a week has, and few enough to be counted and sorted.
-MOST_NAMES = 1_000
-# What the nightly job lists at most (docs/summary.md), and the page has room for.
-MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
-MOST_SECONDS = 200
-# Spark's long.
-LARGEST = 2**63 - 1
+from mendq.report.summary_parts import (
+    APPROVED,
+    DAYS,
+    MOST_CASES,
+    MOST_EARNED,
+    MOST_NAMES,
+    MOST_OPEN,
+    MOST_PREVIOUS_WEEKS,
+    MOST_RECOMMENDATIONS,
+    PARTIAL,
+    Comparison,
+    Counts,
+    DayCount,
+    EarlierWeek,
+    Earned,
+    FoundBy,
+    Impact,
+    Incident,
+    Names,
+    NotSeen,
+    OpenCase,
+    QueueDays,
+    ReachedAPerson,
+    Read,
+    Recommendation,
+    Time,
+    TimesToHeal,
+    Totals,
+    Whole,
+    monday,
+)
 
-Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
-Number = Annotated[float, Meta(ge=0, le=LARGEST)]
-Time = Annotated[datetime, Meta(tz=True)]
-Counts = Annotated[dict[str, Whole], Meta(max_length=MOST_NAMES)]
-Names = Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)]
-
-
-class Read(Struct, frozen=True):
-    """A part of the document; its times are in UTC."""
-
-    def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if isinstance(value, datetime):
-                try:
-                    force_setattr(self, name, value.astimezone(UTC))
-                except OverflowError:
-                    raise ValueError(f"`{name}` is no time of this calendar") from None
-
-
-class Sums(Read, frozen=True):
-    """A week's sums: exact, whatever the list of cases leaves out.
-
-    The median is of the `healed_with_time` incidents whose healing was timed.
-    """
-
-    incidents: Whole
-    failed_calls: Whole
-    healed: Whole
-    notified: Whole
-    median_seconds_to_heal: Number | None = None
-    healed_with_time: Whole = 0
-
-
-class Totals(Sums, frozen=True, kw_only=True):
-    """The sums of this week."""
-
-    queues: Whole
-
-
-class EarlierWeek(Sums, frozen=True, kw_only=True):
-    """The sums of a week before this one, of so many of its seven nightly runs."""
-
-    nightly_runs: Whole = DAYS
-
-    @property
-    def is_whole(self) -> bool:
-        return self.nightly_runs >= DAYS
-
-
-class DayCount(Read, frozen=True):
-    """One day and symptom; a day without incidents has one with no symptom."""
-
-    symptom: str | None
-    incidents: Whole
-    failed_calls: Whole
-    day: date = field(name="date")
-
-
-class Incident(Read, frozen=True):
-    """One incident of the list; `case_id` is None where there was no case.
-
-    `why` says why there is none, `reason` what the case said last.
-    """
-
-    queue_arn: str
-    symptom: str
-    error_codes: tuple[str, ...]
-    first_failure: Time
-    last_failure: Time
-    failed_calls: Whole
-    principals: tuple[str, ...]
-    outcome: str
-    why: str | None
-    case_id: str | None
-    seconds_to_heal: Number | None
-    notified: bool
-    reason: str = ""
-
-    @property
-    def is_fixed(self) -> bool:
-        return self.outcome in FIXED
-
-
-class UnreadableFile(Read, frozen=True):
-    """A trail file that could not be read, and why."""
-
-    file: str
-    reason: str
-
-
-class Nightly(Read, frozen=True):
-    """What one nightly run read; `usual_records` is None where too few came before."""
-
-    day: date
-    records: Whole
-    usual_records: Number | None
-    verdict: str
-
-
-class NotSeen(Read, frozen=True):
-    """What was read, and what was not; `began` is the first day of which anything exists."""
-
-    nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS)]
-    files_read: Whole
-    files_unreadable: Whole
-    bytes_read: Whole
-    bytes_unreadable: Whole
-    records_read: Whole
-    unknown_code: Counts
-    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
-    nightly_runs: Annotated[tuple[Nightly, ...], Meta(max_length=DAYS)] = ()
-    case_files_unreadable: Whole = 0
-    week_is_over: bool = True
-    began: date | None = None
-    drill_incidents: Whole = 0
-    unknown_codes_left_out: Whole = 0
-    unknown_calls_left_out: Whole = 0
-
-
-class TimesToHeal(Read, frozen=True):
-    """How long the healed incidents of a symptom took; the 90th percentile is None of few.
-
-    `seconds` are sorted: all of them, or, of many, some that are evenly spaced by rank.
-    """
-
-    symptom: str
-    incidents: Whole
-    median_seconds: Number | None
-    p90_seconds: Number | None
-    seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_SECONDS)]
-
-
-class QueueWeek(Read, frozen=True):
-    """One queue's incidents, day by day from Monday; `unresolved` is one as well."""
-
-    queue_arn: str
-    incidents: Annotated[tuple[Whole, ...], Meta(min_length=DAYS, max_length=DAYS)]
-    failed_calls: Whole
-    not_healed: Whole
-
-
-class QueueDays(Read, frozen=True):
-    """The queues with most incidents, most first, and what the others have together."""
-
-    queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
-    queues_left_out: Whole
-    incidents_left_out: Whole
-
-
-class NotifiedCase(Read, frozen=True):
-    """A case that paged somebody this week; `is_scanned` where no failed call opened it."""
-
-    case_id: str
-    queue_arn: str
-    symptom: str
-    state: str
-    opened_at: Time
-    notified_at: Time
-    pages: Whole
-    reason: str
-    ended_at: Time | None
-    is_scanned: bool = field(name="scanned")
-
-
-class ReachedAPerson(Read, frozen=True):
-    """The cases that paged somebody this week, the earliest page first."""
-
-    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED)]
-    cases_left_out: Whole
-    total: Whole
-
-
-class Scanned(Read, frozen=True):
-    """The cases of this week that a scan opened: no call failed, so they are no incidents."""
-
-    cases: Whole
-    by_symptom: Counts
-    healed: Whole
-    notified: Whole
-
-
-class Recommendation(Read, frozen=True):
-    """Something for people to do; texts are empty where there is nothing to say.
-
-    `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case.
-    """
-
-    kind: str
-    queue_arn: str
-    symptom: str
-    attribute: str
-    before: str
-    after: str
-    owner: str
-    why: str
-    incidents: Whole
-    failed_calls: Whole
-    queues: Whole
-    reason: str = ""
-    case_id: str = ""
-
-
+SCHEMA = 2
 _NOBODY_LOOKED = ReachedAPerson((), 0, 0)
 
 
@@ -251,10 +56,36 @@ class Week(Read, frozen=True, kw_only=True):
     regions: Names
     accounts_left_out: Whole = 0
     regions_left_out: Whole = 0
-    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=4)]
+    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MOST_PREVIOUS_WEEKS)]
+    time_zone: str = "UTC"
 
 
-class Summary(Week, frozen=True, kw_only=True):
+class OfCases(Week, frozen=True, kw_only=True):
+    """What the case bucket tells of a week; `open_now` are the most pressing cases first.
+
+    `had_mendq_in` is the mode of a backtest, which says what would have become of each incident.
+    """
+
+    reached_a_person: ReachedAPerson = _NOBODY_LOOKED
+    open_now: Annotated[tuple[OpenCase, ...], Meta(max_length=MOST_OPEN)] = ()
+    open_now_left_out: Whole = 0
+    impact: Impact = Impact()
+    earned: Annotated[tuple[Earned, ...], Meta(max_length=MOST_EARNED)] = ()
+    do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
+    do_this_week_left_out: Whole = 0
+    had_mendq_in: str = ""
+
+    @property
+    def cases_were_read(self) -> bool:
+        """Whether anybody looked at the case bucket.
+
+        Where not, all these are empty and not known, and so are `urgent_notifications` and
+        `out_of_hours` of this week and of those before.
+        """
+        return self.reached_a_person is not _NOBODY_LOOKED
+
+
+class Summary(OfCases, frozen=True, kw_only=True):
     """One week; `cases` are its worst incidents, worst first.
 
     `habits` says, by symptom, what a queue keeps doing that has it often.
@@ -269,12 +100,10 @@ class Summary(Week, frozen=True, kw_only=True):
     not_seen: NotSeen
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
-    reached_a_person: ReachedAPerson = _NOBODY_LOOKED
-    scanned: Scanned = Scanned(0, {}, 0, 0)
-    do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
-    do_this_week_left_out: Whole = 0
+    by_found_by: FoundBy = FoundBy()
+    does_it_help: Annotated[tuple[Comparison, ...], Meta(max_length=MOST_NAMES)] = ()
     symptoms_left_out: Whole = 0
-    habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = {}
+    habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -287,14 +116,6 @@ class Summary(Week, frozen=True, kw_only=True):
         }
         if strays := said.union(self.not_seen.nightly_runs_missing).difference(self.days):
             raise ValueError(f"{min(strays)} must be a day from `from` to `to`")
-
-    @property
-    def cases_were_read(self) -> bool:
-        """Whether anybody looked at the case bucket.
-
-        Where not, `reached_a_person`, `scanned` and `do_this_week` are empty and not known.
-        """
-        return self.reached_a_person is not _NOBODY_LOOKED
 
     @property
     def days(self) -> tuple[date, ...]:
@@ -323,14 +144,83 @@ class Summary(Week, frozen=True, kw_only=True):
         return self.by_outcome.get(APPROVED, 0)
 
     @property
+    def paged(self) -> int:
+        """Urgent notifications, also of older cases; at least one for each incident that paged."""
+        return max(self.totals.urgent, self.totals.urgent_notifications)
+
+    @property
+    def informed(self) -> int:
+        """The incidents of which people were notified, and not urgently."""
+        return max(0, self.totals.notified - self.totals.urgent)
+
+    @property
+    def open_cases(self) -> int:
+        """How many cases wait for a person, of any week."""
+        return len(self.open_now) + self.open_now_left_out
+
+    @property
+    def has_other_news(self) -> bool:
+        """Whether people are to hear of more than this week's incidents."""
+        return bool(self.open_now or self.reached_a_person.total or self.do_this_week)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all was read, and there is nothing to hear of."""
+        unread = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
+        news = self.totals.incidents or self.has_other_news or self.earned or unread
+        return not news and self.is_whole and self.cases_were_read and not self.nothing_was_read
+
+    @property
     def nothing_was_read(self) -> bool:
         return not self.totals.incidents and not (self.not_seen.files_read and self.days_read)
 
 
-def monday(week: str) -> date:
-    """The first day of `2026-W46`; raise ValueError where the calendar has no such week."""
-    with suppress(ValueError):
-        found = datetime.strptime(f"{week}-1", "%G-W%V-%u").replace(tzinfo=UTC)
-        if f"{found:%G-W%V}" == week:
-            return found.date()
-    raise ValueError("`week` must be a week such as 2026-W46")
+# The largest week that was tried has half of one megabyte.
+MOST_BYTES = 5_000_000
+# JSON's escape for half a character, which no text holds; the group is what stays: any other
+# escape, and two halves together.
+_HALF_A_CHARACTER = re.compile(
+    rb"(\\(?:[^u]|u[dD][89abAB]..\\u[dD][c-fC-F]..))|\\u[dD][89a-fA-F]..", re.DOTALL
+)
+
+
+class SummaryUnreadable(Exception):
+    """A summary that this report cannot read; one line that names the place and what is wrong."""
+
+
+class _Versioned(msgspec.Struct):
+    """What every release's document says."""
+
+    schema: Any = None
+
+
+def read(content: bytes) -> Summary:
+    """Read summary.json; half a character becomes one that nobody can see either.
+
+    Raises SummaryUnreadable, one line, for the first thing that is wrong.
+    """
+    if len(content) > MOST_BYTES:
+        raise SummaryUnreadable(f"summary.json is larger than {MOST_BYTES:,} bytes")
+    content = _HALF_A_CHARACTER.sub(lambda found: found[1] or rb"\uffff", content)
+    try:
+        schema = msgspec.json.decode(content, type=_Versioned).schema
+        if schema != SCHEMA or isinstance(schema, bool):
+            raise SummaryUnreadable(
+                f"summary.json has schema {ascii(schema)[:40]} and this report reads schema "
+                f"{SCHEMA}; deploy the report and the nightly job of one release"
+            )
+        return msgspec.json.decode(content, type=Summary)
+    except msgspec.ValidationError as error:
+        wrong, _, place = str(error).partition(" - at `$")
+        where = f"{place.strip('.`')}: " if place.strip(".`") else ""
+        raise SummaryUnreadable(f"summary.json: {where}{wrong}") from None
+    except (ValueError, RecursionError):
+        raise SummaryUnreadable("summary.json is not a JSON document") from None
+
+
+def read_under(key: str, content: bytes) -> Summary:
+    """The same of what lies under a key, whose week it is: another's page is not its to replace."""
+    summary = read(content)
+    if key != f"summary/week={summary.week}/summary.json":
+        raise SummaryUnreadable(f"summary.json: week {summary.week} lies under another week's key")
+    return summary

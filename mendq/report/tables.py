@@ -1,45 +1,56 @@
-"""What the tables say: of incidents, of cases that paged somebody, of queues by day."""
+"""What the tables say: of incidents, of cases that reached a person, of queues by day."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import date
 from math import ceil, log
 from typing import Any
 
+from msgspec import Struct
+
 from mendq.report.days import NOT_READ
-from mendq.report.outcomes import OUTCOMES
-from mendq.report.summary import Incident, NotifiedCase, Summary
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import Incident, NotifiedCase
 from mendq.report.words import (
+    NEEDS_A_PERSON,
+    OUTCOMES,
     counted,
     duration,
     had_most,
     listed,
-    listed_most,
-    marked,
     marked_queue,
     principal_name,
+    said_calls,
+    span,
+    title,
     visible,
+    why_in_words,
 )
 
 MOST_CODES = 3
 
 
-def calls(incident: Incident) -> str:
-    """How many calls failed, and with which codes."""
-    codes = [visible(each) for each in incident.error_codes[:MOST_CODES]]
-    if len(incident.error_codes) > MOST_CODES:
-        codes.append(f"{len(incident.error_codes) - MOST_CODES} more")
-    return ", ".join([counted(incident.failed_calls, "failed call"), *codes])
+def calls(row: Row) -> str:
+    """How many incidents, how many calls failed, and with which codes; or that scans found them."""
+    known = row.first.error_codes
+    codes = [visible(each) for each in known[:MOST_CODES]]
+    if len(known) > MOST_CODES:
+        codes.append(f"{len(known) - MOST_CODES} more")
+    several = [counted(len(row.incidents), "incident")] * (len(row.incidents) > 1)
+    return ", ".join([*several, said_calls(sum(it.failed_calls for it in row.incidents)), *codes])
 
 
-def called_by(incident: Incident) -> str:
-    """The first principal of at most ten, and how many more."""
-    more = len(incident.principals) - 1
-    return principal_name(incident.principals[0]) + (f" and {more} more" if more else "")
+def called_by(row: Row) -> str:
+    """The first principal and how many more; empty where none is known."""
+    known = dict.fromkeys(it for each in row.incidents for it in each.principals)
+    if not known:
+        return ""
+    more = f" and {len(known) - 1} more" if len(known) > 1 else ""
+    return principal_name(next(iter(known))) + more
 
 
-WHAT_A_PAGE_IS = "A page is any message to a person, urgent or not."
 # What became of the queue, by the state of the case.
 STATES = OUTCOMES | {
     "approved": "approved, not carried out yet",
@@ -53,8 +64,8 @@ _OPEN, _LEFT, _CLOSED, _ROLLED_BACK = "still open", "left as it was", "closed", 
 
 
 def how(case: NotifiedCase) -> str:
-    """What is particular about a case that paged; empty where nothing is."""
-    pages = [counted(case.pages, "page")] if case.pages > 1 else []
+    """What is particular about a case that reached a person; empty where nothing is."""
+    pages = [counted(case.pages, "notification")] if case.pages > 1 else []
     return ", ".join([*pages, *["found by a scan"] * case.is_scanned])
 
 
@@ -82,36 +93,101 @@ def _end(case: NotifiedCase) -> str:
 
 
 def people_caption(summary: Summary) -> str:
-    """How many cases and pages, and how many are not listed."""
+    """How many cases and notifications, and how many are not listed."""
     if not summary.cases_were_read:
-        return "Mendq's cases were not read, so who was paged is not known."
+        return "Mendq's cases were not read, so who was notified is not known."
     reached = summary.reached_a_person
     if not reached.total:
-        return "Nobody was paged."
+        return "Nobody was notified."
     cases = counted(reached.total, "case")
     if reached.cases_left_out:
         first = f"these are the first {len(reached.cases)}"
-        return f"{cases} paged a person; {first}. {WHAT_A_PAGE_IS}"
-    pages = counted(sum(each.pages for each in reached.cases), "page")
+        return f"{cases} reached a person; {first}."
+    sent = counted(sum(each.pages for each in reached.cases), "notification")
     ended = Counter(_end(each) for each in reached.cases)
     ends = (_OPEN, _LEFT, _CLOSED, _ROLLED_BACK)
     said = listed([f"{ended[each]:,} {each}" for each in ends if ended[each]])
-    return f"{cases}, {pages}: {said}. {WHAT_A_PAGE_IS}"
+    return f"{cases}, {sent}: {said}."
 
 
-MOST_SYMPTOMS = 6
+def helped(summary: Summary, most: int) -> list[dict[str, str]]:
+    """Of the symptoms with most incidents of either kind, what was fixed and what recovered."""
+    ranked = sorted(summary.does_it_help, key=lambda it: (-it.fixed - it.untouched, it.symptom))
+    return [
+        {
+            "title": title(each.symptom),
+            "fixed": _in(f"{each.fixed:,}", each.fixed_median_seconds),
+            "untouched": _in(
+                f"{each.recovered:,} of {each.untouched:,}", each.recovered_median_seconds
+            ),
+        }
+        for each in ranked[:most]
+    ]
 
 
-def scanned(summary: Summary) -> str:
-    """What scans found without a failed call, which is no incident; empty where nothing."""
-    found = summary.scanned
-    if not found.cases:
-        return ""
-    symptoms = {marked(name): count for name, count in found.by_symptom.items()}
-    what = f": {listed_most(symptoms, MOST_SYMPTOMS)}" if symptoms else ""
-    paged = f", {found.notified:,} paged a person" if found.notified else ""
-    opened = f"Scans opened {counted(found.cases, 'case')} where no call failed{what}"
-    return f"{opened}; {found.healed:,} healed{paged}."
+def _in(count: str, seconds: float | None) -> str:
+    return count if seconds is None else f"{count}, in {duration(seconds)}"
+
+
+class Row(Struct, frozen=True):
+    """Incidents that a row of the page is about: what they say is the same, their queues differ."""
+
+    incidents: tuple[Incident, ...]
+
+    @property
+    def first(self) -> Incident:
+        return self.incidents[0]
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.queue_arn for each in self.incidents))
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.case_id for each in self.incidents if each.case_id))
+
+    @property
+    def when(self) -> str:
+        first = min(each.first_failure for each in self.incidents)
+        return span(first, max(each.last_failure for each in self.incidents))
+
+    @property
+    def healed_in(self) -> str:
+        """The shortest and the longest time; empty where none was timed."""
+        timed = [it for each in self.incidents if (it := each.seconds_to_heal) is not None]
+        ends = dict.fromkeys((duration(min(timed)), duration(max(timed)))) if timed else ()
+        return " to ".join(ends)
+
+
+def rows(incidents: Iterable[Incident]) -> list[Row]:
+    """In their order, each where its first incident stands."""
+    found = defaultdict[tuple[object, ...], list[Incident]](list)
+    for each in incidents:
+        said = (each.symptom, each.error_codes, each.outcome, why_in_words(each))
+        found[*said, each.found_by, each.notified, each.urgent].append(each)
+    return [Row(tuple(each)) for each in found.values()]
+
+
+def homes(summary: Summary) -> dict[str, Incident]:
+    """The incident at which each case has its place, but for those that wait: theirs is above."""
+    waiting = {each.case_id for each in summary.open_now}
+    listed = [(each.case_id, each) for each in reversed(summary.cases) if each.case_id]
+    return {case_id: each for case_id, each in listed if case_id not in waiting}
+
+
+def open_first(summary: Summary) -> list[NotifiedCase]:
+    """The cases that reached a person, those that are still open before the others."""
+    return sorted(summary.reached_a_person.cases, key=lambda it: it.ended_at is not None)
+
+
+def still_open(cases: Sequence[NotifiedCase], most: int) -> int:
+    """How many of them are never folded away."""
+    return max(most, sum(each.ended_at is None for each in cases))
+
+
+def first_rows(listed: Sequence[Row], most: int) -> int:
+    """How many of the rows are never folded away: those that need a person, whatever `most`."""
+    return max(most, sum(each.first.outcome in NEEDS_A_PERSON for each in listed))
 
 
 LEVELS = 5
@@ -140,7 +216,10 @@ def heat(summary: Summary) -> dict[str, Any] | None:
 
 
 def _figure(summary: Summary, day: date, count: int) -> str:
-    return f"{count:,}" if count or day not in summary.not_seen.nightly_runs_missing else NOT_READ
+    """Blank where there was none."""
+    if count:
+        return f"{count:,}"
+    return NOT_READ if day in summary.not_seen.nightly_runs_missing else ""
 
 
 def level(count: int, most: int) -> int:

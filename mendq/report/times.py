@@ -13,8 +13,9 @@ import altair as alt
 
 from mendq.report.days import PerDay
 from mendq.report.drawing import FONT, Look, in_both
-from mendq.report.summary import Summary, TimesToHeal
-from mendq.report.words import counted, duration, visible
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import TimesToHeal
+from mendq.report.words import counted, duration, title
 
 MOST_SYMPTOMS = 6
 TOO_FEW = "n<5"
@@ -41,7 +42,7 @@ def times(summary: Summary, week: PerDay) -> dict[str, Any]:
 
 def _row(times_of: TimesToHeal, week: PerDay, ticks: Sequence[int]) -> dict[str, Any]:
     """A symptom's figures and strip, in the colour that the symptom has in the days' picture."""
-    symptom, seconds = visible(times_of.symptom), times_of.seconds
+    symptom, seconds = title(times_of.symptom), times_of.seconds
     median = times_of.median_seconds or seconds[(len(seconds) - 1) // 2]
     series = week.series.index(symptom) if symptom in week.series else len(week.series) - 1
     count = counted(times_of.incidents, "healed incident")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple
-
 from msgspec import Struct
 
-from mendq.report.summary import Recommendation, Summary
+from mendq.report.links import CASE_ID, QUEUE_ARN, Here
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import Earned, Recommendation
 from mendq.report.words import (
     changed,
     counted,
@@ -15,15 +14,9 @@ from mendq.report.words import (
     marked_queue,
     principal_name,
     quoted,
+    title,
     written,
 )
-
-
-class Here(NamedTuple):
-    """The region and account that Mendq looks after."""
-
-    region: str
-    account: str
 
 
 class ToDo(Struct, frozen=True):
@@ -51,7 +44,13 @@ def to_do(summary: Summary, here: Here | None = None) -> tuple[ToDo, ...]:
             command=_command(each, here),
         )
         for each in summary.do_this_week
-    )
+    ) + tuple(_earned(each) for each in summary.earned)
+
+
+def _earned(each: Earned) -> ToDo:
+    what = f"Consider mode heal for {marked(each.symptom)} of {marked_queue(each.queue_arn)}."
+    why = f"{each.approved:,} of {each.asked:,} proposals were approved unchanged."
+    return ToDo(what=what, why=why, effect="", owner="", command="")
 
 
 def left_out(summary: Summary) -> str:
@@ -60,22 +59,14 @@ def left_out(summary: Summary) -> str:
     return f"{counted(count, 'more thing')} would have prevented less." if count else ""
 
 
-# As `mendq.model.queue` and `mendq.model.case` have them; the report stands alone.
-_QUEUE_ARN = re.compile(
-    r"arn:aws[a-z-]{0,16}:sqs:([a-z0-9-]{1,32}):([0-9]{12}):"
-    r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
-)
-_CASE_ID = re.compile(r"([a-z_]{1,64})-[0-9a-f]{12}")
-
-
 def _command(asked: Recommendation, here: Here | None) -> str:
     """Empty where there is no case, or what names it has not the form of one of ours."""
-    queue, case = _QUEUE_ARN.fullmatch(asked.queue_arn), _CASE_ID.fullmatch(asked.case_id)
-    if not (here and queue and queue.groups() == here):
+    queue, case = QUEUE_ARN.fullmatch(asked.queue_arn), CASE_ID.fullmatch(asked.case_id)
+    if not (here and queue and (queue["region"], queue["account"]) == here[:2]):
         return ""
     if asked.kind in _OF_FINDINGS:
         return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {here.region}"
-    if not (case and case[1] == asked.symptom and asked.kind in _OF_A_CASE):
+    if not (case and case["symptom"] == asked.symptom and asked.kind in _OF_A_CASE):
         return ""
     verb = "approve" if asked.kind == "approve" else "show"
     return f"mendq {verb} {asked.case_id} --region {here.region}"
@@ -88,7 +79,7 @@ _OF_A_CASE = {
     "approve": "Approve or decline: {change}.",
     "watch": "Watch {attribute} of {queues}{changed}.",
     "decide": "Decide on {attribute} of {queues}{either}.",
-    "fix": "Fix {symptom} of {queues}, {setting}.",
+    "fix": "Fix {symptom} of {queues}: {setting}.",
 }
 _OTHERWISE = {
     "approve": "Approve or decline what Mendq proposes for {symptom} of {queues}.",
@@ -102,6 +93,9 @@ _OTHERWISE = {
 
 
 def _what(asked: Recommendation) -> str:
+    symptom = quoted(title(asked.symptom))
+    if asked.next_step:
+        return f"{symptom} on {_queues(asked)}. {quoted(asked.next_step)}"
     of_a_case = asked.attribute and _OF_A_CASE.get(asked.kind)
     sentence = of_a_case or _OTHERWISE.get(asked.kind, "Look at {symptom} of {queues}.")
     attribute, queues = marked(asked.attribute), _queues(asked)
@@ -110,7 +104,7 @@ def _what(asked: Recommendation) -> str:
     return sentence.format(
         attribute=attribute,
         queues=queues,
-        symptom=marked(asked.symptom),
+        symptom=f'"{symptom}"',
         their="its" if asked.queues <= 1 else "their",
         to=f" to {after}" if after else "",
         change=f"{attribute} of {queues} {change}".strip(),
@@ -164,4 +158,5 @@ def _effect(recommendation: Recommendation) -> str:
     if not recommendation.incidents:
         return ""
     calls = counted(recommendation.failed_calls, "failed call")
-    return f"Behind {counted(recommendation.incidents, 'incident')} with {calls} this week."
+    shown = f" with {calls}" if recommendation.failed_calls else ", found by scans,"
+    return f"Behind {counted(recommendation.incidents, 'incident')}{shown} this week."

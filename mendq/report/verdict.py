@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from mendq.report.not_seen import not_seen_in_short
-from mendq.report.outcomes import OUTCOMES, why_in_words
-from mendq.report.summary import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident, Summary
+from mendq.report.open_now import in_short
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident
 from mendq.report.tiles import tiles
 from mendq.report.to_do import to_do
 from mendq.report.words import (
+    OUTCOMES,
     counted,
     days_of,
     marked,
@@ -20,9 +22,12 @@ from mendq.report.words import (
     plain,
     queue_name,
     quoted,
+    said_calls,
+    title,
     unlinked,
     was,
     week_name,
+    why_in_words,
 )
 
 # Incidents, healed, paged.
@@ -37,9 +42,21 @@ def headline(summary: Summary) -> str:
     read = f" in the {counted(summary.days_read, 'day')} that {was(summary.days_read)} read"
     where = "" if summary.every_day_was_read else read
     if not summary.totals.incidents:
-        return f"No incidents{so_far}{where or ' this week'}."
+        new = "new " * summary.has_other_news
+        return f"No {new}incidents{so_far}{where or ' this week'}."
     count = counted(summary.totals.incidents, "incident")
-    return f"{count}{so_far}{where}, {_healed(summary)}."
+    if summary.had_mendq_in:
+        return f"Had Mendq been there in mode {summary.had_mendq_in}: {count}{so_far}{where}."
+    return f"{count}{so_far}{where}{_found(summary)}, {_healed(summary)}."
+
+
+def calm(summary: Summary) -> str:
+    """How much was read of a week without incidents, and when the last one was."""
+    weeks = [each.week for each in summary.previous_weeks if each.incidents]
+    before = f"none in the {counted(len(summary.previous_weeks), 'week')} before"
+    last = f"last incident in {week_name(weeks[-1])}" if weeks else before
+    read = f"{summary.days_read} of {len(summary.days)} days read"
+    return " · ".join((read, last) if summary.previous_weeks else (read,))
 
 
 def others(summary: Summary) -> str:
@@ -48,26 +65,57 @@ def others(summary: Summary) -> str:
     rest = sum(count for _, count in counts)
     if not rest:
         return f"{notified[0].upper()}{notified[1:]}." if notified else ""
-    said = ", ".join(f"{count:,} {words}" for words, count in counts)
-    said = f"{said}; {notified}" if notified else said
+    ended = ", ".join(f"{count:,} {words}" for words, count in counts)
+    said = f"{ended}; {notified}" if notified else ended
     if rest == summary.totals.incidents:
-        return f"What became of {'it' if rest == 1 else 'them'}: {said}."
+        became = "would have become" if summary.had_mendq_in else "became"
+        return f"What {became} of {'it' if rest == 1 else 'them'}: {said}."
     return f"The other{'' if rest == 1 else f' {rest:,}'}: {said}."
+
+
+def impact(summary: Summary) -> str:
+    """What this week's incidents did to messages, where a case knows it; empty where none does."""
+    known = [
+        f"{count:,} {words}"
+        for name, words in _IMPACT.items()
+        if (count := getattr(summary.impact, name)) is not None
+    ]
+    return f"Messages: {', '.join(known)}." if known else ""
+
+
+_IMPACT = {
+    "delayed": "delayed",
+    "handled_twice": "handled twice (estimated)",
+    "dead": "moved to a dead-letter queue",
+    "lost": "lost to retention",
+}
 
 
 def verdict_text(summary: Summary) -> str:
     """The verdict for a plain-text mail: at most 9 lines."""
     lines = [
         f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
-        f"{headline(summary)} {others(summary)}".strip(),
+        f"{headline(summary)} {others(summary)} {impact(summary)}".strip(),
     ]
     if found := standout(summary):
         lines += [f"{found.queue} {found.says}", f"Why: {found.because}"]
-    if first := to_do(summary)[:1]:
+    if waiting := in_short(summary):
+        lines.append(waiting)
+    elif first := to_do(summary)[:1]:
         lines.append(f"Do first: {first[0].what} {first[0].effect}".rstrip())
     lines += [f"{each.title}: {each.in_words}" for each in tiles(summary)[:_IN_A_MAIL]]
     lines.append(f"Read: {not_seen_in_short(summary)}")
     return "\n".join(unlinked(plain(each)) for each in lines)
+
+
+def _found(summary: Summary) -> str:
+    """How many incidents no failed call shows; empty where each has one."""
+    scans, incidents = summary.by_found_by.scan, summary.totals.incidents
+    if not scans:
+        return ""
+    every = {1: "", 2: "both "}.get(incidents, "all ")
+    of_them = every if scans == incidents else f"{scans:,} of them "
+    return f", {of_them}found by {'a scan' if scans == 1 else 'scans'}"
 
 
 def _healed(summary: Summary) -> str:
@@ -80,13 +128,9 @@ def _healed(summary: Summary) -> str:
     if approved:
         of_them = "" if approved == fixed else f", {approved:,} of them"
         return f"{healed}{of_them} after approval"
-    if not summary.totals.notified:
+    if not summary.paged:
         return f"{healed}, and nobody was paged"
-    return (
-        healed
-        if summary.totals.notified > incidents - fixed
-        else f"{healed} before anyone was paged"
-    )
+    return healed + " before anyone was paged" * (summary.totals.urgent <= incidents - fixed)
 
 
 def _not_healed(summary: Summary) -> list[tuple[str, int]]:
@@ -98,15 +142,16 @@ def _not_healed(summary: Summary) -> list[tuple[str, int]]:
 
 
 def _notified(summary: Summary) -> str:
-    notified, incidents = summary.totals.notified, summary.totals.incidents
-    if not notified:
+    """A page is urgent; of what is not, people were told."""
+    paged, informed, incidents = summary.totals.urgent, summary.informed, summary.totals.incidents
+    if not (count := paged or informed):
         return ""
-    if incidents == 1:
-        return "it paged a person"
-    of = f"{notified:,} of the {incidents:,}"
-    if notified == incidents:
-        of = "both" if incidents == 2 else f"all {incidents:,}"
-    return f"{of} paged a person"
+    of = f"{count:,} of the {incidents:,}"
+    if count >= incidents:
+        of = {1: "it", 2: "both"}.get(incidents, f"all {incidents:,}")
+    if not paged:
+        return f"{of} told a person"
+    return f"{of} paged a person" + (f" and {informed:,} told one" if informed else "")
 
 
 # Below this many, nothing is a habit.
@@ -167,7 +212,8 @@ def _habit(summary: Summary, mine: list[Incident]) -> str:
         return ""
     total = max(summary.by_symptom.get(symptom, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    return f"{quoted(summary.habits[symptom])}: {share} {marked(symptom)} incidents came from it."
+    of_symptom = f'{share} "{quoted(title(symptom))}" incidents'
+    return f"{quoted(summary.habits[symptom])}: {of_symptom} came from it."
 
 
 def _leader(incidents: Iterable[Incident]) -> str | None:
@@ -185,10 +231,10 @@ def _because(mine: list[Incident]) -> str:
     symptom, count = _commonest(each.symptom for each in mine)
     often = "" if count == len(mine) else f" ({count} of {len(mine)})"
     reasons = [why_in_words(each) for each in mine if each.symptom == symptom and not each.is_fixed]
-    calls = counted(sum(each.failed_calls for each in mine), "failed call")
+    calls = said_calls(sum(each.failed_calls for each in mine))
     reason, _ = _commonest(each for each in reasons if each)
     said = f": {quoted(reason)}" if reason else ""
-    return f"{marked(symptom)}{often}, {calls}{said}."
+    return f"{quoted(title(symptom))}{often}, {calls}{said}."
 
 
 def _commonest(texts: Iterable[str]) -> tuple[str, int]:

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from itertools import pairwise
 
-from mendq.report.summary import UNRESOLVED, Summary
+from mendq.report.summary import Summary
+from mendq.report.summary_parts import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident
 
 # Control, format (bidi, zero width), surrogate, private, unassigned; line and paragraph ends.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -71,6 +72,11 @@ def together(text: str) -> str:
 def counted(number: int, one: str, many: str = "") -> str:
     """`1 incident`, `1,204 incidents`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def said_calls(number: int) -> str:
+    """`12 failed calls`; without one, what showed it."""
+    return counted(number, "failed call") if number else "found by a scan"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -165,6 +171,18 @@ def queue_name(queue_arn: str) -> str:
     if queue_arn == UNRESOLVED:
         return "an unknown queue"
     return visible(queue_arn.rpartition(":")[2] or queue_arn)
+
+
+# Of a symptom's name; the others are words.
+_CAPITALS = {"dlq": "DLQ", "kms": "KMS", "fifo": "FIFO", "id": "ID", "tls": "TLS"}
+
+
+def title(symptom: str) -> str:
+    """`DLQ messages waiting` of `dlq_messages_waiting`."""
+    if code := symptom.partition("unknown:")[2]:
+        return f"Unknown error {visible(code)}"
+    said = " ".join(_CAPITALS.get(each, each) for each in visible(symptom).split("_"))
+    return said[:1].upper() + said[1:]
 
 
 def principal_name(principal_arn: str) -> str:
@@ -269,3 +287,51 @@ def changed(attribute: str, before: str, after: str) -> str:
     if not new:
         return ""
     return f"from {old} to {new}" if old else f"to {new}"
+
+
+# What stands out on the page, beside what is fixed: what needs a person, and one more.
+NEEDS_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
+_WAITING = NEEDS_A_PERSON | {"ineffective"}
+
+# After a number of incidents that were not healed, in the order in which they are said.
+OUTCOMES = {
+    "applied": "changed but not verified yet",
+    "observed": "only observed (mode observe)",
+    "proposed": "waiting for approval",
+    "refused": "refused",
+    "declined": "declined",
+    "expired": "expired without an answer",
+    "ineffective": "changed without effect",
+    "overridden": "left to whoever set another value",
+    "rolled_back": "rolled back",
+    "escalated": "left to a person",
+    "not_seen": "without a case",
+}
+
+# The words of the nightly job, and those that only Mendq itself could know.
+WHY = {
+    "not_managed": "Mendq does not manage this queue",
+    "not_tagged_in_time": "the queue was tagged only after it failed",
+    "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
+    "no_evidence": "the calls carry no messages, or come from new sessions: Mendq ignores them",
+    "elsewhere": "the queue is of another account or region",
+    "case_open": "an earlier case of the queue was still open",
+    "too_little_evidence": "too few failed calls, or too far apart, for Mendq to believe them",
+    "unresolved_queue": "the calls do not say which queue they were about",
+    "unknown": "neither the logs nor the cases say why",
+    "unknown_code": "no entry of the catalogue knows this error code",
+    COUNT_ONLY: "a caller's mistake, counted only",
+    RACE: "the message may just have been deleted, so Mendq measures a queue that it manages",
+}
+
+
+def tone(outcome: str) -> str:
+    """`good`, `waiting` (for a person) or `plain`."""
+    if outcome in FIXED:
+        return "good"
+    return "waiting" if outcome in _WAITING else "plain"
+
+
+def why_in_words(incident: Incident) -> str:
+    """The nightly job's reasons in words, another's as they came; of a case, what it said last."""
+    return WHY.get(incident.why or "") or quote(incident.why or incident.reason)

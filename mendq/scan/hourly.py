@@ -190,7 +190,7 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
         context.clients.functions.invoke(
             FunctionName=context.settings.heal_function,
             InvocationType="Event",
-            Payload=request_about(findings).encode(),
+            Payload=request_about(findings),
         )
     except (ClientError, BotoCoreError) as error:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error

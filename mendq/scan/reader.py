@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
-from mendq.aws.alarms import queue_alarms, with_alarms
-from mendq.aws.cloudwatch import optional_series
-from mendq.aws.consumers import FIGURES, Figures, mappings_of
-from mendq.aws.dlqs import SOURCES, dlq_arn_here
+from mendq.aws.clients import Clients, Pace
+from mendq.aws.cloudwatch import listed_kinds, queue_alarms
+from mendq.aws.consumers import (
+    FIGURES,
+    Figures,
+    mappings_of,
+    reserved_concurrency_of,
+    timeout_seconds_of,
+)
+from mendq.aws.dlqs import SOURCES, dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
-from mendq.aws.facts_reader import FactsReader, function_names
-from mendq.aws.pace import Pace
+from mendq.aws.facts_reader import Answer, FactsReader, function_names
+from mendq.aws.queue import attributes_of
 from mendq.cases.context import StoreContext
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
-from mendq.model.metrics import Measured, Window, metrics_of
+from mendq.model.metrics import Measured, Window
 
-Answer = TypeVar("Answer")
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
 
 
 class AskedOnce(Struct, frozen=True):
     """Answers by what was asked; an error is an answer too."""
 
-    _answers: dict[Hashable, Future[Any]] = msgspec.field(default_factory=dict)
+    _answers: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
@@ -50,12 +56,14 @@ class AskedOnce(Struct, frozen=True):
         """Answer so from now on, unless it was answered before."""
         self.about(asked, lambda: answer)
 
+    def answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
+        """What a read has answered so far about each, errors aside."""
+        for asked, answer in [*self._answers.items()]:
+            if asked[0] is read and answer.done() and not answer.exception():
+                yield asked[1], answer.result()
+
     def knows(self, asked: Hashable) -> bool:
         return asked in self._answers
-
-
-if TYPE_CHECKING:
-    from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
 
 
 # SQS states no quota for looking at a queue's attributes; 50 a second have 10,000 queues looked at
@@ -78,48 +86,27 @@ class Paces(Struct, frozen=True):
     functions: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
     cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
+    def of(self, read: Callable[..., object]) -> Pace:
+        """That of the service which answers the read."""
+        if read in (timeout_seconds_of, reserved_concurrency_of, _mappings_by_queue):
+            return self.functions
+        return self.cloudwatch if read in (listed_kinds, queue_alarms) else self.sqs
+
 
 class ScanReader(FactsReader, frozen=True):
-    """What was answered is kept for as long as the scan lasts.
-
-    `known_dlqs` are the queues that were heard to take some.
-    """
+    """What was answered is kept for as long as the scan lasts."""
 
     paces: Paces = msgspec.field(default_factory=Paces)
     retained: AskedOnce = msgspec.field(default_factory=AskedOnce)
-    known_dlqs: set[str] = msgspec.field(default_factory=set)
 
-    def _in_turn(self, pace: Pace, ask: Callable[[str], Answer], arn: str) -> Answer:
+    def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
         """What is kept, or asked for when it is this call's turn."""
 
-        def paced() -> Answer:
-            pace.wait()
-            return ask(arn)
+        def in_turn() -> Answer:
+            self.paces.of(read).wait()
+            return read(self.clients, *about)
 
-        return self.retained.about((ask.__name__, arn), paced)
-
-    def attributes(self, queue_arn: str) -> Mapping[str, str]:
-        attributes = self._in_turn(self.paces.sqs, super().attributes, queue_arn)
-        there = dlq_arn_here(Facts(queue_arn, attributes, {}))
-        self.known_dlqs.update([there] if there else [])
-        return attributes
-
-    def tags(self, queue_arn: str) -> Mapping[str, str]:
-        return self._in_turn(self.paces.sqs, super().tags, queue_arn)
-
-    def sources(self, queue_arn: str) -> tuple[str, ...]:
-        sources = self._in_turn(self.paces.sqs, super().sources, queue_arn)
-        self.known_dlqs.update([queue_arn] if sources else [])
-        return sources
-
-    def with_alarms(self, facts: Facts) -> Facts:
-        """One listing of the account's, instead of one for each queue."""
-        return with_alarms(
-            facts, self.retained.about("alarms", partial(queue_alarms, self.clients))
-        )
-
-    def moves_out_of(self, dlq_arn: str) -> frozenset[str]:
-        return self._in_turn(self.paces.sqs, super().moves_out_of, dlq_arn)
+        return self.retained.about((read, *about), in_turn)
 
     def moves_by_name(self) -> frozenset[str]:
         """What every DLQ says that was heard of, and earlier stretches noted.
@@ -130,31 +117,30 @@ class ScanReader(FactsReader, frozen=True):
 
     def _moves_by_name(self) -> frozenset[str]:
         with ThreadPoolExecutor(THREADS) as pool:
-            heard = pool.map(self._heard_of_moves, sorted(self.known_dlqs))
+            heard = pool.map(self._heard_of_moves, sorted(self._known_dlqs()))
             return super().moves_by_name().union(*heard) - {SOURCES}
+
+    def _known_dlqs(self) -> Iterator[str]:
+        """The queues that were heard to take some."""
+        for queue_arn, attributes in self.retained.answers_of(attributes_of):
+            if there := dlq_arn_here(Facts(queue_arn, attributes, {})):
+                yield there
+        yield from (arn for arn, named_by in self.retained.answers_of(source_arns_of) if named_by)
 
     def _heard_of_moves(self, dlq_arn: str) -> frozenset[str]:
         """One that keeps us out says nothing of others; about its own sources it is an error."""
         try:
-            return self.moves_out_of(dlq_arn)
+            return self.ask(moved_lately_to, dlq_arn, self.now)
         except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
         """One listing of the account's, instead of one for each queue."""
-        return self.retained.about("mappings", self._mappings).get(queue_arn, ())
+        return self.ask(_mappings_by_queue).get(queue_arn, ())
 
-    def _mappings(self) -> Mapping[str, Sequence[Mapping_]]:
-        by_queue: dict[str, list[Mapping_]] = defaultdict(list)
-        for each in mappings_of(self.clients):
-            by_queue[each.get("EventSourceArn", "")].append(each)
-        return by_queue
-
-    def timeout_seconds(self, function_arn: str) -> int | None:
-        return self._in_turn(self.paces.functions, super().timeout_seconds, function_arn)
-
-    def reserved_concurrency(self, function_name: str) -> int | None:
-        return self._in_turn(self.paces.functions, super().reserved_concurrency, function_name)
+    def listed_kinds(self, queue_name: str) -> Sequence[str]:
+        """One listing of the account's, instead of one for each queue."""
+        return self.ask(listed_kinds).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         """Many functions to a call; those that are known are not asked about again."""
@@ -164,7 +150,7 @@ class ScanReader(FactsReader, frozen=True):
             some = unknown[first : first + FUNCTIONS_A_CALL]
             for name, figures in super().figures(some).items():
                 self.retained.keep(("figures", name), figures)
-        return {name: self.retained.about(("figures", name), Figures) for name in names}
+        return {name: self.retained.about(("figures", name), dict) for name in names}
 
     def metrics_of_figures(self, suspects: Iterable[Facts], *, anew: bool = False) -> int:
         """How many metrics their consumers' figures would cost."""
@@ -182,16 +168,6 @@ class ScanReader(FactsReader, frozen=True):
                 self.retained.keep(asked[arn], found)
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
-    def optional_series(self, queue_name: str) -> Collection[str]:
-        """One listing of the account's, instead of one for each queue."""
-        listed = self.retained.about("series", lambda: optional_series(self.clients))
-        return listed.get(queue_name, ())
-
-    def metrics_of(self, facts: Facts, window: Window) -> int:
-        """How many metrics it takes to measure the queue."""
-        optional, duplicates = self.optional_series(facts.name), window.counts_duplicates
-        return len(metrics_of(fifo=facts.is_fifo, duplicates=duplicates, optional=optional))
-
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
         """How many metrics it takes to know what `needs` names, beyond what is kept.
 
@@ -199,18 +175,24 @@ class ScanReader(FactsReader, frozen=True):
         asks, which keeps nothing of what a scan was answered.
         """
         window = self.window(facts) if Need.MEASUREMENTS in needs else None
-        asked = ("measured", facts.queue_arn, window)
-        known = window is None or (self.retained.knows(asked) and not anew)
+        known = not anew and self.retained.knows(("measured", facts.queue_arn, window))
+        measured = len(window.series) if window and not known else 0
         figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
-        measured = 0 if known or window is None else self.metrics_of(facts, window)
         # One more: the deletes at its source.
         figures = self.metrics_of_figures(figured, anew=anew)
         return measured + figures + (Need.SOLE_SOURCE in needs)
 
     def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
         """How many metrics heal asks for."""
-        facts = Facts(queue_arn, self.attributes(queue_arn), {})
+        facts = Facts(queue_arn, self.ask(attributes_of, queue_arn), {})
         return self.metrics_to_ask(facts, needs, anew=True)
+
+
+def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
+    found: dict[str, list[Mapping_]] = defaultdict(list)
+    for each in mappings_of(clients):
+        found[each.get("EventSourceArn", "")].append(each)
+    return found
 
 
 def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:

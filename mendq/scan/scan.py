@@ -85,8 +85,9 @@ def _look_at(
     queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]
 ) -> tuple[Scanned, _Suspect | None]:
     """What was found of one queue, and what it is a suspect of."""
+    tags = reader.consent.but_for_a_team(queue.tags)
     try:
-        facts = reader.consumers(reader.facts(queue.queue_arn, queue.tags, {Need.QUEUE}))
+        facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
         # Told of by the entries that ask for it.
         with suppress(FactsUnavailable, QueueRefusesUs):
             facts = reader.dlq(facts)
@@ -135,7 +136,7 @@ def _measured(
     for done in range(0, len(suspects), QUEUES_A_CALL):
         batch = suspects[done : done + QUEUES_A_CALL]
         figures = reader.metrics_of_figures(each.facts for each in batch)
-        metrics = figures + sum(reader.metrics_of(each.facts, each.window) for each in batch)
+        metrics = figures + sum(len(each.window.series) for each in batch)
         if not allowance.may_measure(metrics):
             yield Scanned(skipped=tuple(each.facts.queue_arn for each in suspects[done:]))
             return
@@ -158,10 +159,19 @@ def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned
                 findings += _found(symptom, facts, reader)
             except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
                 failed[queue_arn] = error
+    queues = {
+        arn: {name: getattr(found.now, name) for name in ("backlog", "oldest_age_seconds")}
+        for arn, found in measured.items()
+        if found
+    }
     whole = (each.facts for each in batch if measured[each.facts.queue_arn] is not None)
     looked_at = {e.queue_arn: described(e) for e in whole if e.queue_arn not in failed}
     return Scanned(
-        measured=len(batch), findings=tuple(findings), failed=failed, looked_at=looked_at
+        measured=len(batch),
+        findings=tuple(findings),
+        failed=failed,
+        looked_at=looked_at,
+        queues=queues,
     )
 
 

@@ -20,7 +20,7 @@ from mendq.cases.context import CaseBucket
 from mendq.cases.finding import findings_key, round_of
 from mendq.cases.transactions import Table
 from mendq.heal.decide import REMEMBERED
-from mendq.heal.repeats import DailyPace
+from mendq.heal.repeats import paced
 from mendq.model.evidence import to_text
 
 # As long as the Lambda may run: a scan that dies holds up the next two at most.
@@ -91,13 +91,9 @@ class ScanStore(Table, frozen=True):
     def admit(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
         """Those faults in configurations that people may be told of now, noted as told of."""
         key = items.key(items.ACCOUNT, "said_of_configuration")
-        pace = DailyPace(frozenset(items.texts_in(self.get(key), "queues")))
-        admitted = pace.admitted(topics, now)
-        changes = {"DELETE": pace.outdated(now), "ADD": pace.missing(admitted, now)}
-        for verb, texts in changes.items():
-            if texts:
-                update = f"{verb} queues :texts SET expires_at = :expires"
-                self.change(key, update, texts=texts, expires=now + REMEMBERED)
+        notes = frozenset(items.texts_in(self.get(key), "queues"))
+        admitted, missing, outdated = paced(notes, topics, now)
+        self.change_set(key, "queues", now + REMEMBERED, outdated, missing)
         return frozenset(admitted)
 
     def noted_baselines(self, shard: str) -> Mapping[str, Noted]:

@@ -18,8 +18,7 @@ from moto.cloudtrail.responses import CloudTrailResponse
 from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
-from mendq.aws.clients import Clients
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Clients, Pace
 from mendq.cases import view
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch
@@ -50,6 +49,7 @@ def every_client(clients: Clients) -> tuple[Any, ...]:
         clients.functions,
         clients.functions_that_answer,
         clients.sns,
+        clients.events,
         clients.cloudtrail,
         clients.cloudtrail_in_full,
         clients.access_analyzer,
@@ -175,6 +175,23 @@ class Account:
         """Subject and body of what was published, oldest first."""
         topic = sns_backends[ACCOUNT][REGION].topics[f"arn:aws:sns:{REGION}:{ACCOUNT}:{severity}"]
         return [(subject or "", message) for _, message, subject, *_ in topic.sent_notifications]
+
+    @contextmanager
+    def bus(self, failing: int = 0) -> Iterator[list[dict[str, Any]]]:
+        """The events that are put on the default bus meanwhile; the first `failing` are refused."""
+        put: list[dict[str, Any]] = []
+        tried = iter(range(failing))
+
+        def answer(params: Any, **_: Any) -> Any:
+            refused, (entry,) = next(tried, None) is not None, json.loads(params["body"])["Entries"]
+            put.extend([] if refused else [entry])
+            said = {"ErrorCode": "ThrottlingException"} if refused else {"EventId": "1"}
+            return SimpleNamespace(status_code=200), {"Entries": [said]}
+
+        events: Any = self.clients.events.meta.events
+        events.register("before-call.events.PutEvents", answer)
+        yield put
+        events.unregister("before-call.events.PutEvents", answer)
 
     def case_store_items(self) -> dict[tuple[str, str], dict[str, Any]]:
         items = self.clients.dynamodb.scan(TableName=self.settings.case_table)["Items"]

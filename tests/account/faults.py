@@ -11,7 +11,6 @@ from tests.account.account import Account, every_client
 
 # The intake queue delivers again after its visibility timeout.
 REDELIVERED_AFTER_MINUTES = 7
-DELIVERIES = 3
 EVENTS = {
     "killed_before": "before-call",
     "killed_after": "after-call",

@@ -11,6 +11,8 @@ from botocore import compat, hooks, useragent
 from botocore.config import Config
 from moto.core import responses
 from moto.core.models import RESPONSES_METHODS
+from moto.core.serialize import AttributePicker, XFormedAttributePicker
+from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.sqs import models
 
 _REGISTERING = ("register", "register_first", "register_last", "unregister")
@@ -74,8 +76,26 @@ _OF_ITS_ARGUMENTS_ALONE = (
 )
 
 
+def _names_of(picker: type[Any]) -> Callable[[Any, Any], tuple[str, ...]]:
+    """Under which a value may lie: what it is in and where decides, not what it is."""
+    find, known = picker.get_possible_keys, dict[tuple[object, ...], tuple[str, ...]]()
+
+    def names(self: Any, context: Any) -> tuple[str, ...]:
+        shape, service = context.shape, context.service_model.service_name
+        within = getattr(getattr(shape, "parent", None), "name", "")
+        key = type(context.obj), service, within, shape.name, context.key
+        return known.get(key) or known.setdefault(key, tuple(find(self, context)))
+
+    return names
+
+
 def remember() -> None:
     """Once per process."""
+    pickers: tuple[Any, ...] = (XFormedAttributePicker, AttributePicker)
+    for picker in pickers:
+        picker.get_possible_keys = _names_of(picker)
+    parser: Any = ConditionExpressionParser
+    parser._lex_one_node = staticmethod(cache(partial(parser._lex_one_node, parser)))
     # Nobody calls moto here but botocore, and patterns for `requests` are 1,288 a test.
     RESPONSES_METHODS.clear()
     for module, name in _OF_ITS_ARGUMENTS_ALONE:

@@ -69,7 +69,9 @@ def burst(start: str, calls: int = 3, seconds: int = 60, **fields: Any) -> list[
 
 
 def content(records: list[Any]) -> bytes:
-    return gzip.compress(json.dumps({"Records": records}).encode(), mtime=0)
+    """A file as CloudTrail writes it: no spaces, and each record's version first."""
+    text = json.dumps({"Records": records}, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
 
 
 def transition(

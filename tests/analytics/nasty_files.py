@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
+from functools import cache
 from typing import Any
 
 from analytics import trail_file
@@ -14,7 +16,10 @@ _FIRST = '"eventSource": "sqs.amazonaws.com"'
 
 
 def zipped(text: str | bytes) -> bytes:
-    return gzip.compress(text if isinstance(text, bytes) else text.encode(), mtime=0)
+    return gzip.compress(text if isinstance(text, bytes) else text.encode(), 1, mtime=0)
+
+
+BOMB = gzip.compress(bytes(51 * 1024 * 1024), mtime=0)
 
 
 def around(value: str) -> bytes:
@@ -27,6 +32,7 @@ def _plain(**fields: Any) -> str:
     return json.dumps({"Records": [record("11-10 10:00", **fields)]})
 
 
+@cache
 def unreadable() -> dict[str, tuple[bytes, str]]:
     """Each with its reason."""
     return {
@@ -34,8 +40,8 @@ def unreadable() -> dict[str, tuple[bytes, str]]:
         "corrupt": (GOOD[:-8] + bytes(8), "corrupt_gzip"),
         "html": (b"<html><body>503</body></html>", "not_gzip"),
         "zipped-html": (zipped("<html>"), "not_json"),
-        "bomb": (gzip.compress(bytes(51 * 1024 * 1024)), "too_large"),
-        "lying-bomb": (gzip.compress(bytes(51 * 1024 * 1024))[:-4] + b"\1\0\0\0", "too_large"),
+        "bomb": (BOMB, "too_large"),
+        "lying-bomb": (BOMB[:-4] + b"\1\0\0\0", "too_large"),
         "members": (zipped(" ") * 17, "too_many_gzip_members"),
         "values": (zipped("[" + "{}," * 2_000_001 + "0]"), "too_many_json_values"),
         "digest": (zipped('{"digestS3Bucket": "b"}'), "not_a_trail_file"),
@@ -55,6 +61,8 @@ def unreadable() -> dict[str, tuple[bytes, str]]:
     }
 
 
+_COMPACT = zlib.decompress(GOOD, 31).decode()
+_COMPACT_RECORD = json.dumps(record("11-10 10:00"), separators=(",", ":"))
 _CODES: tuple[Any, ...] = (5, "", [], {}, True, "5")
 _IDS: tuple[Any, ...] = (5, None, "", {}, "5")
 
@@ -112,6 +120,13 @@ def readable() -> dict[str, bytes]:
                 for each in (30, 3e1, "30")
             ]
         ),
+        "version-twice": zipped(_COMPACT.replace('"eventID"', '"eventVersion":"1.0","eventID"')),
+        "version-behind": zipped(_COMPACT.replace('{"eventVersion":', '{"x":1,"eventVersion":')),
+        "version-first": zipped(f'{{"eventVersion":"1","Records":[{_COMPACT_RECORD}]}}'),
+        "version-in-text": content([record("11-10 10:00", errorMessage='{"eventVersion":1')] * 2),
+        "next-without": zipped(f'{{"Records":[{_COMPACT_RECORD},{{}},{_COMPACT_RECORD} , 7]}}'),
+        "spaces-behind": zipped(f'{{"Records":[{_COMPACT_RECORD} ,\n {_COMPACT_RECORD}\t]\n}}'),
+        "not-ascii": zipped(_COMPACT.replace('"eventID"', '"é":"😀","eventID"')),
         "many": content(burst("11-10 10:00", calls=1_000, seconds=1)),
     }
 

@@ -13,14 +13,23 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analytics.cases import CaseFiles, Life, case_files, lives, read_transition, shortened, steps_of
+from analytics.cases import (
+    CaseFiles,
+    Life,
+    Transition,
+    case_files,
+    lives,
+    read_transition,
+    shortened,
+    steps_of,
+)
 from analytics.days import Days, days_of, microseconds
 from analytics.incidents import Known, Round
 from analytics.nightly import read_round, root_beside, rounds
 from analytics.storage import FolderStorage
-from analytics.week import reached_a_person, scanned
+from analytics.week_cases import earned, impact, open_now, reached_a_person
 from mendq.cases.finding import Scanned, findings_key, with_managed
-from mendq.model.case import Case, State
+from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from tests.analytics.authored import Account, at, transition
 from tests.analytics.week_authored import WEEK, life
@@ -121,11 +130,11 @@ WENT = yaml.safe_load(Path(__file__).with_name("outcomes.yaml").read_text())
 SAME_WORD = WENT["same_word"].split()
 
 
-def went(words: str) -> list[Case]:
+def went(words: str) -> list[Transition]:
     """A case that went through these states, paging somebody at those that end in `!`."""
     seen = {"first_at": "11-10 09:00", "last_at": "11-10 09:05"}
     return [
-        Case.from_document(
+        Transition.from_document(
             transition(n, state.strip("!"), f"11-10 10:{n:02}", notified="!" in state, **seen)
         )
         for n, state in enumerate(words.split(), 1)
@@ -247,12 +256,13 @@ def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
     found = lives(each for each in map(read_transition, contents) if each)
-    json.dumps([reached_a_person(DAYS, found), scanned(DAYS, found)])
+    said = [reached_a_person(DAYS, found), open_now(found, {}), earned(DAYS, found)]
+    json.dumps([*said, impact({each.newest.case_id for each in found}, found)])
     known, noon = Known.of(found, []), microseconds(NOON)
     for each in found:
         burst: dict[str, Any] = {"queue_arn": each.newest.queue_arn, "symptom": each.newest.symptom}
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
-        burst |= {"account": "", "region": "", "ignored": None}
+        burst |= {"account": "", "region": "", "ignored": None, "is_own_look": False}
         assert known.with_outcome(burst)["outcome"]
         assert each.outcome
         steps_of(each.newest)

@@ -11,18 +11,25 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.cases import Life
+from analytics.cases import Life, Transition
 from analytics.days import microseconds
-from analytics.incidents import Known, Round, failed_calls, incidents
+from analytics.incidents import (
+    COLUMNS,
+    Burst,
+    Known,
+    Round,
+    failed_calls,
+    found_by_scans,
+    incidents,
+)
 from analytics.trail import SPARK_READING
 from mendq.catalogue import Home
-from mendq.model.case import Case
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
-from tests.analytics.week_authored import arn
+from tests.analytics.week_authored import arn, life
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
-    "region string, principal_arn string, symptom string, ignored string"
+    "region string, principal_arn string, symptom string, ignored string, is_own_look boolean"
 )
 VISIBILITY = "visibility_timeout_too_short"
 HOME = Home(ACCOUNT, REGION)
@@ -34,6 +41,7 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
     own: dict[str, Any] = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN}
     own |= {"symptom": VISIBILITY}
     own |= {"error_code": "MessageNotInflight", "principal_arn": "p", "ignored": None}
+    own |= {"is_own_look": False}
     return {"event_id": f"{seconds}", "micros": moment, **own, **fields}
 
 
@@ -108,7 +116,15 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
     own = {"event_name": "DeleteMessage", "error_code": "", "queue_arn": "", "account": ACCOUNT}
     own |= {"region": REGION, "request_id": "r", "symptom": "s", "principal_arn": "p"}
     rows = [
-        {**own, "position": n, "event_id": f"{n}", "event_time": None, "ignored": None, **each}
+        {
+            **own,
+            "position": n,
+            "event_id": f"{n}",
+            "event_time": None,
+            "ignored": None,
+            "is_own_look": False,
+            **each,
+        }
         for n, each in enumerate(calls)
     ]
     read = {"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": rows}
@@ -122,6 +138,20 @@ def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) 
     assert sorted((each["event_id"], each["file"]) for each in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
     ]  # fmt: skip
+
+
+def test_an_incident_is_the_operators_own_where_every_call_of_it_is(spark: SparkSession) -> None:
+    calls = [call(n, queue_arn=name, is_own_look=own) for name, some in {
+        "own": (True, True), "mixed": (True, False),
+    }.items() for n, own in enumerate(some)]  # fmt: skip
+    rows = {each["queue_arn"]: each["is_own_look"] for each in found(spark, *calls)}
+    assert rows == {"own": True, "mixed": False}
+    seen = Known.of([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
+    became = [
+        seen.with_outcome(incident("10 09:00", "10 09:05", is_own_look=own))
+        for own in (True, False)
+    ]
+    assert [(each["why"], each["case_id"]) for each in became] == [("own_look", "c"), (None, "c")]
 
 
 def test_own_calls_and_other_places_are_left_out_and_what_heal_ignores_is_not(
@@ -146,7 +176,7 @@ def micros(when: str) -> int:
 
 def incident(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
     own = {"queue_arn": arn(queue), "symptom": VISIBILITY, "enough_evidence": True}
-    own |= {"account": ACCOUNT, "region": REGION, "ignored": None}
+    own |= {"account": ACCOUNT, "region": REGION, "ignored": None, "is_own_look": False}
     return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
 
 
@@ -164,7 +194,7 @@ def case(
         transition(n, state, f"11-{opened}", queue_arn=arn(queue), **seen)
         for n, state in enumerate(states.split(), 1)
     )
-    return Life.of(map(Case.from_document, transitions))
+    return Life.of(map(Transition.from_document, transitions))
 
 
 @pytest.mark.parametrize("home", [HOME, None])
@@ -190,3 +220,61 @@ def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
     row = incident("15 03:10", "15 03:50")
     whys = [Known.of((), scans, home).with_outcome(row)["why"] for home in (HOME, None)]
     assert whys == ["not_managed", "unknown"]
+
+
+SCANNED = {
+    "evidence": {
+        "failed_calls": 0,
+        **dict.fromkeys(("first_at", "last_at"), "2026-11-10T09:00:00Z"),
+    }
+}
+
+
+def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -> None:
+    def scanned(name: str, **fields: Any) -> Life:
+        return life(
+            ("applied", "11-10 09:00"),
+            ("verified", "11-10 09:10"),
+            **{"case_id": name, "notified": (1,), "urgent": True, **SCANNED, **fields},
+        )
+
+    about = arn("orders"), VISIBILITY
+    at_nine = micros("10 09:00")
+    bursts = [Burst(*about, at_nine + 1, at_nine + 9), Burst(arn("q"), VISIBILITY, 0, 2 * at_nine)]
+    bursts += [Burst(arn("orders"), "other", at_nine, at_nine)]
+    alone = scanned("alone")
+    of_calls, older = (
+        scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3}),
+        scanned("older", first_n=2),
+    )
+    (row,) = found_by_scans([alone, of_calls, older], bursts)
+    assert row["first_failure"] == row["last_failure"] == at_nine
+    assert (row["account"], row["region"], row["queue_arn"], row["symptom"]) == (
+        ACCOUNT,
+        REGION,
+        *about,
+    )
+    assert (
+        row["found_by"],
+        row["failed_calls"],
+        row["error_codes"],
+        row["principals"],
+        row["why"],
+    ) == ("scan", 0, [], [], None)
+    assert (row["outcome"], row["case_id"], row["seconds_to_heal"]) == ("escalated", "alone", 600)
+    assert (row["notified"], row["urgent"]) == (True, True)
+    assert set(row) == set(COLUMNS["incidents"])
+    (again,), (other,) = (found_by_scans([each], ()) for each in (alone, scanned("other")))
+    assert again["incident_id"] == row["incident_id"] != other["incident_id"]
+    for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):
+        assert found_by_scans([alone], [joining]) == []
+
+
+def test_failed_calls_of_more_than_a_week_later_are_another_incident() -> None:
+    """However long what a scan opened gathers evidence."""
+    grown = {**SCANNED["evidence"], "last_at": "2026-12-10T09:00:00Z"}
+    long_open = life(("escalated", "11-10 09:00"), evidence=grown)
+    at, week = micros("10 09:00"), 7 * 86_400 * 1_000_000
+    for first, rows in ((at + week, 0), (at + week + 1, 1)):
+        burst = Burst(arn("orders"), VISIBILITY, first, first)
+        assert len(found_by_scans([long_open], [burst])) == rows

@@ -76,14 +76,6 @@ def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: Sp
     assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
 
 
-def test_spark_from_pip_has_no_s3_and_goes_through_arrow(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where it has, the nightly job goes through Hadoop; that was never run on EMR."""
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    assert isinstance(open_root("s3://bucket/trail/", spark), ArrowStorage)
-
-
 @pytest.mark.parametrize("spelled", ["x/../trail", "./trail", "trail/", "trail//", "link"])
 def test_a_root_is_spelled_as_spark_spells_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: str

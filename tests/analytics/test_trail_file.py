@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import trail
 from analytics.trail import Reader, binary_files
 from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, call_row, file_reader, read_file
+from mendq.model.failed_call import RefusedBy
 from mendq.nightly.verdict import FALLBACK, NATIVE
-from tests.analytics.authored import burst, content, record
+from tests.analytics.authored import QUEUE_ARN, WORKER, burst, content, record
 from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
 from tests.real_records import DETONATIONS, detonations
 
@@ -49,6 +50,26 @@ def test_records_cost_themselves() -> None:
     assert [position for position, _ in reading.calls] == [1, 5]
     assert reading.records == 6
     assert reading.unreadable == {"not_a_record": 2, "without_id_name_or_time": 1}
+
+
+@pytest.mark.parametrize(
+    ("event", "agent", "is_own"),
+    [
+        ("ReceiveMessage", "mendq/cli md/Botocore#1.43", True),
+        ("GetQueueAttributes", "[mendq/cli md/Botocore#1.43]", True),
+        ("ChangeMessageVisibility", "mendq/client x", False),
+        ("ChangeMessageVisibility", "Boto3/1.43 mendq/cli x", False),
+        ("SendMessageBatch", "mendq/cli md/Botocore#1.43", False),
+        ("SetQueueAttributes", "mendq/cli md/Botocore#1.43", False),
+        ("ReceiveMessage", None, False),
+    ],
+)
+def test_a_look_of_mendqs_command_is_known_by_its_user_agent(
+    event: str, agent: str | None, *, is_own: bool
+) -> None:
+    made = record("11-10 09:00", eventName=event, userAgent=agent)
+    ((position, call),) = read_file(content([made])).calls
+    assert call_row(position, call)["is_own_look"] is is_own
 
 
 @pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
@@ -98,7 +119,7 @@ def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.Mo
     assert Reader.of_this_process() == Reader(FALLBACK, "cannot import pyarrow")
 
 
-@pytest.mark.parametrize("wheel", ["isal", "msgspec"])
+@pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
 def test_without_a_wheel_the_standard_library_reads_in_its_place(
     monkeypatch: pytest.MonkeyPatch, wheel: str
 ) -> None:
@@ -117,6 +138,13 @@ def test_without_a_wheel_the_standard_library_reads_in_its_place(
 # As Spark reads them.
 
 FOLDER = "d [1]"
+# What tells whose policy it was is a word of ours: Spark takes text alone.
+REFUSED = {
+    "eventName": "SendMessage",
+    "errorCode": "AccessDenied",
+    "errorMessage": f"User: {WORKER} is not authorized to perform: sqs:sendmessage on resource: "
+    f"{QUEUE_ARN} with an explicit deny in a resource-based policy",
+}
 
 
 @pytest.fixture(params=[NATIVE, FALLBACK])
@@ -145,6 +173,7 @@ def test_files_give_the_rows_of_the_standard_library(
     """What lies deeper is not read: no listing names it, so quality would not say its calls."""
     names = ("types", "surrogate", "codes", "many", "visibility", "utf-16")
     files = {name: readable()[name] for name in names}
+    files |= {"refused": content([record("11-10 09:00", **REFUSED)])}
     files |= {"torn": GOOD[:-9], "largest": zipped(LARGEST), "larger": zipped(LARGEST + b" ")}
     for deeper in ("x", "day=1"):
         (tmp_path / FOLDER / deeper).mkdir(parents=True)
@@ -156,9 +185,5 @@ def test_files_give_the_rows_of_the_standard_library(
     found = {each["file"]: each.asDict(recursive=True) for each in frame.collect()}
     expected = (row(name, read_file(written)) for name, written in files.items())
     assert found == {each["file"]: each for each in expected}
-
-
-def test_thousands_of_small_files_make_few_tasks(spark: SparkSession, tmp_path: Path) -> None:
-    found = read(spark, tmp_path, Reader(NATIVE), {f"{number}": GOOD for number in range(300)})
-    assert found.rdd.getNumPartitions() <= 4
-    assert found.selectExpr("sum(records)", "sum(size(calls))").collect() == [(900, 900)]
+    (call,) = found[f"{FOLDER}/refused.json.gz"]["calls"]
+    assert call["refused_by"] == RefusedBy.RESOURCE_POLICY_DENIES

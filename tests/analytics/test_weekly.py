@@ -14,7 +14,7 @@ from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.weekly import as_json, case_bucket, write_week
 from mendq.nightly.verdict import NightlyRead, nightly_key
-from mendq.report.read_summary import read
+from mendq.report.summary import read
 from tests.analytics.authored import Account, transition
 from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, arn, file, incident
 
@@ -122,6 +122,28 @@ def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) 
     (asked,) = written(account)[0]["do_this_week"]
     assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
     assert (asked["before"], asked["after"]) == ("30", "45")
+
+
+def test_how_the_queues_stand_that_wait_is_what_scans_of_the_last_day_measured(
+    account: Account,
+) -> None:
+    findings, odd = FolderStorage(str(account.folder / "findings")), {"backlog": -1}
+    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
+    orders = {"backlog": 7, "oldest_age_seconds": 90}
+    for at, queues in (
+        ("15/23", {arn("orders"): {"backlog": 1}}), ("17/01", {arn("orders"): orders}),
+        ("17/02", {arn("q"): orders}), ("17/03", [arn("orders")]), ("17/04", {arn("orders"): 3}),
+    ):  # fmt: skip
+        findings.put(f"dt=2026-11-{at}.json", json.dumps({"queues": queues}).encode())
+    for content in (b"{", b"[]", b"[" * 100_000):
+        findings.put("dt=2026-11-17/05.json", content)
+        findings.put("notes/06.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+        (waiting,) = written(account)[0]["open_now"]
+        assert waiting.items() >= orders.items()
+    odd |= {"oldest_age_seconds": True, "more": 2}
+    findings.put("dt=2026-11-18/00.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+    (waiting,) = written(account)[0]["open_now"]
+    assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
 
 
 def test_the_last_round_of_the_week_says_what_scans_report(account: Account) -> None:

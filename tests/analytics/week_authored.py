@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from analytics.cases import CaseFiles, Life, read_transition
+from analytics.cases import CaseFiles, Life, Transition, read_transition
 from analytics.week import Observation, summary
 from analytics.week_parts import ByDay
-from mendq.model.case import Case
 from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
@@ -73,7 +72,7 @@ def _transition(  # noqa: PLR0917 - as a transition has it
     came_from: str | None = None,
     failed_calls: int = 3,
     **fields: Any,
-) -> Case:
+) -> Transition:
     word, when, *reason = state
     document = transition(n, word, when, first_at="11-08 08:00", last_at="11-08 08:10")
     document["evidence"] |= {"failed_calls": failed_calls}

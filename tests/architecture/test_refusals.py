@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._restore_policy import FINDINGS
 from mendq.catalogue.symptom import Caught, Detected
+from mendq.model.case import QUEUE_DELETED, State
 from mendq.model.plan import AWS_REFUSED
-from mendq.report.outcomes import WHY
+from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
+from mendq.report.words import WHY
+from tests.architecture.aws_commands import mistake_in
+from tests.notifications.pages import CASE
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
@@ -26,14 +31,18 @@ IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILI
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 
-def _codes(source: str) -> Iterator[str]:
-    """The code of every refusal that is made, where it is spelled out."""
+def _given(source: str, makers: Mapping[str, int]) -> Iterator[ast.expr]:
+    """The code of every refusal that is made."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            place = MAKERS.get(node.func.id, len(node.args))
-            for each in node.args[place : place + 1]:
-                if isinstance(each, ast.Constant):
-                    yield str(each.value)
+            place = makers.get(node.func.id, len(node.args))
+            yield from node.args[place : place + 1]
+
+
+def _codes(source: str, makers: Mapping[str, int] = MAKERS) -> Iterator[str]:
+    """The same where it is spelled out."""
+    given = _given(source, makers)
+    return (str(each.value) for each in given if isinstance(each, ast.Constant))
 
 
 def _whys(file: str) -> set[str]:
@@ -43,33 +52,63 @@ def _whys(file: str) -> set[str]:
 
 
 @cache
-def _emitted() -> set[str]:
+def emitted() -> set[str]:
     """By what looks after queues; why a nightly run is none of ours stands in a log alone."""
     files = (each for each in (ROOT / "mendq").rglob("*.py") if each.name != "watch.py")
     sources = (each.read_text() for each in files)
+    found = {code for source in sources for code in _codes(source)}
+    return found | _whys("mendq/catalogue/__init__.py") | _named_elsewhere()
+
+
+def _named_elsewhere() -> set[str]:
+    """What a name stands for: an example has each as the answer."""
     answered = (each for entry in CATALOGUE for each in entry.examples())
     answers = (each.answer for each in answered if isinstance(each, Caught | Detected))
     examples = {each for each in answers if isinstance(each, str)}
-    found = {code for source in sources for code in _codes(source)}
-    found |= _whys("mendq/catalogue/__init__.py")
-    return {*found, *examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED}
+    return {*examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED, QUEUE_DELETED}
 
 
-def _explained(text: str) -> set[str]:
+def explained(text: str) -> set[str]:
     """The codes at the beginning of a table's row."""
     return {code for row in _TABLE_ROW.findall(text) for code in re.findall(r"[a-z_]+", row)}
 
 
 def test_every_refusal_s_code_is_explained_in_a_runbook() -> None:
-    explained = set().union(*(_explained(page.read_text()) for page in RUNBOOKS.glob("*.md")))
-    assert _emitted() - explained == set()
+    pages = "".join(each.read_text() for each in RUNBOOKS.glob("*.md") if each != OVERVIEW)
+    named = set(re.findall(r"`([a-z_]+)`", pages))
+    assert emitted() - named - explained(OVERVIEW.read_text()) == set()
 
 
 def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> None:
     text = OVERVIEW.read_text()
     codes = [code for row in _TABLE_ROW.findall(text) for code in row.split(", ")]
     assert len(codes) == len(set(codes))
-    assert _explained(text) <= _emitted() | IGNORED
+    assert explained(text) <= emitted() | IGNORED
+
+
+# By the names that stand in the place of a code; what they stand for is known elsewhere.
+NAMES = {"AWS_REFUSED", "QUEUE_DELETED", "code", "finding.code"}
+
+
+def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:
+    opening = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
+    sources = [each.read_text() for each in (ROOT / "mendq").rglob("*.py")]
+    given = [each for source in sources for each in _given(source, opening)]
+    assert {ast.unparse(each) for each in given if not isinstance(each, ast.Constant)} == NAMES
+    codes = {code for source in sources for code in _codes(source, opening)}
+    assert set(BY_CODE) == codes | _named_elsewhere()
+    assert set(BY_STATE) == set(State)
+
+
+def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
+    for code, (sentence, _) in BY_CODE.items():
+        step = next_step(replace(CASE, state=State.REFUSED, code=code))
+        assert step["sentence"].endswith("."), code
+        assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
+        tool = step["command"].partition(" ")[0]
+        assert tool in {"aws", "mendq"} or code == QUEUE_DELETED, code
+        assert tool != "aws" or mistake_in(step["command"].replace("=SECONDS", "=1")) == ""
+        assert sentence in OVERVIEW.read_text(), code
 
 
 def test_every_symptom_s_runbook_leads_to_the_overview() -> None:

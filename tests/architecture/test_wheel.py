@@ -1,93 +1,209 @@
-"""`pip install .`: the wheel holds the engine alone, and runs every command."""
+"""What `make release` builds, installed into an environment that has nothing but what it names."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
-import sysconfig
+import tarfile
 import tomllib
-import zipfile
+from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+
+from tests.analytics.outsider.scene import Size, scene
 
 ROOT = Path(__file__).resolve().parents[2]
-# With the wheel and the libraries, and nothing else of the repository; one start for all commands.
-RUN = """
-import json, sys
-sys.path[:0] = sys.argv[1:3]
-from typer.testing import CliRunner
-from mendq.cli.__main__ import app, main
-from mendq.cli.cost.bill import Deployed, lines
-lines(Deployed({"Resources": {}}))
-said = []
-for words in json.loads(sys.argv[3]):
-    sys.argv[1:] = words
-    said.append(CliRunner().invoke(app, words))
-print(json.dumps([[e.exit_code, e.stdout, e.stderr] for e in said]))
-"""
-TEMPLATE = """
-Resources:
-  Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}
-  Bill: {Type: AWS::Lambda::Function, Properties: {Timeout: 10}}
-  BillOrders:
-    Type: AWS::Lambda::EventSourceMapping
-    Properties: {EventSourceArn: !GetAtt Orders.Arn, FunctionName: !Ref Bill}
-"""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+UV = str(Path(sys.executable).with_name("uv"))
+TEMPLATE = "Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}}\n"
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
+ARN = "arn:aws:sqs:us-east-1:123456789012:"
+DAY = 1_767_225_600
+# What no command asks for before it is told to draw, to read a template or to start Spark.
+HEAVY = ("altair", "cfnlint", "css_inline", "pandas", "pyarrow", "pyspark", "vl_convert")
+LOAD = """
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        print(name, missing.name)
+"""
+
+
+class Ran(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    out: str
+    error: str
+
+
+class Installed(NamedTuple):
+    """The environment, and an empty folder to work in."""
+
+    environment: Path
+    folder: Path
+
+    def run(self, program: str, *words: str) -> Ran:
+        """Without the repository, credentials or a network to ask for some."""
+        bare = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "1"}
+        command = [str(self.environment / "bin" / program), *words]
+        ended = subprocess.run(
+            command, cwd=self.folder, env=bare, capture_output=True, check=False, text=True
+        )
+        return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+
+def _distributions(names: list[str], found: set[str]) -> Iterator[Path]:
+    """What the lock has put into this environment for these, and for what they need."""
+    for each in map(Requirement, names):
+        if each.name in found or (each.marker and not each.marker.evaluate({"extra": ""})):
+            continue
+        found.add(each.name)
+        there = distribution(each.name)
+        for top in {file.parts[0] for file in there.files or ()} - {"..", "__pycache__"}:
+            yield Path(str(there.locate_file(top)))
+        yield from _distributions(there.requires or [], found)
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from what git tracks and unpacked."""
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    listed = ["git", "ls-files", "-z", "mendq", "pyproject.toml", "README.md", "LICENSE"]
-    tracked = subprocess.check_output(listed, cwd=ROOT, text=True).split("\0")
-    for name in filter(None, tracked):
-        copy = folder / "source" / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes((ROOT / name).read_bytes())
-    subprocess.run([*pip, "--wheel-dir", ".", "./source"], check=True, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as zipped:
-        zipped.extractall(folder / "unpacked")
-    return folder / "unpacked"
-
-
-def test_it_holds_the_engine_and_its_page_and_declares_what_it_imports(unpacked: Path) -> None:
-    assert {each.name.split("-")[0] for each in unpacked.iterdir()} == {"mendq"}
-    assert [*unpacked.glob("mendq/report/template/*.html.j2")]
-    assert (unpacked / "mendq" / "cli" / "deploy" / "record_failed_calls.py").exists()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = {each.split(">")[0] for each in project["dependencies"]}
-    assert named == {"boto3", "jmespath", "msgspec", "rich", "typer"}
-
-
-def test_what_needs_no_account_runs_and_the_rest_gets_as_far_as_asking(
-    unpacked: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "queue.yaml").write_text(TEMPLATE)
-    (tmp_path / "record.json").write_text(RECORD)
-    words = (
-        *("--help", "explain record.json --json", "lint queue.yaml --format json"),
-        *("cost --region us-east-1", "doctor --region us-east-1"),
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of what git tracks, and the wheel that is made of the sdist."""
+    folder = tmp_path_factory.mktemp("built")
+    for name in subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0"):
+        if name.startswith(("mendq/", "analytics/")) or (name and "/" not in name):
+            copy = folder / "source" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes((ROOT / name).read_bytes())
+    offline = ("--quiet", "--offline", "--no-build-isolation", "--python", sys.executable)
+    subprocess.run(
+        [UV, "build", *offline, "--out-dir", str(folder / "dist"), str(folder / "source")],
+        check=True,
+        env=os.environ | {"SOURCE_DATE_EPOCH": f"{DAY}"},
     )
-    asked = json.dumps([each.split() for each in words])
-    libraries = sysconfig.get_path("purelib")
-    ran = subprocess.run(
-        [sys.executable, "-S", "-c", RUN, str(unpacked), libraries, asked],
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr
-    shown, explained, linted, *others = json.loads(ran.stdout)
-    assert (shown[0], "rollback" in shown[1]) == (0, True)
-    assert '"not_failed"' in explained[1]
-    assert '"dlq_missing"' in linted[1]
-    for code, _, complaint in others:
-        assert (code, complaint[:21]) == (1, "mendq: no credentials")
+    return folder / "dist"
+
+
+def _installed(built: Path, at: Path, names: list[str]) -> Installed:
+    """The wheel in an environment at `at`, and of the lock's packages no others than `names`."""
+    environment = at / "venv"
+    uv = (UV, "--quiet", "--offline")
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(environment)], check=True)
+    (libraries,) = environment.glob("lib/python*/site-packages")
+    for each in _distributions(names, set()):
+        if each.suffix == ".dist-info":  # uv counts no links
+            shutil.copytree(each, libraries / each.name)
+        else:
+            (libraries / each.name).symlink_to(each)
+    python = ("--python", str(environment / "bin" / "python"))
+    (wheel,) = built.glob("*.whl")
+    subprocess.run([*uv, "pip", "install", *python, "--no-deps", str(wheel)], check=True)
+    subprocess.run([*uv, "pip", "check", *python], check=True)
+    folder = environment.with_name("empty")
+    folder.mkdir()
+    (folder / "queue.yaml").write_text(TEMPLATE)
+    (folder / "record.json").write_text(RECORD)
+    return Installed(environment, folder)
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """With what it names without an extra."""
+    return _installed(built, tmp_path_factory.mktemp("installed"), PROJECT["dependencies"])
+
+
+def test_it_contains_the_engine_alone_with_its_templates_and_types(built: Path) -> None:
+    version = PROJECT["version"]
+    assert {each.name for each in built.iterdir()} >= {
+        f"mendq-{version}.tar.gz",
+        f"mendq-{version}-py3-none-any.whl",
+    }
+    with tarfile.open(built / f"mendq-{version}.tar.gz") as sdist:
+        inside = {name.partition("/")[2] for name in sdist.getnames()}
+        times = {each.mtime for each in sdist.getmembers()}
+    assert {name.split("/")[0] for name in inside} == {
+        *("mendq", "analytics", "CHANGELOG.md", "LICENSE", "README.md", "PKG-INFO"),
+        *(".gitignore", "pyproject.toml"),
+    }
+    with ZipFile(next(built.glob("*.whl"))) as wheel:
+        tops = {name.partition("/")[0] for name in wheel.namelist()}
+    assert tops == {"mendq", f"mendq-{version}.dist-info"}, "no package called analytics"
+    assert {"mendq/py.typed", "mendq/report/template/page.html.j2"} <= inside
+    assert times == {DAY}, "the day of the commit, not of the build"
+
+
+def test_the_packages_page_links_no_file_that_is_not_there(built: Path) -> None:
+    with ZipFile(next(built.glob("*.whl"))) as wheel:
+        page = wheel.read(f"mendq-{PROJECT['version']}.dist-info/METADATA").decode()
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert [each for each in links if not each.startswith("https://")] == []
+    assert (len(links) > 0, "mendq scan --policy" in page, "![" in page) == (True, True, False)
+
+
+def test_the_four_commands_run(installed: Installed) -> None:
+    assert installed.run("mendq", "--version") == (0, f"mendq {PROJECT['version']}\n", "")
+    shown = installed.run("mendq", "--help")
+    assert (shown.code, "rollback" in shown.out) == (0, True)
+    policy = installed.run("mendq", "scan", "--policy")
+    assert (policy.code, policy.error) == (0, "")
+    assert json.loads(policy.out)["Version"] == "2012-10-17"
+    explained = installed.run("mendq", "explain", "record.json", "--json")
+    assert '"not_failed"' in explained.out
+
+
+def test_lint_names_the_extra_that_it_needs(installed: Installed) -> None:
+    linted = installed.run("mendq", "lint", "queue.yaml")
+    assert (linted.code, "pip install '.[lint]'" in linted.error) == (2, True)
+
+
+def test_backtest_names_the_extra_before_it_asks_for_anything(installed: Installed) -> None:
+    helped = installed.run("mendq", "backtest", "--help")
+    assert (helped.code, "--trail" in helped.out) == (0, True)
+    days = ("--from", "2026-11-02", "--to", "2026-11-03", "--region", "us-east-1")
+    ran = installed.run("mendq", "backtest", "--trail", "none", *days)
+    says = "mendq: pyspark is not installed: in a clone of Mendq, pip install '.[nightly]'\n"
+    assert ran == (2, "", says)
+
+
+@pytest.mark.long
+def test_with_the_extra_it_runs_where_there_is_no_clone(built: Path, tmp_path: Path) -> None:
+    extras = PROJECT["optional-dependencies"]
+    _, *nightly = extras["nightly"]
+    at = _installed(built, tmp_path, PROJECT["dependencies"] + extras["report"] + nightly)
+    there = scene(tmp_path, 0, Size(bursts=3, chained=3, records_of_largest_file=24))
+    known = {"queue_arn": f"{ARN}orders", "attributes": {"VisibilityTimeout": "30"}, "tags": {}}
+    (at.folder / "s.json").write_text(json.dumps(known))
+    days = ("--from", str(there.days[0]), "--to", str(there.days[-1]), "--queues", "s.json")
+    ran = at.run("mendq", "backtest", "--trail", str(there.trail), *days, "--json")
+    assert ran.code in {0, 3}, ran.error
+    said = json.loads(ran.out)
+    assert (len(said["incidents"]) > 3, len(said["pages"])) == (True, 1)
+    assert "Had Mendq been there" in (at.folder / said["pages"][0]).read_text()
+
+
+@pytest.mark.parametrize("command", ["cases", "cost", "doctor", "report", "scan"])
+def test_the_others_get_as_far_as_asking(installed: Installed, command: str) -> None:
+    ran = installed.run("mendq", command, "--region", "us-east-1")
+    assert (ran.code, ran.error[:21]) == (1, "mendq: no credentials")
+
+
+def test_what_draws_loads_when_it_is_asked_for(installed: Installed) -> None:
+    """Every other module of the engine loads without an extra, the page of a scan's among them."""
+    files = (ROOT / "mendq").rglob("[!_]*.py")
+    names = [".".join(each.relative_to(ROOT).with_suffix("").parts) for each in files]
+    ran = installed.run("python", "-c", LOAD, *names)
+    assert (ran.code, len(names) > 150) == (0, True), ran.error
+    lacking = dict(line.split() for line in ran.out.splitlines())
+    assert {name.rpartition(".")[0] for name in lacking} == {"mendq.lint", "mendq.report"}
+    assert set(lacking.values()) <= {*HEAVY, "yaml"}
+    assert "mendq.report.verdict" not in lacking

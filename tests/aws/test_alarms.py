@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.alarms import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.cloudwatch import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
 from mendq.model.facts import QueueFacts

@@ -17,7 +17,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts_reader import FactsReader
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Consent, Mode, Timing
-from mendq.model.metrics import Window, metrics_of
+from mendq.model.metrics import LISTED, Window, series_of
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -50,14 +50,11 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
 
 
-RAN = {"duration": [900.0, 27_500.0], "errors": [1.0, 2.0], "invocations": [4.0, 8.0]}
-
-
 def test_a_mapping_is_read_whole() -> None:
     uuid = "91eaeb7e-c976-4939-9430-8013c8c2c5bd"
     said = {"UUID": uuid, "BatchSize": 50, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
     limited = {**said, "ScalingConfig": {"MaximumConcurrency": 7}}
-    (found,) = consumed(mapping(**limited), **RAN).lambda_consumers
+    (found,) = consumed(mapping(**limited)).lambda_consumers
     assert (found.mapping_id, found.batch_size, found.reports_item_failures) == (uuid, 50, True)
     assert found.maximum_concurrency == 7
 
@@ -140,7 +137,7 @@ Answers = list[dict[str, Any]]
 def answers(**over: Any) -> Answers:
     """Ten minutes of one each, of every metric of both queues."""
     whole = {"StatusCode": "Complete", "Timestamps": MINUTES, "Values": [1.0] * 10, **over}
-    return [{"Id": f"{key}{n}", **whole} for n in range(2) for key in metrics_of(fifo=False)]
+    return [{"Id": f"{key}{n}", **whole} for n in range(2) for key in series_of(["every queue"])]
 
 
 def one_wrong(answers: Answers, over: Mapping[str, Any]) -> Answers:
@@ -178,7 +175,7 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
         for n, page in enumerate(pages):
             more = {"NextToken": "more"} if n + 1 < len(pages) else {}
             cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
-        found = measure(CLIENTS, dict.fromkeys(TWO, window), {})
+        found = measure(CLIENTS, dict.fromkeys(TWO, window))
     assert [found[each] is not None for each in TWO] == known
     second = found[TWO[1]]
     assert second is not None
@@ -192,19 +189,9 @@ def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
 def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
     queue_arn: str, seconds: int, *, asked: bool
 ) -> None:
-    window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
+    with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+        for _kind in LISTED:
+            cloudwatch.add_response("list_metrics", {"Metrics": []})
+        window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
     assert window is not None
-    queries: list[str] = []
-
-    def note(params: Any, **_: Any) -> None:
-        queries.extend(each["Id"] for each in params["MetricDataQueries"])
-
-    events = CLIENTS.cloudwatch.meta.events
-    events.register("provide-client-params.cloudwatch.GetMetricData", note)
-    try:
-        with Stubber(CLIENTS.cloudwatch) as cloudwatch:
-            cloudwatch.add_response("get_metric_data", {"MetricDataResults": []})
-            measure(CLIENTS, {queue_arn: window}, {})
-    finally:
-        events.unregister("provide-client-params.cloudwatch.GetMetricData", note)
-    assert ("deduplicated0" in queries) is asked
+    assert ("deduplicated" in window.series) is asked

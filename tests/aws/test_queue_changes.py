@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Pace
 from mendq.aws.recent_changes import CHANGES, MOST_PAGES, RecentChanges, changes_since
 from mendq.model.policy import QueueChange
 from mendq.model.queue import public_url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +16,7 @@ from mendq.cases import items
 from mendq.heal.assess import gather
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
-from mendq.scan.reader import ScanReader
+from tests.account.faults import calls_of
 from tests.catalogue.asking import asked_only
 from tests.heal.operators import fail
 from tests.scan.scanning import Scanning, scanning
@@ -54,7 +55,7 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
             answered.add(need)
     of_people = {Need.APPROVED_SOURCES, Need.PIN}
     of_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
-    elsewhere = {Need.QUEUE, Need.SOURCE_CASES, Need.ALARMS} | of_people | of_lambda
+    elsewhere = {Need.QUEUE, Need.SOURCE_CASES} | of_people | of_lambda
     assert answered == set(Need) - elsewhere
 
 
@@ -116,23 +117,17 @@ def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> 
 
 
 def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
-    source, messages = with_dlq(seen)
-    asked: list[str] = []
-    note = seen.account.clients.sqs.meta.events
-    note.register("before-parameter-build", lambda model, **_: asked.append(model.name))
-    reader: ScanReader = seen.context().reader
-    every = {Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.MOVE_TASKS}
+    """Of each queue, and of all what CloudWatch and Lambda list and two rounds noted as moved."""
+    both = with_dlq(seen)
+    seen.account.later(hours=7)
+    reader, asked = seen.context().reader, calls_of(seen.account)
+    every = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
     for _ in range(3):
-        for queue in (source, messages):
-            reader.facts(queue, {}, every)
-    assert sorted(asked) == sorted(
-        [
-            *["GetQueueAttributes"] * 2,
-            *["ListDeadLetterSourceQueues"] * 2,
-            *["ListMessageMoveTasks"] * 2,
-            "ListQueueTags",
-        ]
-    )
+        for queue in both:
+            reader.with_more(reader.queue(queue, {}, every), every)
+    of_each = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
+    of_all = ("DescribeAlarms", "ListEventSourceMappings", *["ListMetrics", "GetItem"] * 2)
+    assert Counter(asked) == Counter((*of_each, "GetMetricData") * 2 + (*of_all, "ListQueueTags"))
 
 
 def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import cache
 
 from mendq.report.html_page import page
+from mendq.report.mail import PICTURE_ID, Outgoing
 from tests.report.hostile import PAYLOADS, everywhere
-from tests.report.weeks import DAYS, HERE, busy_week, largest_week, read, week
+from tests.report.weeks import (
+    DAYS,
+    HERE,
+    busy_week,
+    earlier,
+    largest_week,
+    read,
+    scan_only_week,
+    week,
+)
 
 WIDE_NAME = "W" * 80
 HOSTILE = "</title></style><script>document.title = 'run'</script><img src=x onerror=alert(1)>"
@@ -20,7 +31,8 @@ RIGHT_TO_LEFT = (
 MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
 WEEKS = {
     "busy": busy_week(),
-    "quiet": week(),
+    "quiet": week(previous_weeks=earlier(3, 0)),
+    "scan-only": scan_only_week(),
     "nothing-read": week(not_seen=MISSING),
     "largest": largest_week(),
     "long-names": everywhere(WIDE_NAME),
@@ -34,3 +46,11 @@ OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = t
 @cache
 def html_of(name: str) -> str:
     return page(read(WEEKS[name]), HERE)
+
+
+@cache
+def mail_of(name: str) -> str:
+    """The mail's HTML with its picture in it."""
+    mail = Outgoing(read(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com")
+    picture = f"data:image/png;base64,{b64encode(mail.picture or b'').decode()}"
+    return mail.html.replace(f"cid:{PICTURE_ID}", picture)

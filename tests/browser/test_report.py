@@ -11,14 +11,14 @@ import pytest
 
 from mendq.report.drawing import DARK, LIGHT
 from tests.browser.axe import PACKAGE, AxeMissing, axe
-from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, TABLET, WEEKS, html_of
+from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, TABLET, WEEKS, html_of, mail_of
 
 pytestmark = pytest.mark.browser
 # Every kind in both lights and both widths, some of them in all.
 LOOKED_AT = [
     *((name, width, dark) for name in WEEKS for width, dark in ((CONTEXT, False), (PHONE, True))),
     *[("busy", CONTEXT, True), ("busy", PHONE, False), ("busy", TABLET, False)],
-    *[("largest", TABLET, False), ("long-names", TABLET, True)],
+    ("long-names", TABLET, True),
 ]
 # Boxes that reach out of the window without a frame of their own that scrolls.
 SPILLS = """[...document.querySelectorAll('body *')]
@@ -58,9 +58,41 @@ def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
     assert shown.evaluate("innerWidth") == width
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert shown.evaluate(SPILLS) == []
+    assert shown.evaluate(ANCHORS) == []
     assert _violations(shown, rules) == []
 
 
+@pytest.mark.parametrize("name", ["busy", "quiet", "scan-only", "largest", "long-names"])
+@pytest.mark.parametrize(("width", "dark"), [(600, False), (PHONE, True)])
+def test_a_mail_fits_and_keeps_the_rules_of_accessibility(
+    opened: Any, rules: str, name: str, width: int, dark: bool
+) -> None:
+    shown = opened(mail_of(name), width, dark=dark)
+    assert shown.evaluate("document.documentElement.scrollWidth") == width
+    assert shown.evaluate(SPILLS) == []
+    # A mail stands within the page of a mail program, whose landmarks are not its own.
+    of_pages = {"landmark-one-main", "region"}
+    assert [each for each in _violations(shown, rules) if each[0] not in of_pages] == []
+
+
+def test_a_quiet_week_is_one_card_and_what_waits_stands_above_the_headline(opened: Any) -> None:
+    quiet = opened(html_of("quiet"))
+    assert quiet.evaluate("document.querySelectorAll('.card, .tile, table').length") == 1
+    assert "7 of 7 days read" in quiet.evaluate("document.querySelector('.card').textContent")
+    shown = opened(html_of("scan-only"))
+    tops = "['.open', 'h1', '.tiles', '#days'].map(it => document.querySelector(it).offsetTop)"
+    found = shown.evaluate(tops)
+    assert found == sorted(found)
+    assert shown.evaluate(ANCHORS) == []
+
+
+# Links within the page that lead nowhere, and places of the same name.
+ANCHORS = """[
+  ...[...document.querySelectorAll('a[href^="#"]')].map(it => it.hash.slice(1))
+    .filter(it => !document.getElementById(it)),
+  ...[...document.querySelectorAll('[id]')].map(it => it.id)
+    .filter((it, n, all) => all.indexOf(it) !== n),
+]"""
 SHOWN = """[...document.querySelectorAll('.wide img, .narrow img')]
   .filter(each => each.checkVisibility() && each.complete && each.naturalWidth > 0)
   .map(each => each.src)"""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pytest
 from botocore.exceptions import ClientError
 
 from mendq.follow_up.follow_up import follow_up
@@ -71,23 +69,3 @@ def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(accoun
     account.later(minutes=6)
     _followed(account)
     assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
-
-
-@pytest.mark.parametrize("forged", [{"queue_arn": "no ARN"}, {"evidence": None}, {"at": 3}])
-def test_a_transition_that_is_none_of_ours_makes_way_for_the_others(
-    account: Account, forged: dict[str, object]
-) -> None:
-    queue = account.queue(tag="observe", VisibilityTimeout="30")
-    account.later(minutes=5)
-    with _bucket_down(account, []):
-        fail(account, queue, "observed")
-    (item,) = (item for key, item in account.case_store_items().items() if key[0][:5] == "case#")
-    document = json.dumps({**json.loads(item["document"]["S"]), **forged})
-    bad = {**item, "pk": {"S": "case#0"}, "document": {"S": document}, "due_at": {"N": "1"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=bad)
-    account.later(minutes=3)
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
-    assert list(followed.errors) == ["filing case#0"]
-    assert states(account) == ["observed"]
-    account.later(minutes=1)
-    _followed(account)

@@ -9,8 +9,10 @@ import pytest
 from mendq.cases.context import MOST_BASELINE_BYTES, Baselines
 from tests.heal.conftest import Account
 
+EARLY = '[{"at": "0001-01-01T00:00:00+14:00", "attributes": {}}]'
 
-@pytest.mark.parametrize("text", ["{", "[3]", '[{"at": 1}]'])
+
+@pytest.mark.parametrize("text", ["{", "[3]", '[{"at": 1}]', "[" * 100_000, EARLY])
 def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, text: str) -> None:
     baselines = Baselines(account.clients.dynamodb, "case_store")
     item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
@@ -18,6 +20,14 @@ def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, t
     assert baselines.of("arn:q") == ()
     baselines.put("arn:q", {"VisibilityTimeout": "30"}, account.now)
     assert len(baselines.of("arn:q")) == 1
+
+
+def test_a_time_of_no_zone_can_be_compared(account: Account) -> None:
+    text = '[{"at": "2026-01-01T00:00:00", "attributes": {}}]'
+    item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    (known,) = Baselines(account.clients.dynamodb, "case_store").of("arn:q")
+    assert known.at < account.now
 
 
 def test_the_oldest_make_room_and_the_newest_stays(account: Account) -> None:

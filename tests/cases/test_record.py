@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits, Mode
-from tests.heal.conftest import REGION, WORKER, Account, settings
+from tests.heal.conftest import WORKER, Account, settings
 from tests.heal.operators import OWNERS, context_of, fail, states
 
 SYMPTOM = "visibility_timeout_too_short"
@@ -53,7 +52,7 @@ def _unsent(account: Account) -> str:
 def test_what_is_only_observed_or_was_fixed_pages_nobody(account: Account, tag: str) -> None:
     fail(account, account.queue(tag=tag, VisibilityTimeout="30"))
     (case,) = account.transitions()
-    assert case["notified"] is False
+    assert case["notified"] is case["urgent"] is False
     assert account.pages("info") == account.pages("urgent") == []
 
 
@@ -155,27 +154,6 @@ def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Acco
     assert other in account.pages("urgent")[-1][1]
 
 
-def test_a_page_says_what_has_changed_since_the_last_case_and_by_whom(proposing: Account) -> None:
-    queue = proposing.queue(VisibilityTimeout="30")
-    fail(proposing, queue)
-    url, changed = proposing.url(queue), {"MessageRetentionPeriod": "3600"}
-    proposing.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=changed)  # type: ignore[arg-type]
-    proposing.later(hours=25)
-    record = {
-        "eventName": "SetQueueAttributes",
-        "awsRegion": REGION,
-        "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": WORKER}}},
-        "requestParameters": {"queueUrl": url, "attributes": changed},
-    }
-    event = {"EventTime": proposing.now, "CloudTrailEvent": json.dumps(record)}
-    proposing.history = [event]
-    fail(proposing, queue, "later")
-    (_, first), (_, second) = proposing.pages("info")
-    assert "3600" not in first
-    assert "345600" in second
-    assert WORKER in second.partition("CHANGED LAST BY")[2]
-
-
 @pytest.mark.parametrize("tag", ["observe", "heal"])
 def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     account: Account, tag: str
@@ -184,6 +162,7 @@ def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     fail(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **DENIED)
     (case,) = account.transitions()
     assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
+    assert case["urgent"] is True
     ((subject, body),) = account.pages("urgent")
     assert "KMS denied" in subject
     assert "aws kms get-key-policy" in body

@@ -52,16 +52,10 @@ def test_a_note_that_cannot_be_read_is_none() -> None:
     assert Spread.from_texts(["", "soon a", "2026-11-16T09:00:00 naive"]).notes == frozenset()
 
 
-def test_a_persons_value_stays_known_through_our_writes() -> None:
-    record = (
-        AttributeRecord().after_writing("30", "45", HEAL_NOW).after_writing("45", "68", HEAL_NOW)
-    )
-    assert record.person_value == "30"
-    assert record.person_value_behind("68") == "30"
-
-
-def test_a_persons_later_value_starts_anew() -> None:
+def test_a_persons_value_stays_known_through_our_writes_and_a_later_one_starts_anew() -> None:
     record = AttributeRecord().after_writing("30", "45", HEAL_NOW)
+    again = record.after_writing("45", "68", HEAL_NOW)
+    assert again.person_value == again.person_value_behind("68") == "30"
     assert record.person_value_behind("10") == "10"
     assert record.after_writing("10", "15", HEAL_NOW).person_value == "10"
 

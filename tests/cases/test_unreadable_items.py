@@ -11,12 +11,11 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import view
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, follow_up
 from tests.heal.conftest import ACCOUNT, REGION, Account
-from tests.heal.operators import OWNERS, case_of, context_of, failing, states, undo
+from tests.heal.operators import OWNERS, case_of, context_of, failing, undo
 
 SYMPTOM = "visibility_timeout_too_short"
 BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
 NUMBERS = ["1" + "0" * 30, "1" + "0" * 20, "1" + "0" * 13, "-1" + "0" * 13, "1.5"]
-TIMES = {name: {"N": "1700000000"} for name in ("at", "since")}
 NESTED = "[" * 100_000 + "]" * 100_000
 
 
@@ -55,9 +54,6 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
         (f"case#{SYMPTOM}", {"document": {"S": NESTED}}),
         (f"case#{SYMPTOM}", {"failures": {"S": "[1e400]"}}),
         ("attribute#VisibilityTimeout", {"writes": {"S": NESTED}}),
-        ("configuration", {"at": {"N": "1" + "0" * 20}, "attributes": {"S": "{}"}}),
-        ("configuration", {**TIMES, "attributes": {"S": "[]"}}),
-        ("configuration", {**TIMES, "attributes": {"NULL": True}}),
         (f"evidence#{SYMPTOM}", {"sightings": {"SS": ['[1e400,"a","b","c","d",null,null]']}}),
         (f"page#{SYMPTOM}", {"announced": {"S": "[]"}}),
     ],
@@ -73,23 +69,6 @@ def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
     healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
     assert healed.errors == {}
     assert account.attributes(proposed) == before
-
-
-def test_cases_that_cannot_be_read_wait_behind_those_that_can(
-    account: Account, proposed: str
-) -> None:
-    """There is time for one a minute, and the unreadable ones have been due for longer."""
-    good = account.case_store_items()[proposed, f"case#{SYMPTOM}"]
-    for n in range(3):
-        due = {view.SORT: {"N": f"{int(account.now.timestamp()) - 9_000 + n}"}}
-        bad = {"pk": {"S": f"{BAD}{n}"}, "case_id": {"S": f"bad-{n}"}, "document": {"S": "{"}}
-        account.clients.dynamodb.put_item(TableName="case_store", Item={**good, **bad, **due})
-    account.later(hours=25)
-    for _ in range(4):
-        left = iter([SECONDS_FOR_A_CASE, 0])
-        follow_up(context_of(account), OWNERS, lambda left=left: next(left))  # type: ignore[misc]
-        account.later(minutes=1)
-    assert states(account) == ["proposed", "expired"]
 
 
 def test_a_case_is_begun_only_where_two_hung_calls_of_it_fit(account: Account) -> None:

@@ -19,6 +19,11 @@ LIMITS = Limits()
 _FOLDER = Path(__file__).parent
 
 
+def policy_of(*statements: object) -> str:
+    """A queue policy of these statements."""
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
 def golden(name: str) -> Any:
     """A recorded file beside the tests."""
     return json.loads((_FOLDER / f"{name}.json").read_text())

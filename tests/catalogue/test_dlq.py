@@ -26,7 +26,6 @@ from mendq.catalogue.examples import (
     sources,
     standard,
 )
-from mendq.catalogue.symptom import Symptom
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
@@ -214,13 +213,13 @@ TYPED_BY_PEOPLE = st.builds(
 CONFIGURATIONS = [entry for entry in CATALOGUE if entry.is_of_configuration]
 
 
-@pytest.mark.parametrize("entry", CONFIGURATIONS, ids=lambda entry: entry.name)
 @given(facts=TYPED_BY_PEOPLE)
-def test_no_text_that_people_typed_makes_a_detection_fail(entry: Symptom, facts: Facts) -> None:
-    found = found_in(entry, facts) or facts
-    if entry.plan is None:
-        return
-    if isinstance(answer_to(entry, found), Plan):
-        planned(entry, found)
-    else:
-        refused(entry, found)
+def test_no_text_that_people_typed_makes_a_detection_fail(facts: Facts) -> None:
+    for entry in CONFIGURATIONS:
+        found = found_in(entry, facts) or facts
+        if entry.plan is None:
+            continue
+        if isinstance(answer_to(entry, found), Plan):
+            planned(entry, found)
+        else:
+            refused(entry, found)

@@ -88,7 +88,7 @@ def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> No
 def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
     found = found_in(CONSUMER_FAILING, standard(sent=120, received=1_700, in_flight_now=100))
     assert found is not None
-    assert "1,600 of 1,700 receives in 6.0 h ended in no delete, 100 are still held" in found.found
+    assert "1,600 of 1,700 receives in 6 h ended in no delete, 100 are still held" in found.found
 
 
 def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off() -> None:
@@ -102,7 +102,7 @@ def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off
         CONSUMER_THROTTLED, but(BASES["consumer_throttled"], lambda_consumers=consumers)
     )
     assert found is not None
-    assert found.found.startswith("40% of the invocations of bill were throttled")
+    assert found.found.startswith("40 % of the invocations of bill were throttled")
     assert refused(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
     stopped = (*BASES["consumer_stopped"].stopped_consumers, "arn:other")
     found = found_in(CONSUMER_STOPPED, but(BASES["consumer_stopped"], stopped_consumers=stopped))

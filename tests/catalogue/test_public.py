@@ -13,6 +13,7 @@ from mendq.catalogue.examples import ROLE, STANDARD_ARN, standard
 from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.model.policy import public_statements
 from tests.catalogue.asking import found_in, golden
+from tests.catalogue.asking import policy_of as policy
 
 OPEN: dict[str, Any] = {
     "Effect": "Allow",
@@ -22,10 +23,6 @@ OPEN: dict[str, Any] = {
 }
 SHUT: dict[str, Any] = {**OPEN, "Effect": "Deny", "Action": "sqs:*"}
 TABLES = golden("conditions")
-
-
-def policy(*statements: object) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
 def public(*statements: object) -> list[int]:

@@ -14,11 +14,11 @@ from mendq.catalogue._time_left import (
     left_by_age,
     left_of,
     most_urgent_first,
-    span,
     takes,
 )
 from mendq.catalogue.examples import A_DAY, AT
 from mendq.model.limits import Bounds
+from mendq.notifications.text import span
 from tests.catalogue.asking import golden
 
 MINUTE = timedelta(minutes=1)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
-from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN
+from mendq.catalogue._visibility import (
+    MAX_PROCESSING_TAG,
+    MAX_VISIBILITY_TAG,
+    needs_document,
+    spans_of,
+)
+from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN
 from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY
+from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan
 from mendq.model.queue import Redrive
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
+from tests.model.test_case import case
 
 
 def queue(
@@ -48,7 +56,7 @@ def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
     assert within.reason.endswith("; AWS recommends 185 s")
     beyond = planned(ENTRY, queue(30, consumers=[[300, 0]]))
     assert [step_of(beyond).after, *(e.after for e in beyond.proposal)] == [450, 1800]
-    assert beyond.reason.endswith("; AWS recommends 1800 s")
+    assert beyond.reason.endswith("; AWS recommends 1,800 s")
     without = planned(ENTRY, queue(30, 21))
     assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
 
@@ -148,41 +156,61 @@ def test_what_may_be_retries_is_fixed_only_where_an_unmet_need_is_named(
     assert step_of(planned(ENTRY, by_lambda)).after == 185
 
 
-def dead(visibility: int = 30, tagged: object = 40, **over: Any) -> Facts:
+def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
     """A queue, empty by now, of which 100 messages of 1,000 died after four receives each."""
     policy = Redrive(DLQ_ARN, 4).text
-    dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "7"})
+    dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": str(in_its_dlq)})
     counts = {"sent": 1_000, "received": 1_300, "deleted": 900, "RedrivePolicy": policy}
-    return raced(visibility, tagged, **{**counts, "dlq": dlq, **over})
+    return raced(30, tagged, **{**counts, "dlq": dlq, **over})
 
 
-@pytest.mark.parametrize(
-    ("over", "is_found"),
-    [
-        ({}, True),
-        ({"tagged": 31}, True),
-        ({"tagged": 30}, False),
-        ({"tagged": "soon"}, False),
-        ({"received": 1_260}, True),
-        ({"received": 1_259}, False),
-        ({"deleted": 949, "received": 2_000}, True),
-        ({"deleted": 950, "received": 2_000}, False),
-        ({"deleted_unsure": 51}, True),
-        ({"in_flight_now": 41}, False),
-        ({"backlog_before": 30}, False),
-        ({"backlog_before": 30, "began_silent": True}, True),
-        ({"RedrivePolicy": ""}, False),
-        ({"dlq": QueueFacts(DLQ_ARN, {})}, False),
-        ({"move_task_running": True}, False),
-        ({"tagged": None, "consumers": [[60, 0, 30.1, 0.2]]}, True),
-        ({"tagged": None, "consumers": [[60, 5, 25.1, 0.2]]}, True),
-        ({"consumers": [[60, 0, 30.0, 0.2]]}, False),
-        ({"consumers": [[60, 0]]}, True),
-        ({"tagged": None, "consumers": [[60, 0]]}, False),
-        ({"tagged": None, "consumers": [[30, 0, 30.0, 0.2]]}, False),
-        ({"consumers": [[60, 0, 40.0, 0.5]]}, False),
-        ({"consumers": [[60, 0, 54.0, 1.0]]}, True),
-    ],
-)
+@pytest.mark.parametrize(("over", "is_found"), golden("tables")["died"])
 def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
     assert bool(found_in(ENTRY, dead(**over))) is is_found
+
+
+def test_a_fix_that_rests_on_what_is_published_is_proposed_at_most() -> None:
+    """Also where a tag names less than there is, or more than Lambda measured."""
+    for tagged, published in ((None, 30.1), (20, 30.1), (None, 80.0)):
+        plan = planned(ENTRY, found(dead(tagged, processing_p99_seconds=published)))
+        assert plan.at_most is Mode.PROPOSE
+    hidden = found(dead(None, processing_p99_seconds=601.0))
+    assert refused(ENTRY, hidden).code == "race_without_named_need"
+
+
+def test_the_evidence_holds_the_longest_of_each_that_names_a_need() -> None:
+    facts = queue(30, 40, [[60, 5, 42.5], [20, 0]], processing_p99_seconds=51.0)
+    tag = f"tag {MAX_PROCESSING_TAG}"
+    needs = [("Lambda p99", 42.5), ("Lambda timeout", 60), (tag, 40), ("published p99", 51.0)]
+    written = needs_document(ENTRY.name, facts)
+    assert [(each["what"], each["seconds"]) for each in written] == needs
+    assert needs_document(ENTRY.name, queue(30, "SECONDS")) == []
+    assert needs_document("consumer_failing", facts) == []
+
+
+NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]
+
+
+def _spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
+    raised = {"attribute": "VisibilityTimeout", "before": "30", "after": "60", **step}
+    written = replace(case(State.APPLIED), steps=(raised,), evidence={"needs": needs})
+    return spans_of([written])
+
+
+def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
+    both = [("timeout before", 30), ("timeout after", 60)]
+    assert _spans(NEEDS) == [("Lambda p99", 42.5), *both]
+    assert _spans([], before="30") == _spans(NEEDS, attribute="Policy") == []
+    odd = ["x", {}, {"what": 7, "seconds": "9"}, {"seconds": True}, {"seconds": -1}]
+    for needs in (None, 7, "x", {"what": "x"}, ["x", 7]):
+        assert _spans(needs) == []
+    assert _spans([*odd[1:], {"what": "x", "seconds": float("inf")}]) == both
+    assert _spans(NEEDS, before="", after="9" * 400) == [("Lambda p99", 42.5)]
+    assert len(_spans(NEEDS * 99)) == 7
+
+
+def test_what_took_it_back_is_no_plan() -> None:
+    back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
+    applied = replace(case(State.APPLIED), evidence={"needs": NEEDS})
+    undone = applied.moved(State.ROLLED_BACK, "x", AT, steps=(back,))
+    assert spans_of([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]

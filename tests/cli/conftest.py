@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mendq.cli import account as cli_account
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from mendq.cli.permissions import RIGHTS
 from mendq.model.settings import OwnerSettings
 from tests.cli.asked import command_of, noted
@@ -100,6 +100,13 @@ class Operator:
         """What a Lambda answers, one after the other."""
         waiting = list(answers)
         self.account.lambdas[output] = lambda _: waiting.pop(0)
+
+    def counted_by_sqs(self, queue: str, metric: str, value: float, *times: datetime) -> None:
+        """Datapoints of a queue's metric in CloudWatch."""
+        dimensions: Any = [{"Name": "QueueName", "Value": queue}]
+        point: Any = {"MetricName": metric, "Dimensions": dimensions, "Value": value}
+        data: Any = [{**point, "Timestamp": at} for at in times]
+        self.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
     def proposed(self) -> str:
         """A queue with a case that waits for a person; the case's id."""

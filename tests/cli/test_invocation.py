@@ -7,6 +7,8 @@ import json
 import os
 import pty
 import re
+import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,13 +17,20 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from mendq.cli import account as cli_account
 from mendq.cli import output
-from mendq.cli.__main__ import COMMANDS, app
 from mendq.cli.account import Account
+from mendq.cli.app import app
+from mendq.cli.command_group import examples_of, written
+from mendq.cli.commands import Declared, declared
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import Output, confirm, require_answer
+from mendq.model.names import OPERATOR_AGENT
+from mendq.redrive.message_filter import message_filter
 from tests.cli.conftest import Operator
 from tests.heal.restoring import GRANTS
 
@@ -89,11 +98,28 @@ def test_what_names_no_account_is_one_line(
     assert names in line
 
 
+def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = cli_account._FIRST.merge(Config(read_timeout=0.1))
+    monkeypatch.setattr(cli_account, "_FIRST", first)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        for command in ("cases", "scan"):
+            exit_code, code, line = _refused(command)
+            assert (exit_code, code) == (1, "ReadTimeoutError")
+            assert url in line
+
+
 def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert Account.of(None, None, "Mendq").region == "eu-west-1"
-    assert Account.of(None, "eu-central-1", "Mendq").region == "eu-central-1"
+    account = Account.of(None, "eu-central-1", "Mendq")
+    assert account.region == "eu-central-1"
+    made: Any = account.clients.sqs.meta.config
+    assert made.user_agent.startswith(f"{OPERATOR_AGENT} "), (
+        "the nightly job knows people's own looks by it"
+    )
 
 
 def test_what_is_no_request_is_a_document_with_json_and_changes_nothing(operator: Operator) -> None:
@@ -116,27 +142,45 @@ def test_behind_two_dashes_json_is_an_argument() -> None:
 def test_help_is_whole() -> None:
     """A first sentence that the list of commands cuts is too long."""
     listed = CliRunner().invoke(app, ["--help"]).stdout
-    for command in COMMANDS:
+    for command in written():
         (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
         assert not line.endswith("...")
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
+@pytest.mark.parametrize("each", declared(), ids=lambda each: each.typed)
+def test_each_help_has_examples_that_the_command_takes(each: Declared) -> None:
+    shown = CliRunner().invoke(app, [*each.typed.split(), "--help"]).stdout
+    examples = examples_of(each.run.__doc__)
+    assert 2 <= len(examples) <= 3
+    for line in examples:
+        assert f"\n    {line}\n" in shown, "a line of its own"
+        _require_taken(line, each.typed)
+
+
+def test_the_first_help_has_examples_as_well() -> None:
+    examples = examples_of(get_command(app).help)
+    assert examples
+    for line in examples:
+        _require_taken(line, line.split()[1])
+
+
+def _require_taken(example: str, typed: str) -> None:
+    """The command's own parser takes it; neither a comment nor a redirection reaches that."""
+    assert len(example) <= 76
+    words = shlex.split(example, comments=True)
+    words = words[: next((at for at, each in enumerate(words) if each in "<>"), len(words))]
+    name = ["mendq", *typed.split()]
+    assert words[: len(name)] == name
+    command: Any = get_command(app)
+    for each in name[1:]:
+        command = command.commands[each]
+    given = command.make_context(typed, words[len(name) :]).params
+    if expression := given.get("where"):
+        assert message_filter(expression).asks
+
+
 # Where it writes: as a process of its own, with the shell's redirection behind it.
-
-
-def _mendq(typed: str, redirected: str = "", **environment: str) -> Any:
-    command = f'exec "$0" -W ignore -m mendq.cli {typed} {redirected}'
-    return subprocess.run(
-        ["sh", "-c", command, sys.executable],
-        cwd=Path(__file__).resolve().parents[2],
-        env={**os.environ, **environment},
-        input="{}",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal(
@@ -154,27 +198,21 @@ def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal
     assert " ".join(shown.split()) == line
 
 
-@pytest.mark.parametrize(
-    ("typed", "redirected", "unbuffered"),
-    [
-        ("explain -", ">&-", ""),
-        ("explain - --json", "> /dev/full", "1"),
-        ("--help", "> /dev/full", "1"),
-    ],
-)
-def test_where_nothing_can_be_written_one_line_says_so(
-    typed: str, redirected: str, unbuffered: str
-) -> None:
-    ended = _mendq(typed, redirected, PYTHONUNBUFFERED=unbuffered)
+@pytest.mark.parametrize("redirected", [">&-", "> /dev/full"])
+def test_where_nothing_can_be_written_one_line_says_so(redirected: str) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m mendq.cli explain - --json {redirected}', sys.executable],
+        cwd=Path(__file__).resolve().parents[2],
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert ended.returncode == 1
     assert ended.stderr.count("mendq: ") == 1
     assert ended.stderr.splitlines()[-1].startswith("mendq: standard output ")
-
-
-def test_a_mistake_keeps_its_own_exit_where_nothing_can_be_written() -> None:
-    ended = _mendq("cases --json --stack ''", "> /dev/full", PYTHONUNBUFFERED="1")
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
-    assert _mendq("--help", "| true").stderr == "", "who stops reading is said nothing"
 
 
 # Whom it asks.

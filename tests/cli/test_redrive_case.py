@@ -6,9 +6,8 @@ import pytest
 
 from mendq.model.case import State
 from mendq.model.queue import Redrive
-from mendq.model.steps import SetMessageRetention
 from tests.cli.conftest import Operator
-from tests.redrive.world import LONGEST, Redriving
+from tests.redrive.world import Redriving
 
 
 @pytest.fixture
@@ -31,20 +30,6 @@ def test_one_that_is_over_is_shown_without_any_undo(
     assert "nothing goes on: what went back stays there" in said
     for word in ("rollback", "set-queue-attributes", "delete-queue"):
         assert word not in said
-
-
-def test_that_retention_was_raised_is_all_that_can_be_taken_back_by_mover(
-    operator: Operator, world: Redriving
-) -> None:
-    step = SetMessageRetention(345_600, LONGEST)
-    case = world.case(State.APPLIED, State.VERIFIED, steps=(world.back(), step))
-    operator.aws.clients.sqs.set_queue_attributes(
-        QueueUrl=operator.aws.url(world.dlq),
-        Attributes={step.attribute: str(LONGEST)},  # type: ignore[dict-item]
-    )
-    (command,) = operator.json("show", case.case_id)["undo"]
-    assert "MessageRetentionPeriod=345600" in command
-    assert "Dlq" not in command
 
 
 def test_it_is_stopped_once_a_person_said_so(operator: Operator, world: Redriving) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from mendq.cli import commands
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
+from mendq.cli.command_group import written
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, RIGHTS, STEERING, look, steer
 from tests.cli.asked import ROOT
 from tests.infra.named_calls import behind, words_of
@@ -42,21 +44,12 @@ def test_each_command_says_what_it_asks_once() -> None:
     assert sum(map(len, (LOOKING, STEERING, MESSAGES, OFFLINE))) == len(RIGHTS)
 
 
-def test_a_new_command_needs_its_own_file_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "undo").mkdir()
-    (tmp_path / "undo" / "unsay.py").write_text(
-        "from mendq.cli.commands import Kind, command\n"
-        "@command(9, Kind.STEERING, {'sqs:UntagQueue'})\n"
-        "def unsay(call) -> None: ...\n"
-    )
-    package = importlib.import_module("mendq.cli.undo")
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "undo")])
-    monkeypatch.setattr(commands, "__file__", str(tmp_path / "commands.py"))
-    monkeypatch.setattr(commands, "_DECLARED", [])
-    (made,) = commands.declared.__wrapped__()
-    assert (made.panel, made.typed, *made.actions) == ("undo", "unsay", "sqs:UntagQueue")
+def test_help_tells_of_every_command_that_there_is_without_importing_one() -> None:
+    declared = (each.typed.partition(" ")[0] for each in commands.declared())
+    assert [*dict.fromkeys(declared)] == [*written()]
+    asked = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"
 
 
 @pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])

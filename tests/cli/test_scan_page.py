@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from mendq.aws.consumers import FIGURES
-from mendq.cli.look.dry_run import ROUNDS_A_MONTH, dollars_per_month
+from mendq.cli.scan.dry_run import ROUNDS_A_MONTH, dollars_per_month
 from mendq.model.limits import Limits
-from mendq.model.metrics import metrics_of
+from mendq.model.metrics import series_of
 from mendq.model.prices import METRIC_ASKED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
-STANDARD, FIFO = len(metrics_of(fifo=False)), len(metrics_of(fifo=True))
+STANDARD, FIFO = len(series_of(["every queue"])), len(series_of(["every queue", "FIFO"]))
 
 
 def test_what_a_suspect_costs() -> None:

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from local_account.cloudwatch import metrics_in
-from mendq.consumer import ProcessingTimes, VisibilityHeartbeat, processing_times
-from mendq.model.metrics import OPTIONAL
+from mendq.consumer import MOST_VALUES, ProcessingTimes, VisibilityHeartbeat
+from mendq.model.metrics import KINDS
 from tests.consumer.answers import Sqs, message
 from tests.consumer.test_heartbeat import Clock
 
@@ -36,7 +36,7 @@ def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: Clock) -> None:
     times.add(0)
     (line,) = lines
     seconds = json.loads(line)["ProcessingSeconds"]
-    assert len(seconds) == processing_times.MOST_VALUES
+    assert len(seconds) == MOST_VALUES
     assert set(seconds) <= {n / 100 for n in range(5_000)}
     assert max(seconds) > 1, "all alike likely, and not the first hundred"
     times.publish()
@@ -50,7 +50,7 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
         times.add(seconds)
     times.publish()
     ((namespace, metric, dimensions, at, unit, _, values, *_),) = metrics_in(lines[0])
-    assert (metric, "p99", namespace, 3600) == OPTIONAL["processing"]["processing"]
+    assert (metric, "p99", namespace, 3600) == KINDS["processing"]["processing"]
     assert dimensions == {"QueueName": "orders.fifo"}, "one series a queue"
     assert (at, unit, values) == (clock.now, "Seconds", [0.25, 80.0])
 
@@ -63,13 +63,6 @@ def test_what_cannot_be_written_is_lost_and_nothing_else(clock: Clock) -> None:
     clock.now += 60
     times.add(1.0)
     times.publish()
-
-
-def test_a_line_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    times = ProcessingTimes(URL)
-    times.add(3)
-    times.publish()
-    assert metrics_in(capsys.readouterr().out)
 
 
 def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: Clock) -> None:
@@ -91,8 +84,3 @@ def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: Clock) ->
     times.publish()
     assert json.loads(lines[0])["ProcessingSeconds"] == [9, 2.5]
     assert "handle" not in lines[0], "nothing of a message"
-
-
-def test_what_is_published_is_what_a_scan_asks_for() -> None:
-    metric, _, namespace, _ = OPTIONAL["processing"]["processing"]
-    assert (namespace, metric) == (processing_times.NAMESPACE, processing_times.METRIC)

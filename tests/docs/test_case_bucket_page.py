@@ -26,6 +26,8 @@ def _fields(part: str) -> list[str]:
 
 
 REFUSED = examples.failed_call("SendMessage", "AccessDenied")
+# What heal adds as it opens a case.
+BESIDE = dict.fromkeys(("messages", "lowered_by", "needs"))
 OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Orders"}
 
 
@@ -33,7 +35,10 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
     ("part", "written"),
     [
         (TRANSITION, case(State.APPLIED).document()),
-        (EVIDENCE, Evidence((Sighting.of(REFUSED),)).document() | deployed_by(OF_A_STACK)),
+        (
+            EVIDENCE,
+            {**Evidence((Sighting.of(REFUSED),)).document(), **deployed_by(OF_A_STACK), **BESIDE},
+        ),
         (FINDINGS, with_managed(Scanned().document(examples.AT), (), whole=True)),
     ],
 )

@@ -15,6 +15,7 @@ from msgspec import structs
 from functions.entry import Call, Entry
 from mendq.aws.clients import Clients
 from mendq.model.limits import Limits
+from mendq.model.settings import FULL
 from tests.heal.conftest import Account, account
 
 __all__ = ["account"]
@@ -39,7 +40,7 @@ CONTEXT: Any = Context()
 
 def call_with(metrics: Any) -> Call[Any]:
     """An invocation of which only what it counts is looked at."""
-    nothing: Any = SimpleNamespace(limits=Limits())
+    nothing: Any = SimpleNamespace(limits=Limits(), alarms=FULL)
     return Call(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
 
 

@@ -15,7 +15,7 @@ from moto.sns.models import sns_backends
 from functions import deliver_report
 from mendq.aws.clients import Clients
 from mendq.nightly.deliver import ReportNotDelivered
-from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
+from mendq.report.summary import MOST_BYTES, SummaryUnreadable
 from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.conftest import Context, Deploy, forget
 from tests.heal.conftest import ACCOUNT, Account
@@ -123,6 +123,34 @@ def test_a_week_that_is_not_over_gets_a_page_and_keeps_its_mails_for_later(made:
     assert len(made.verdicts) == 1
 
 
+@pytest.mark.parametrize(("alias", "said"), [("orders-prod", "orders-prod"), (None, "")])
+def test_the_accounts_alias_is_told_where_it_may_be_read(
+    made: Lambda, monkeypatch: pytest.MonkeyPatch, alias: str | None, said: str
+) -> None:
+    heres: list[Any] = []
+
+    def page(_: object, here: object) -> str:
+        heres.append(here)
+        return "<!doctype html>"
+
+    monkeypatch.setattr(deliver_report, "page", page)
+    if alias:
+        made.account.clients.iam.create_account_alias(AccountAlias=alias)
+    else:
+        denied = ClientError({"Error": {"Code": "AccessDenied"}}, "ListAccountAliases")
+        monkeypatch.setattr("mendq.aws.clients.Clients.iam", _Denied(denied))
+    assert made.run()["sent_to"][1:] == list(READERS)
+    assert [(each.alias, each.account) for each in heres] == [(said, ACCOUNT)]
+
+
+@dataclass
+class _Denied:
+    error: ClientError
+
+    def list_account_aliases(self) -> None:
+        raise self.error
+
+
 def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> None:
     first, second = made.run("request-1"), made.run("request-2")
     assert first["sent_to"][1:] == list(READERS)
@@ -172,7 +200,11 @@ def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> C
     return refuse
 
 
-def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
+def test_a_refused_address_costs_nobody_else_the_report(
+    made: Lambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq")
+    forget(deliver_report.handler)
     refuse = _refusing(made, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
         made.run()
@@ -182,6 +214,7 @@ def test_a_refused_address_costs_nobody_else_the_report(made: Lambda) -> None:
     assert subject == "Mendq: the report of week 2026-W46 was not mailed"
     assert READERS[0] in announced
     assert READERS[1] not in announced
+    assert "runbook: https://wiki.example/mendq/runbooks/report_not_mailed.md\n" in announced
     assert "\x1b" not in announced
     with pytest.raises(ReportNotDelivered):
         made.run()

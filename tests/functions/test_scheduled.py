@@ -19,7 +19,7 @@ from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS
 from tests.scan.scanning import Scanning, scanning
 
-AGE, WAITED_FOR = "OldestOpenCaseAgeSeconds", "FixesBeingVerified"
+AGE = "OldestOpenCaseAgeSeconds"
 A_MINUTE, HOUR = 60, timedelta(hours=1)
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders"
 Printed = pytest.CaptureFixture[str]
@@ -123,17 +123,6 @@ def test_what_is_open_and_for_how_long(followed: Account, capsys: Printed) -> No
     assert follow_up.handler(_at(followed.now + 2 * HOUR), CONTEXT) == _counts(1)
     sent = metrics(capsys.readouterr().out)
     assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
-
-
-@pytest.mark.parametrize("year", [2099, 9999])
-def test_a_time_to_come_is_held_to_two_weeks_and_a_day(
-    followed: Account, capsys: Printed, year: int
-) -> None:
-    answer = follow_up.handler({"time": f"{year}-01-01T00:00:00Z"}, CONTEXT)
-    assert (answer["moved"], answer["errors"]) == (1, 0)
-    age_seconds = metrics(capsys.readouterr().out)[AGE]
-    assert 0 <= age_seconds - timedelta(days=15).total_seconds() < A_MINUTE
-    assert [each["to"] for each in followed.transitions()] == ["proposed", "expired"]
 
 
 @pytest.mark.parametrize("days", [-400, 0.1, 2, 400])

@@ -120,19 +120,6 @@ def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambd
     assert watching.said["why"] == "the run ended FAILED and wrote nothing of 2026-11-15"
 
 
-def test_the_same_event_twice_is_the_same_datum_twice(watching: Lambda) -> None:
-    """CloudWatch keeps the time of the run's end, so that the maximum is what it was."""
-    watching.before()
-    announced = []
-    for _ in range(2):
-        watching.end("FAILED")
-        announced += [each for each in watching.printed.splitlines() if '"_aws"' in each]
-    first, second = map(json.loads, announced)
-    assert first == second
-    ended_at = watching.created_at + timedelta(minutes=5)
-    assert first["_aws"]["Timestamp"] == ended_at.timestamp() * 1000
-
-
 @pytest.mark.parametrize(
     ("state", "name", "because"),
     [

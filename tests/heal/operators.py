@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from mendq.cases.context import ManagingContext, Write
 from mendq.cases.pins import Pins
-from mendq.cases.record import Notification, file, record_transition
-from mendq.cases.view import LOOK_AFTER
+from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
 from mendq.heal.approve import Document, decide
@@ -124,15 +123,6 @@ def case_of(account: Account) -> Case:
 
 def states(account: Account) -> list[str]:
     return [each["to"] for each in account.transitions()]
-
-
-def file_owed(account: Account) -> None:
-    """As follow_up does what the runs that wrote it down did not."""
-    context = context_of(account)
-    for key in context.open_cases.unfiled(account.now + LOOK_AFTER):
-        case = context.open_cases.transition(key)
-        assert case is not None
-        file(case, key, context)
 
 
 def move(account: Account, case: Case, to: str) -> None:

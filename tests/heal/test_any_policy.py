@@ -193,7 +193,7 @@ def test_a_person_who_comes_between_is_never_overruled() -> None:
         assert _written_along((*WAY[: min(place, 3)], between, *WAY[min(place, 3) :])) == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     strategies.lists(strategies.tuples(strategies.integers(0, len(WAY)), DISTURBANCES), max_size=3)
 )

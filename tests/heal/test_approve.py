@@ -13,7 +13,7 @@ from mendq.heal.context import request_about
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
-from tests.account.faults import AtCall, come_between
+from tests.account.faults import come_between
 from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
@@ -95,6 +95,30 @@ def test_another_plan_than_the_approved_one_is_not_carried_out(
     assert (answered["state"], answered["code"]) == ("expired", "plan_changed")
 
 
+def test_of_a_queue_that_is_gone_the_approval_ends_and_nothing_is_to_be_done(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
+    gone = {"QueueUrl": account.url(proposed.queue_arn)}
+    heal.before = lambda: account.clients.sqs.delete_queue(**gone)
+    say(account, "approve", proposed.case_id)
+    ended = case_of(account)
+    assert (ended.state, ended.reason) == ("expired", "the queue is gone")
+    assert ended.next_step["command"] == ""
+    *_, (_, page) = account.pages()
+    assert "Why: Expired (queue_deleted): the queue is gone" in page
+    assert "Do nothing: the queue is gone" in page
+    assert not [line for line in page.splitlines() if line.strip().startswith(("aws ", "mendq "))]
+
+
+def test_what_a_person_may_not_ask_for_any_more_ends_in_other_words(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
+    heal.before = lambda: account.tag(proposed.queue_arn, mendq="off")
+    say(account, "approve", proposed.case_id)
+    assert case_of(account).reason == "Mendq may no longer change this queue"
+    assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
+
+
 def test_where_heal_cannot_do_it_the_case_stays_approved(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
@@ -126,33 +150,6 @@ def test_of_two_words_at_once_one_counts(account: Account, proposed: Case, at: s
         ("approved", ALICE),
         ("applied", "heal"),
     ]
-
-
-@pytest.mark.parametrize("nth", range(1, 19))
-def test_whenever_two_approve_nobody_is_turned_away(
-    account: Account, proposed: Case, nth: int
-) -> None:
-    """Bob's whole run falls into any one call of Alice's, or into heal's on her behalf."""
-    bobs = _Bob(account, proposed.case_id, nth)
-    answered = say(account, "approve", proposed.case_id, ALICE)
-    bobs.leave()
-    assert [each["error"] for each in (answered, *bobs.heard) if "error" in each] == []
-    approved_by = account.transitions()[1]["actor"]
-    assert {each["by"] for each in (answered, *bobs.heard)} <= {approved_by}
-    assert states(account) == ["proposed", "approved", "applied"]
-    assert account.visibility(proposed.queue_arn) == 45
-    again = say(account, "approve", proposed.case_id, BOB)
-    assert (again["state"], again["by"]) == ("applied", approved_by)
-
-
-class _Bob(AtCall):
-    def __init__(self, account: Account, case_id: str, nth: int) -> None:
-        super().__init__(account, "before-call", nth)
-        self.account, self.case_id, self.heard = account, case_id, list[dict[str, Any]]()
-
-    def act(self) -> None:
-        self.is_deaf = True
-        self.heard.append(say(self.account, "approve", self.case_id, BOB))
 
 
 @pytest.mark.parametrize(

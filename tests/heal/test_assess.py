@@ -221,14 +221,6 @@ def test_drills_are_counted_among_themselves(account: Account) -> None:
     assert account.pages("urgent") == account.pages("info") == []
 
 
-def test_a_drill_that_may_not_be_fixed_pages_nobody(account: Account) -> None:
-    queue = account.queue("drill.fifo", tag="propose", VisibilityTimeout="2")
-    account.tag(queue, **{DRILL_TAG: "true"})
-    account.heal(all_fail(account, [queue]))
-    assert [(e["to"], e["notified"]) for e in account.transitions()] == [("proposed", False)]
-    assert account.pages("info") == []
-
-
 def touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
     """Calls fail each time just before somebody sets what stands there already."""
     seen = []

@@ -73,8 +73,9 @@ def said(lines: list[str]) -> list[str]:
     return [each for each in lines if "AWS Health" in each or "health.aws.amazon.com" in each]
 
 
-def test_while_one_is_open_it_is_said_first(account: Account) -> None:
-    healed = heal_hears(account, told(account))
+def test_while_one_is_open_it_is_said_first_and_once(account: Account) -> None:
+    another_page = told(account, detail={"page": "2", "totalPages": "2"})
+    healed = heal_hears(account, told(account), told(account), another_page)
     assert (healed.errors, healed.unreadable, healed.failed_calls) == ({}, {}, 0)
     lines = page_about(account)
     started = f"{account.now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S} UTC"
@@ -86,13 +87,6 @@ def test_while_one_is_open_it_is_said_first(account: Account) -> None:
         lines[2] == "Look there before anything else: https://health.aws.amazon.com/health/status"
     )
     assert lines[3].startswith("What: ")
-
-
-def test_told_twice_or_in_pages_it_is_one(account: Account) -> None:
-    body = told(account)
-    heal_hears(account, body, body, told(account, detail={"page": "2", "totalPages": "2"}))
-    heal_hears(account, body)
-    assert len(said(page_about(account))) == 2
 
 
 def test_once_it_is_closed_nothing_is_said_whatever_comes_late(account: Account) -> None:
@@ -151,6 +145,17 @@ def test_what_is_no_such_event_of_ours_is_not_noted(account: Account, over: dict
     assert ("account", "aws_health") not in account.case_store_items()
 
 
+def test_one_that_would_never_be_over_is_not_noted(account: Account) -> None:
+    """Nor do many of them push out what AWS has open."""
+    never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
+    forged = [
+        told(account, detail={**never, "eventArn": f"{ARN}{n}", "eventTypeCode": "x\n\x1b" * 80})
+        for n in range(MOST_EVENTS + 1)
+    ]
+    assert heal_hears(account, told(account), *forged).errors == {}
+    assert len(said(page_about(account))) == 2
+
+
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
 def test_whatever_comes_is_read_or_not(body: str) -> None:
     assert read_health(body, ACCOUNT, REGION) is None
@@ -166,9 +171,3 @@ def test_a_case_store_that_fails_lets_it_come_again(
         patched.setattr(account.clients.dynamodb, "update_item", fails)
         assert [*heal_hears(account, told(account)).errors] == ["health-0"]
     assert heal_hears(account, told(account)).errors == {}
-
-
-def test_an_item_that_is_none_of_ours_costs_no_notification(account: Account) -> None:
-    key = {"pk": {"S": "account"}, "sk": {"S": "aws_health"}, "events": {"S": "[3]"}}
-    account.clients.dynamodb.put_item(TableName="case_store", Item=key)
-    assert said(page_about(account)) == []

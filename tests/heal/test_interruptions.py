@@ -145,17 +145,6 @@ def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -
     assert "person_value" not in account.attribute_item(queue)
 
 
-def test_an_intent_about_a_queue_that_was_made_anew_is_dropped(account: Account) -> None:
-    queue = _settled_queue(account)
-    _die(account, queue, "killed_after", CLAIM)
-    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
-    account.later(days=2)
-    account.queue(VisibilityTimeout="60")
-    account.heal(account.late_deletes(queue, "9"))
-    assert account.transitions() == []
-    assert account.visibility(queue) == 60
-
-
 def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1", "2", "3"))

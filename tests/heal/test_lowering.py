@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from mendq.aws.consumers import Figures
 from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from tests.heal.operators import Heal, case_of, outcomes, say, states, undo
 from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
@@ -16,7 +15,7 @@ from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
     """A function that takes 4 s and fails now and then; moto knows no percentiles."""
-    figures = {"bill": Figures(4.0, error_share=0.01, duration_p50_seconds=1.0, invocations=900)}
+    figures = {"bill": {"duration_p99_seconds": 4.0, "error_share": 0.01, "invocations": 900}}
     monkeypatch.setattr("mendq.aws.facts_reader.figures_of", lambda *_: figures)
     with scanning() as made:
         yield made

@@ -31,15 +31,6 @@ def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
 
 
-def test_a_page_about_the_account_survives_its_own_lost_answer(account: Account) -> None:
-    context_of(account).notifier.send_about_account("probe", "lost", PAGE)
-    account.later(days=2)
-    fault = Fault(account, "answer_lost", 2)
-    context_of(account).notifier.send_about_account("probe", "lost", PAGE)
-    assert fault.call == "dynamodb.PutItem"
-    assert len(account.pages("urgent")) == 2
-
-
 def follow(account: Account, *, minutes: int) -> None:
     """Each minute; what cannot be sent is tried again by itself."""
     for _ in range(minutes):

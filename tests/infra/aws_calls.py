@@ -146,5 +146,9 @@ def _keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "s3:prefix", params["Prefix"]
     if "FromEmailAddress" in params:
         yield "ses:FromAddress", params["FromEmailAddress"]
+    for entry in params.get("Entries", ()):
+        if "DetailType" in entry:
+            yield "events:source", entry["Source"]
+            yield "events:detail-type", entry["DetailType"]
     if params.get("tags"):
         yield "aws:TagKeys", ",".join(params["tags"])

@@ -9,10 +9,11 @@ from moto.sqs.models import sqs_backends
 
 from mendq.probe.probe import QUEUE_NAME
 from tests.heal.conftest import ACCOUNT as MOTO_ACCOUNT
-from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, template_of
+from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
 
 Params = Mapping[str, Any]
 ANYTHING = "*"
+TEAMS: Mapping[str, str] = SETTINGS["named"]["notifications"]["teams"]
 
 
 def resources_of(service: str, operation: str, params: Params) -> list[str]:
@@ -55,8 +56,15 @@ def _queue_name(params: Params) -> str | None:
 
 
 def _topic(_: str, params: Params) -> list[str]:
+    if params["TopicArn"] in TEAMS.values():
+        return [params["TopicArn"]]
     topic = params["TopicArn"].rpartition(":")[2]
     return [_made("AWS::SNS::Topic", topic).removeprefix("arn:")]
+
+
+def _bus(_: str, params: Params) -> list[str]:
+    assert not any("EventBusName" in each for each in params["Entries"])
+    return [f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default"]
 
 
 def _function(operation: str, params: Params) -> list[str]:
@@ -98,6 +106,7 @@ _OF_SERVICE: Mapping[str, Callable[[str, Params], list[str]]] = {
     "s3": _objects,
     "sqs": _queue,
     "sns": _topic,
+    "events": _bus,
     "lambda": _function,
     "sesv2": _identities,
     "emr-serverless": _application,

@@ -24,6 +24,7 @@ from tests.account.faults import Killed
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
 from tests.infra.aws_calls import Recorded, recording
+from tests.infra.called_resources import TEAMS
 from tests.infra.synthesized import CALENDAR
 from tests.redrive.world import redriving
 
@@ -76,10 +77,13 @@ def as_watched(account: Account, noted: Recorded, **settings: Any) -> Account:
 
 def page_everybody(noted: Recorded) -> None:
     with moto_account() as account:
-        notifier = context_of(replace(account, clients=noted.clients)).notifier
+        settings = structs.replace(account.settings, team_topic_arns=TEAMS)
+        watched = replace(account, clients=noted.clients, settings=settings)
+        notifier = context_of(watched).notifier
         for urgent, severity in ((True, "urgent"), (False, "info")):
             page = NotificationText(f"orders: {severity}", "any")
             record = NotificationRecord.after(None, severity, page, urgent=urgent, at=account.now)
+            record = structs.replace(record, team="payments")
             assert notifier.send("orders", severity, record)
             assert len(account.pages(severity)) == 1
 

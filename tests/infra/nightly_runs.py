@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
-from mendq.nightly.deliver import ReportBucket, send_report
+from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.nightly.jobs import Roots, nightly, start
 from mendq.nightly.outcome import Watched
@@ -57,7 +57,9 @@ def watching_a_nightly() -> Recorded:
 def delivering() -> Recorded:
     """A week goes out by every channel; when it comes again, its marks say so."""
     answers: dict[str, Any] = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
+    answers["ListAccountAliases"] = {"AccountAliases": ["orders"]}
     recorded = recording(answers, otherwise={})
+    assert account_alias(recorded.clients) == "orders"
     bucket = ReportBucket(recorded.clients.s3, "reports")
     assert bucket.summary("summary/week=2026-W46/summary.json", 9) == b"{}"
     bucket.put_page("2026-W46", "<!doctype html>")

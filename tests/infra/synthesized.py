@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -136,17 +136,22 @@ def _retained(settings: Mapping[str, Any], code: Code | None) -> Path:
     """The cloud assembly that the same sources gave before, to whichever worker or run."""
     named = json.dumps([_sources(), settings, own_place(), code is None])
     retained = CACHE / sha256(named.encode()).hexdigest()[:16]
-    if not (retained / "manifest.json").is_file():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-        synthesize(read(settings), new_app(fresh), code=code)
-        with suppress(OSError):  # another worker was faster
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with _lock_of(retained).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making the same
+        if not (retained / "manifest.json").is_file():
+            fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            synthesize(read(settings), new_app(fresh), code=code)
             fresh.replace(retained)
-        shutil.rmtree(fresh, ignore_errors=True)
     retained.touch()
     for old in sorted(CACHE.glob("[!.]*"), key=lambda each: -each.stat().st_mtime)[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)
+        _lock_of(old).unlink(missing_ok=True)
     return retained
+
+
+def _lock_of(retained: Path) -> Path:
+    return retained.with_name(f".{retained.name}.lock")
 
 
 @cache

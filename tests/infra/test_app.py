@@ -106,13 +106,13 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
     [
         ("{mode: heal}", "is not JSON"),
         ("heal", 'is not JSON .* as {"mode": "heal"}'),
-        ("7", "is not an object"),
-        ("[]", "is not an object"),
+        ("7", "7 is not an object"),
+        ("[]", r"\[\] is not an object"),
     ],
 )
 def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):
-        raw_settings(cdk.App(context={"mendq": said}))
+        read(raw_settings(cdk.App(context={"mendq": said})))
 
 
 def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_be_read(
@@ -128,3 +128,19 @@ def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_b
         new_app(tmp_path / "out")
     said.write_text("{}")
     assert raw_settings(new_app(tmp_path / "out")) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"mendq": {"mode": "heal"}}', "^mendq: stands beside `context`"),
+        ('{"context": {"mendqq": {"mode": "heal"}}}', r"^context\.mendqq: .* mean mendq\?$"),
+    ],
+)
+def test_settings_that_nobody_would_read_are_refused(
+    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synthesis, "CDK_JSON", tmp_path / "cdk.json")
+    synthesis.CDK_JSON.write_text(text)
+    with pytest.raises(SettingsRefused, match=says):
+        new_app(tmp_path / "out")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from local_account.process import STACK_NAME, LocalAccount
 from local_account.where import ACCOUNT, REGION
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from tests.infra import previous_version
 from tests.infra.pinned_cli import cdk, identity, status
 from tests.infra.synthesized import whole_assembly

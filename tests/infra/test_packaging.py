@@ -26,7 +26,7 @@ RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", 
 LIMIT_MEGABYTES = 250
 SHARED = {"__init__.py", "entry.py"}
 HANDLERS = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
-ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.name[0] != "_"}
+ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.is_dir() and each.name[0] != "_"}
 PREPARE = """
 import importlib, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
@@ -37,7 +37,7 @@ def outside():
 DRAW = """
 from functions.deliver_report import handler
 from mendq.report.html_page import page
-from mendq.report.read_summary import read
+from mendq.report.summary import read
 from mendq.report.verdict import verdict_text
 summary = read(sys.stdin.buffer.read())
 drawn = {"page": page(summary), "verdict": verdict_text(summary), "outside": outside()}
@@ -148,7 +148,7 @@ def test_every_handler_is_shipped_once_with_what_it_takes_and_no_more(
     contents: LambdaZip, handlers: set[str], without: set[str], packages: set[str], megabytes: range
 ) -> None:
     shipped = _shipped(contents)
-    rooms = {each.name for each in (shipped / "mendq").iterdir() if each.name[0] != "_"}
+    rooms = {each.name for each in (shipped / "mendq").iterdir() if each.is_dir()}
     assert {each.name for each in (shipped / "functions").iterdir()} - SHARED == handlers
     assert rooms == ROOMS - without
     assert not [*shipped.rglob("__pycache__"), *(shipped / "functions").rglob("requirements.*")]

@@ -21,8 +21,9 @@ from infra.queue_grants import WRITTEN_MODES
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._redrive_causes import REDRIVE_TAG, redrive_is_off
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.limits import MODE_TAG, MODES, Consent
-from mendq.model.steps import MESSAGE_ACTIONS, STEPS, write_actions
+from mendq.model.steps import STEPS, write_actions
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
     ACCOUNT,
@@ -54,9 +55,7 @@ _OBSERVE, _PROPOSE = (
 )
 ON_CALL = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
 FURTHER: dict[str, dict[str, Any]] = {
-    "observing": {"mode": "observe", "tagMayRaiseTo": "observe"},
-    "autonomous_observing": {"mode": "heal", "autonomy": _OBSERVE},
-    "tag_observing": {"tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
+    "autonomous_observing": {"mode": "heal", "tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
     "autonomous_proposing": {"mode": "heal", "autonomy": _PROPOSE},
     "tag_proposing": {"tagMayRaiseTo": "propose"},
     "prefixed": {"trail": {"create": False, "bucket": "our-logs", "prefix": "a/o-abc"}},
@@ -103,6 +102,11 @@ def test_a_role_may_what_the_table_says(row: list[str]) -> None:
 
 
 NAMED = ["orders", "billing-*"]
+# Each mode by each way, and either way alone; every pair would be as many stacks.
+PAIRS = [
+    *(("observe", each) for each in MODES),
+    *(("propose", "observe"), ("heal", "propose"), ("propose", "heal")),
+]
 SOME_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "orders-quarantine")
 
 
@@ -114,8 +118,7 @@ def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
 
 @settings(deadline=None)
 @given(
-    mode=st.sampled_from([*MODES]),
-    raised=st.sampled_from([*MODES]),
+    modes=st.sampled_from(PAIRS),
     name=st.sampled_from(SOME_NAMES),
     tags=st.fixed_dictionaries(
         {},
@@ -127,10 +130,11 @@ def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
         },
     ),
 )
-@example("heal", "observe", "others", {MODE_TAG: "heal", MAX_VISIBILITY_TAG: "43200"})
+@example(("propose", "observe"), "others", {MODE_TAG: "heal", MAX_VISIBILITY_TAG: "43200"})
 def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
-    mode: str, raised: str, name: str, tags: dict[str, str]
+    modes: tuple[str, str], name: str, tags: dict[str, str]
 ) -> None:
+    mode, raised = modes
     consent = Consent(MODES[mode], MODES[raised], tuple(NAMED))
     is_written = consent.mode_of(name, tags) in WRITTEN_MODES
     assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None

@@ -76,6 +76,19 @@ def _scheduled() -> set[Call]:
     return calls
 
 
+def _paged() -> set[Call]:
+    """EventBridge takes on the role to call an API destination."""
+    rules = template_of("named").all("AWS::Events::Rule").values()
+    targets = [target for each in rules for target in each["Properties"]["Targets"]]
+    called = {each["Arn"] for each in targets if "RoleArn" in each}
+    return {Call("events:InvokeApiDestination", each) for each in called}
+
+
+BY_SERVICES = {"schedule": _scheduled, "paging": _paged}
+# Of roles that settings ask for.
+OPTIONAL = {"paging"}
+
+
 @cache
 def _recorded(handler: str) -> Recorded:
     return LAMBDAS[handler]()
@@ -83,7 +96,7 @@ def _recorded(handler: str) -> Recorded:
 
 @cache
 def _calls(role: str) -> frozenset[Call]:
-    return frozenset(_scheduled() if role == "schedule" else _recorded(role).calls)
+    return frozenset(BY_SERVICES[role]() if role in BY_SERVICES else _recorded(role).calls)
 
 
 @dataclass(frozen=True)
@@ -168,12 +181,13 @@ def _purposes(settings: str) -> dict[str, str]:
     }
 
 
-ROLES = (*LAMBDAS, "schedule")
+ROLES = (*LAMBDAS, *BY_SERVICES)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_role_has_its_run(settings: str) -> None:
-    assert set(_purposes(settings).values()) == {*ROLES, *ASKED_BY_SPARK}
+    roles = set(_purposes(settings).values()) | OPTIONAL
+    assert roles == {*ROLES, *ASKED_BY_SPARK}
     assert set(ROLES) >= {*_UNCALLED["granted"], *_UNCALLED["named"]}
 
 
@@ -192,7 +206,8 @@ def test_every_call_is_allowed(role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_whatever_is_taken_away_a_call_fails_or_it_has_its_reason(role: str) -> None:
-    unneeded = set().union(*(_unneeded(role, settings) for settings in SETTINGS))
+    there = [each for each in SETTINGS if role in _purposes(each).values()]
+    unneeded = set().union(*(_unneeded(role, settings) for settings in there))
     found = {f"{action} {resource}" for action, resource in unneeded}
     name = role.title().replace("_", "")
     by_lambda = {f"{each} {name}{kind}" for kind, some in _BY_LAMBDA.items() for each in some}

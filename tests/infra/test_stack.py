@@ -19,6 +19,7 @@ from tests.infra.synthesized import (
     SETTINGS,
     THREE,
     Template,
+    folder_of,
     folder_of_three,
     light_code,
     template_of,
@@ -94,9 +95,8 @@ def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
     assert "emrserverless" not in text
 
 
-def _synthesize(folder: Path, environments: list[dict[str, str]]) -> dict[str, str]:
+def _environments(folder: Path) -> dict[str, str]:
     """Every stack's environment in the manifest, by its id."""
-    synthesize(read({"environments": environments}), new_app(folder), code=light_code())
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].items()
     stacks = {name: each for name, each in artifacts if each["type"].endswith(":stack")}
     assert {each["properties"].get("stackName", name) for name, each in stacks.items()} == {"Mendq"}
@@ -117,18 +117,24 @@ def test_no_queue_of_ours_is_managed_whatever_prefix_fits_it(settings: str) -> N
 def test_without_environments_the_account_stays_open_and_the_region_is_the_clis(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = _synthesize(tmp_path / "one", [])
-    assert found == {"Mendq": "aws://unknown-account/us-east-1"}
+    assert _environments(folder_of("default")) == {"Mendq": "aws://unknown-account/us-east-1"}
     monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
-    assert _synthesize(tmp_path / "two", [])["Mendq"].endswith("/eu-central-1")
+    one = [{"account": ACCOUNT, "region": REGION}]
+    for given, environment in (
+        ([], "aws://unknown-account/eu-central-1"),
+        (one, f"aws://{ACCOUNT}/{REGION}"),
+    ):
+        folder = tmp_path / f"{len(given)}"
+        synthesize(read({"environments": given}), new_app(folder), code=light_code())
+        assert _environments(folder) == {"Mendq": environment}
 
 
-def test_each_environment_is_a_stack_named_mendq(tmp_path: Path) -> None:
-    one = _synthesize(tmp_path / "one", [dict(THREE[0])])
-    assert one == {"Mendq": f"aws://{THREE[0]['account']}/{THREE[0]['region']}"}
-    for each in THREE:
-        file = folder_of_three() / f"Mendq-{each['account']}-{each['region']}.template.json"
-        assert f'"RoleName": "mendq-heal-{each["region"]}"' in file.read_text()
+def test_each_environment_is_a_stack_named_mendq() -> None:
+    ids = {f"Mendq-{each['account']}-{each['region']}": each["region"] for each in THREE}
+    assert _environments(folder_of_three()).keys() == ids.keys()
+    for name, region in ids.items():
+        template = (folder_of_three() / f"{name}.template.json").read_text()
+        assert f'"RoleName": "mendq-heal-{region}"' in template
 
 
 if __name__ == "__main__":

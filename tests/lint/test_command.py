@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from mendq.lint.judging import OF_CONFIGURATION
 from tests.infra.synthesized import folder_of
 
@@ -78,7 +78,7 @@ def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
 ) -> None:
     monkeypatch.delattr("mendq.lint.view", raising=False)
     monkeypatch.setitem(sys.modules, "mendq.lint.view", None)
-    for argument, says in ((__file__, "pip install 'mendq[lint]'"), ("x", "there is no x: name a")):
+    for argument, says in ((__file__, "pip install '.[lint]'"), ("x", "there is no x: name a")):
         result = _lint(argument)
         assert (result.exit_code, says in result.stderr) == (2, True)
 

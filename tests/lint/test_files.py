@@ -78,20 +78,6 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_what_several_name_and_an_assembly_that_names_its_own_is_read_once(tmp_path: Path) -> None:
-    named = {
-        "S": _stack("s.json"),
-        "T": _stack("./s.json"),
-        "A": _naming("stage"),
-        "B": _naming("./stage"),
-    }
-    out = _assembly(tmp_path / "cdk.out", named)
-    stage = _assembly(out / "stage", {"S": _stack("s.json"), "Up": _naming("..")})
-    for each in (out, stage):
-        (each / "s.json").write_text("{}")
-    assert [each.file for each in _all(out)] == [str(out / "s.json"), str(stage / "s.json")]
-
-
 def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_bytes(b"#" * (MOST_BYTES + 100))

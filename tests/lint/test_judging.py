@@ -19,7 +19,7 @@ from mendq.catalogue.examples import queue
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
 from mendq.lint.judging import Linted, Severity, lint
 from mendq.lint.queues import MAPPING
-from mendq.lint.template import MOST_NESTED, MOST_STEPS, NotATemplate, Work, read
+from mendq.lint.template import MOST_NESTED, NotATemplate, read
 from mendq.lint.values import Environment
 from mendq.lint.view import document, github_lines
 from mendq.model.facts import LambdaConsumer
@@ -150,7 +150,7 @@ def test_lint_heal_and_scan_give_the_same_number(
             assert finding is None if guessed else finding and finding.remedy == lines
         elif answer.code == "over_ceiling" and (tags.get(MAX_PROCESSING_TAG) or functions):
             (wanted,) = finding.remedy if finding else ("",)
-            (seconds,) = re.findall(r"(\d+) s are needed", answer.reason)
+            (seconds,) = re.findall(r"(\d+) s are needed", answer.reason.replace(",", ""))
             longest = "# no visibility timeout is longer than 43200 s"
             assert wanted == f"VisibilityTimeout: {seconds}" or wanted.startswith(longest)
         elif answer.code in ("need_already_met", "race_without_named_need"):
@@ -176,70 +176,20 @@ def test_advice_over_the_ceiling_is_told_without_a_number() -> None:
     for visibility, remedy in ((449, "VisibilityTimeout: 450"), (450, "# over the ceiling of 900")):
         found = _of(_consumed(visibility, {}, [(300, 0)])).findings
         (said,) = (each for each in found if each.symptom == NAME)
-        assert (said.severity, said.because[-21:]) == ("warning", "AWS recommends 1800 s")
+        assert (said.severity, said.because[-22:]) == ("warning", "AWS recommends 1,800 s")
         assert said.remedy[0].startswith(remedy)
 
 
 # Hostile templates.
-
-DEAD = {"deadLetterTargetArn": {"Fn::GetAtt": ["D", "Arn"]}, "maxReceiveCount": 5}
 
 
 def _many(count: int, **more: Any) -> dict[str, Any]:
     return {f"Q{n}": {"Type": QUEUE, **more} for n in range(count)}
 
 
-def _policy_of(document: Any, *names: str) -> dict[str, Any]:
-    properties = {"Queues": [{"Ref": each} for each in names], "PolicyDocument": document}
-    return {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-
-
-STATEMENTS = {"Statement": [{"Effect": "Deny", "Action": f"sqs:{n}"} for n in range(400)]}
-ARNS = [f"arn-{n}" for n in range(2_000)]
-BY_QUEUE = {"RedriveAllowPolicy": {"redrivePermission": "byQueue", "sourceQueueArns": ARNS}}
-TO_DEAD = {"Properties": {"RedrivePolicy": DEAD}}
-REPEATING = {
-    "a long policy of every queue": {
-        **_many(190),
-        "P": _policy_of(STATEMENTS, *(f"Q{n}" for n in range(190))),
-    },
-    "many sources beside many that name the queue": {
-        **_many(400, **TO_DEAD),
-        "D": {"Type": QUEUE, "Properties": BY_QUEUE},
-    },
-    "more to say than anybody reads": _many(
-        150, Metadata={"mendq": {"ignore": [f"x{m}" for m in range(15)]}}
-    ),
-}
-
-
-@pytest.mark.parametrize("title", REPEATING)
-def test_what_is_judged_over_and_over_counts_each_time(title: str) -> None:
-    """With a tenth of the steps, and not because of its length alone."""
-    work = Work()
-    template = read(json.dumps({"Resources": REPEATING[title]}).encode(), work)
-    assert work.left > MOST_STEPS * 0.9
-    work.left = MOST_STEPS // 10
-    with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
-        lint(template, "template.json", Environment())
-
-
-def test_as_many_queues_as_fit_into_a_stack_with_a_policy_each_are_judged() -> None:
-    policies = {f"P{n}": _policy_of({"Statement": []}, f"Q{n}") for n in range(500)}
-    assert _of({**_many(500, **TO_DEAD), **policies, "D": {"Type": QUEUE}}).queues == 501
-
-
 def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
     with pytest.raises(NotATemplate, match="more than 2,000 resources"):
         _of(_many(2_001))
-
-
-def test_a_reason_is_not_said_a_thousand_times_at_full_length() -> None:
-    long = {"Ref": "x" * 100_000}
-    dead = {"Type": QUEUE, "Properties": {"FifoQueue": long}}
-    astray = {"Type": "AWS::SQS::QueuePolicy", "Properties": {"Queues": [long]}}
-    result = _of({**_many(200, **TO_DEAD), "D": dead, "P": astray})
-    assert len(json.dumps(document([result]))) < 1_000_000
 
 
 @pytest.mark.parametrize("innermost", ["x", {"Ref": "x"}])

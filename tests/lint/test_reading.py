@@ -77,13 +77,6 @@ def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None
     assert template.place("a", "e").line == (1 if indent is None else 11)
 
 
-def test_json_that_is_no_yaml_is_read_with_its_lines() -> None:
-    text = rb'{"Resources": {}, "a": "\ud83d\ude00", "b": "https:\/\/x\\/",NEW"c": [false, 3]}'
-    template = read(text.replace(b"NEW", b"\n"))
-    assert list(template.root.values()) == [{}, "\U0001f600", "https://x\\/", ["false", "3"]]
-    assert template.place("c") == ("c", 2)
-
-
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!?<>|'\"ab \n\t#%@\\/", max_size=80))
 def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
     try:
@@ -124,8 +117,3 @@ def _nested_subs(levels: int, mentions: int, innermost: str) -> Any:
 def test_a_small_template_cannot_come_to_a_large_text(value: Any) -> None:
     with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
         _comes_to(value)
-
-
-def test_a_variable_is_worked_out_once_however_often_it_is_named() -> None:
-    """Twelve levels of ten mentions each would be a trillion, and every one of them empty."""
-    assert _comes_to(_nested_subs(12, 10, "")) == ""

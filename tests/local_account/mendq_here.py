@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from local_account.process import LocalAccount
 from local_account.where import shell
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from tests.local_account.queues import Queue, eventually, fail_late
 
 

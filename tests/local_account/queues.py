@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 
 
 @dataclass

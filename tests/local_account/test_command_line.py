@@ -16,7 +16,7 @@ from local_account.command_line import main, raw_settings
 from local_account.deployment import Synthesis, digest_of
 from local_account.launcher import checked, exports, first_steps, floors_lowered
 from local_account.where import CannotStart
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from mendq.model.limits import Mode
 
 URL = "http://127.0.0.1:4566"

@@ -21,7 +21,7 @@ ROLE = "mendq-heal-us-east-1"
 
 
 @contextmanager
-def _without(account: LocalAccount, action: str) -> Iterator[None]:
+def without_action(account: LocalAccount, action: str) -> Iterator[None]:
     """Heal's role with one action taken out of its policies; put back afterwards."""
     iam, before = account.client("iam"), dict[str, Any]()
     for name in iam.list_role_policies(RoleName=ROLE)["PolicyNames"]:
@@ -41,7 +41,7 @@ def _without(account: LocalAccount, action: str) -> Iterator[None]:
 
 def test_without_an_action_of_its_role_heal_does_not(account: LocalAccount) -> None:
     queue = new_queue(account, fifo=True, tags={"mendq": "heal"}, VisibilityTimeout="2")
-    with _without(account, "sqs:SetQueueAttributes"):
+    with without_action(account, "sqs:SetQueueAttributes"):
         fail_late(queue, times=4)
         case_in(account, queue, "escalated")
     assert queue.attributes("VisibilityTimeout") == {"VisibilityTimeout": "2"}

@@ -10,7 +10,6 @@ import pytest
 from local_account.process import LocalAccount
 from tests.local_account.callers import Function, allow, new_function
 from tests.local_account.queues import Queue, eventually, new_queue
-from tests.local_account.trail import TrailFiles
 
 pytestmark = pytest.mark.account
 
@@ -45,14 +44,6 @@ def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
     said = [line for line in tiny.log_lines if line.startswith("not emulated: ")]
     assert said == [f"not emulated: {line}" for line in tiny.not_emulated]
     assert tiny.outputs["Detector"]
-
-
-def test_the_trail_is_deployed_and_honoured(tiny: LocalAccount) -> None:
-    assert tiny.client("cloudtrail").get_trail_status(Name="tiny")["IsLogging"]
-    queue, files = _queue(tiny), TrailFiles(tiny)
-    queue.send()
-    eventually(lambda: files.records(queue, "SendMessage"))
-    assert files.records(queue, "GetQueueAttributes") == []
 
 
 def test_a_lambda_sees_its_own_variables_and_its_zip(tiny: LocalAccount) -> None:

@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
 from mendq.cli import account as cli_account
-from mendq.cli.__main__ import app
 from mendq.cli.account import OperatorSession
+from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from tests.cli.conftest import things_in
 from tests.local_account.mendq_here import mendq_here
@@ -75,6 +75,7 @@ def _bare(given: Record) -> list[Record]:
 
 
 SHAPES = {"as delivered": lambda given: [given], "older": _older, "bare": _bare}
+LONG = ("older", "bare")
 
 
 def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
@@ -96,7 +97,10 @@ def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -
     session.events.register("after-call.sqs.ReceiveMessage", messages)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+# As it is delivered will do to see the recorder work; which shapes are read, tests/model tell.
+@pytest.mark.parametrize(
+    "shape", ["as delivered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG)]
+)
 def test_records_are_saved_placed_matched_and_explained(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +25,6 @@ from tests.local_account.callers import (
     policy,
     session_of,
 )
-from tests.local_account.conftest import SETTINGS
 from tests.local_account.mendq_here import case_in, mendq_here, newest_case
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
@@ -108,57 +106,22 @@ def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
     return {**allow("sqs:SendMessage", queue.arn), **to_whom}
 
 
-@pytest.fixture(scope="module")
-def account() -> Iterator[LocalAccount]:
-    """One of its own: what other tests leave must not hold up what is refused here."""
-    with LocalAccount(SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def box(account: LocalAccount) -> Mailbox:
-    return Mailbox.open(account)
-
-
-@pytest.fixture
-def pinned(account: LocalAccount) -> Iterator[PinnedQueue]:
-    """A queue whose pinned policy lets the caller send."""
-    made = PinnedQueue.made(account)
-    made.send()
-    yield made
-    account.have_access_analyzer_answer(None)
-
-
-def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(
-    pinned: PinnedQueue, box: Mailbox
-) -> None:
+def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(account: LocalAccount) -> None:
+    box, pinned = Mailbox.open(account), PinnedQueue.made(account)
+    pinned.send()
     emptied, case_id = pinned.overwritten(), pinned.proposed()
     page = pinned.notified(box, "Mendq proposed: access denied")
     assert page.severity is Severity.INFO
     assert f"by {pinned.caller}" in page.text
     assert f"{pinned.deployer} overwrote it" in page.text
     assert pinned.policy == emptied, "nothing before a person's word"
-    pinned.account.have_access_analyzer_answer("PASS")
+    account.have_access_analyzer_answer("PASS")
     assert pinned.mendq("approve", case_id, "--yes").exit_code == 0
+    account.have_access_analyzer_answer(None)
     assert pinned.policy == pinned.good
-    assert newest_case(pinned.account, pinned.queue)["state"] == "applied"
+    assert newest_case(account, pinned.queue)["state"] == "applied"
     pinned.send()
     undone = pinned.mendq("rollback", case_id, "--yes").output
     assert "  printed  Policy" in undone
     assert "aws sqs set-queue-attributes" in undone
     assert pinned.policy == pinned.good, "a policy is never rolled back by a write"
-
-
-def test_without_a_pass_of_access_analyzer_nothing_is_written(
-    pinned: PinnedQueue, box: Mailbox
-) -> None:
-    because = "CheckNoPublicAccess: CheckNoPublicAccess answers as it was told to; It was told"
-    emptied, case_id = pinned.overwritten(), pinned.proposed()
-    pinned.account.have_access_analyzer_answer("FAIL")
-    done = pinned.mendq("approve", case_id, "--yes")
-    assert (done.exit_code, pinned.policy) == (1, emptied)
-    case = newest_case(pinned.account, pinned.queue)
-    assert (case["state"], because in case["reason"]) == ("expired", True)
-    page = pinned.notified(box, "Mendq expired: access denied")
-    assert because in page.text
-    assert "You approved it, and it was not done" in page.text

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from mendq.cli.permissions import RIGHTS, look, steer
 from tests.cli.asked import command_of, noted
 from tests.local_account.callers import policy, user

@@ -35,15 +35,6 @@ def test_the_zone_decides_and_what_is_over_or_unreadable_never_comes_due(
     assert next_after(schedule, NOW) == (due and datetime.fromisoformat(due))
 
 
-@pytest.mark.parametrize(
-    ("started_seconds_ago", "due_in_seconds"), [(-1, 1), (0, 60), (59, 1), (60, 60), (3601, 59)]
-)
-def test_a_rate_keeps_the_beat_of_its_start(started_seconds_ago: int, due_in_seconds: int) -> None:
-    started = NOW.timestamp() - started_seconds_ago
-    schedule = {"ScheduleExpression": "rate(1 minute)", "StartDate": started}
-    assert next_after(schedule, NOW) == NOW + timedelta(seconds=due_in_seconds)
-
-
 def _schedule(account: LocalAccount, expression: str, target: Any, **more: Any) -> str:
     name = f"test-{uuid.uuid4()}"
     account.client("scheduler").create_schedule(

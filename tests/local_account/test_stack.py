@@ -71,4 +71,4 @@ def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:
         assert isinstance(parsed, EmailMessage)
         assert (each["from"], parsed["Subject"]) == (SENDER, each["subject"])
         kinds = [part.get_content_type() for part in parsed.walk() if not part.is_multipart()]
-        assert kinds == ["text/plain", "text/html", "image/png"]
+        assert kinds == ["text/plain", "text/html", "image/png", "text/html"]

@@ -81,7 +81,7 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell, tmp_path: Path
     shell.json("rollback", case_id, "--yes")
     assert _visibility(queue) == TIMEOUT_SECONDS
     shown = shell.text("show", case_id)
-    states = [line.split()[2] for line in shown.splitlines() if line.startswith("20")]
+    states = [each["to"] for each in shell.json("show", case_id)["transitions"]]
     assert states == ["proposed", "approved", "applied", "rolled_back"]
     person = shell.account.client("sts").get_caller_identity()["Arn"]
     assert shown.count(f"  by {person}\n") == 2  # approved and rolled back
@@ -108,7 +108,7 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
 
     eventually(beats, seconds=150, every_seconds=15)
     document = shell.json("doctor", code=None)
-    shown = _on_one_line(shell.text("doctor", code=None))
+    shown = _on_one_line(shell.text("doctor", "--verbose", code=None))
     assert [each for each in document["checks"] if each["status"] == "unknown"] == []
     assert queue.arn in document["managed_queues"]
     assert document["outside_selectors"] == []

@@ -23,7 +23,7 @@ from mendq.model.metrics import (
     Measured,
     Window,
     measured,
-    metrics_of,
+    series_of,
 )
 
 SINCE = datetime(2026, 11, 16, 3, tzinfo=UTC)
@@ -170,14 +170,6 @@ def test_what_is_handled_beside_a_gauge_is_no_race(minutes: list[list[Happening]
         assert not played(minutes, gauged_after).shows_a_race
 
 
-def test_a_queue_whose_first_minutes_are_missing_began_silent_and_was_empty() -> None:
-    for begins, silent in ((0, False), (15, False), (16, True)):
-        found = played([[("send", 3)], []], 1, begins)
-        assert found.began_silent is silent
-    assert (found.messages_risen, found.messages_arrived) == (3, 0), "somebody sent them"
-    assert found.surplus_deletes == -3, "a race is not found by guessing"
-
-
 RACE = examples.measured(sent=100, received=200, deleted=200)
 LATE = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=4)
 
@@ -251,22 +243,6 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
         assert (window.since.second, window.until.second) == (0, 0)
 
 
-def test_a_minute_will_do_where_cloudwatch_answers_at_once() -> None:
-    made = NOW - MINUTE
-    window = Window.ending(NOW, made, MINUTE, is_new=True)
-    assert window is not None
-    assert window.since <= made < NOW < window.until
-    series = {"sent": 300, "received": 900, "deleted": 500, "visible": 10}
-    points = {key: [(window.since, value)] for key, value in series.items()}
-    found = measured(points, window)
-    assert found is not None
-    assert (found.sent, found.received, found.surplus_deletes) == (300, 900, 210)
-    assert (found.before, found.messages_risen) == (Gauges(), 10)
-    changed = Window.ending(NOW, made, MINUTE)
-    assert changed is None or changed.since >= made, "not over a change"
-    assert Window.ending(NOW, made + timedelta(seconds=1), MINUTE, is_new=True) is None
-
-
 def test_cloudwatch_that_knows_nothing_measures_nothing() -> None:
     assert in_window(2) is None
     assert in_window(2, sent=[], visible=[]) is None
@@ -303,15 +279,11 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert found.before == Gauges(114, 4, 10, 30, 3)
     assert found.now == Gauges(226, 6, 20, 7_000, 1)
     assert found.least_visible == 1
-    assert metrics_of(fifo=True).keys() - metrics_of(fifo=False) == {"groups"}
     of_groups = known(
         2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]
     )
     now = of_groups.now
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
-
-    asked_of_few = metrics_of(fifo=True, duplicates=True).keys() - metrics_of(fifo=True)
-    assert asked_of_few == {"deduplicated"}
 
 
 def test_what_was_lately_is_of_the_last_hour() -> None:
@@ -340,7 +312,7 @@ def test_the_oldest_is_followed_back(ages: list[tuple[int, float]], minutes: int
 POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(metrics_of(fifo=True))), POINTS))
+@given(st.dictionaries(st.sampled_from(sorted(series_of(["every queue", "FIFO"]))), POINTS))
 def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
     points: dict[str, list[tuple[int, float]]],
 ) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from mendq.model.plan import owner_of_case
 from mendq.model.queue import Redrive, RedriveAllow
 from mendq.model.steps import (
     HELD,
@@ -17,7 +16,6 @@ from mendq.model.steps import (
     CreateDlq,
     LowerVisibilityTimeout,
     NumberStep,
-    Owner,
     RedriveMessages,
     RestorePolicy,
     SetVisibilityTimeout,
@@ -99,7 +97,7 @@ def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_ta
         False,
         True,
     )
-    for attributes in ({}, {"Dlq": DEAD}, {"RedrivePolicy": "{}"}):
+    for attributes in ({}, {"RedrivePolicy": "{}"}):
         assert RedriveMessages.standing_in(attributes) == HELD
 
 
@@ -108,8 +106,3 @@ def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:
     assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": "[]"}) == "[]"
     assert (AttachDlq.standing_in({}), AllowRedriveFrom.standing_in({})) == ("", "")
     assert CreateDlq.standing_in({"DeadLetterQueue": DEAD}) == DEAD
-
-
-def test_a_step_that_only_an_older_mendq_knew_is_heals_to_decline() -> None:
-    assert owner_of_case([{"attribute": "Gone", "before": "", "after": "1"}]) is Owner.HEAL
-    assert {step.owner for step in STEPS} == set(Owner)

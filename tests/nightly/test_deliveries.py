@@ -68,15 +68,6 @@ def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> Non
     assert mark(account)["owner"] == "run-3"
 
 
-def test_a_late_note_does_not_undo_what_another_run_noted(account: Account) -> None:
-    slow = marked(account).take("verdict") or ""
-    account.later(seconds=CLAIM_SECONDS)
-    quick = marked(account, "run-2").take("verdict") or ""
-    marked(account, "run-2").note("verdict", quick)
-    marked(account).note("verdict", slow, "too late")
-    assert mark(account)["state"] == "sent"
-
-
 def _dead(until: object) -> bytes:
     return json.dumps({"state": "taken", "owner": "run-0", "until": until}).encode()
 

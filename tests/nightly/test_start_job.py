@@ -55,8 +55,8 @@ def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
     ],
 )
 def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
-    scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}")
-    assert week(at, ROOTS).arguments[:5] == ("weekly", "--week", expected, *scheduled)
+    scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}", "--time-zone", "UTC")
+    assert week(at, ROOTS).arguments[:7] == ("weekly", "--week", expected, *scheduled)
     assert week(at, ROOTS).name == f"week-{expected}"
 
 

@@ -28,10 +28,13 @@ _SAMPLES = json.loads(Path(__file__).with_name("samples.json").read_text())
 ATTRIBUTES: dict[str, str] = _SAMPLES["attributes"]
 CASE = Case(at=NOW, came_from=None, state=State.PROPOSED, queue_arn=QUEUE_ARN, steps=(STEP,),
             **_SAMPLES["case"])  # fmt: skip
+TAGS = {f"tag {key}": text for key, text in _SAMPLES["beside"]["tags"].items()}
+THEN = {**ATTRIBUTES, **TAGS, "VisibilityTimeout": "60", "tag mendq": "heal"}
+WELL = Known(NOW - timedelta(days=1), {**THEN, "consumer bill": "timeout 9 s"})
 BESIDE: dict[str, Any] = {
     **_SAMPLES["beside"],
     "attributes": ATTRIBUTES,
-    "known": Known(NOW - timedelta(days=1), {**ATTRIBUTES, "VisibilityTimeout": "60"}),
+    "baselines": (WELL,),
     "last_change": QueueChange(
         NOW, "SetQueueAttributes", "arn:aws:iam::123456789012:role/deployer"
     ),
@@ -85,15 +88,11 @@ def every_page() -> dict[str, NotificationText]:
     theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
     advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
-    unchanged = {"known": Known(NOW, ATTRIBUTES), "last_change": last}
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
-    then = {**ATTRIBUTES, "VisibilityTimeout": "60", "tag mendq": "heal", "tag team": "shop"}
-    well = Known(NOW - timedelta(days=2), {**then, "consumer bill": "timeout 9 s"})
-    since = {"baselines": (well,), "known": None, "last_change": replace(last, earlier=(before,))}
-    tags = {f"tag {key}": text for key, text in BESIDE["tags"].items()}
-    same = Known(well.at, ATTRIBUTES | tags)
-    as_it_was = {**since, "baselines": (same,)}
-    lately = {**since, "baselines": (same, replace(well, at=LONG_AGO))}
+    same = Known(WELL.at, ATTRIBUTES | TAGS)
+    unchanged = {"baselines": (same,), "last_change": last}
+    changes = {"last_change": replace(last, earlier=(before,))}
+    lately = {**changes, "baselines": (same, replace(WELL, at=LONG_AGO))}
     requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
     from_hosts = {**CASE.evidence, "requests": requests}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
@@ -105,7 +104,9 @@ def every_page() -> dict[str, NotificationText]:
         "a proposal to send messages back": notified(**back_and_retained),
         "a proposal of a DLQ": notified(steps=DLQ_STEPS),
         "a proposal that a configuration asks for": notified(unchanged, evidence={}),
-        "a proposal that was approved, and held up": notified(state=State.APPROVED),
+        "a proposal that was approved, and held up": notified(
+            {"next_command": ""}, state=State.APPROVED
+        ),
         "a step that is held up": notified(state=State.INEFFECTIVE, came_from=State.WATCHING),
         "what was approved and not done": notified(state=State.EXPIRED, came_from=State.APPROVED),
         "a refusal, with what its symptom shows": notified(shown, state=State.REFUSED),
@@ -114,12 +115,9 @@ def every_page() -> dict[str, NotificationText]:
         "what was tried, and a person has overruled": notified({"attributes": theirs}, **TRIED),
         "what was tried in a queue that cannot be read": notified({"attributes": {}}, **TRIED),
         "what is overridden": notified({"tags": STACK, "attributes": theirs}, **overridden),
-        "what is overridden without a stack": notified({"known": None}, **overridden),
+        "what is overridden without a stack": notified({"baselines": ()}, **overridden),
         "messages and an overridden value": notified(**back_and_retained, **overridden),
-        "what changed since a scan found it well": notified(since, evidence=from_hosts),
-        "what is as it was when a scan found it well": notified(as_it_was),
-        "what changed since the scan before": notified(lately),
-        "a queue that is gone and was well": notified({**since, **unknown}, steps=()),
+        "what changed since the scan before": notified(lately, evidence=from_hosts),
         "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
         "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE

@@ -17,8 +17,8 @@ from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "CHANGED LAST BY", "NEXT"}
-SINCE = {"SINCE IT WORKED", "SINCE LAST KNOWN"}
-HEADINGS = ALWAYS | SINCE | {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES"}
+SOMETIMES = {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES", "SINCE IT WORKED"}
+HEADINGS = ALWAYS | SOMETIMES
 OPENINGS = ("What: ", "Why: ")
 MOST_LINES = 160
 PAYLOADS = (
@@ -62,11 +62,10 @@ EARLIER = st.lists(st.builds(QueueChange, *CHANGED), max_size=3).map(tuple)
 CHANGES = st.builds(QueueChange, *CHANGED, earlier=EARLIER)
 BESIDE = st.fixed_dictionaries(
     {
-        **dict.fromkeys(("sentence", "runbook", "next_command"), MADE),
+        **dict.fromkeys(("sentence", "next_command"), MADE),
         **dict.fromkeys(("attributes", "tags"), TEXTS),
         **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
         "event_names": st.lists(TEXT, max_size=9),
-        "known": st.none() | st.builds(Known, TIMES, TEXTS),
         "baselines": st.lists(st.builds(Known, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
         "shown": st.lists(KEYS, max_size=9),
@@ -98,7 +97,7 @@ def assert_in_shape(one: NotificationText) -> set[str]:
 
 
 WIDE = {f"Attribute{n}": "y" * 900 for n in range(60)}
-KNOWN = Known(NOW, dict.fromkeys(WIDE, "z" * 900))
+KNOWN = (Known(NOW, dict.fromkeys(WIDE, "z" * 900)),)
 DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
 
 
@@ -108,7 +107,7 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
     fields={"steps": ({**STEP, "after": "x" * 1_000},) * 6, "state": State.OVERRIDDEN},
     beside={
         "attributes": WIDE,
-        "known": KNOWN,
+        "baselines": KNOWN,
         "first": ["v" * 900] * 9,
         "beyond": ["w" * 900] * 9,
         "shown": [*WIDE],
@@ -120,13 +119,12 @@ def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -
     assert_fit_for_sns(one)
     headings = assert_in_shape(one)
     assert headings >= ALWAYS
-    assert headings & SINCE
     assert one.body.startswith("orders.fifo: ")
 
 
 def test_what_is_cut_is_counted_and_the_end_stays() -> None:
     principals = {**CASE.evidence, "principals": ["p" * 900] * 10}
-    long = notified({"attributes": WIDE, "known": KNOWN}, reason="x" * 900, evidence=principals)
+    long = notified({"attributes": WIDE, "baselines": KNOWN}, reason="x" * 900, evidence=principals)
     assert len(long.body) > sent.MOST_BYTES - 500
     assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
     assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body

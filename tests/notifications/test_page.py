@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.cli.__main__ import COMMANDS
+from mendq.cli.command_group import written
 from mendq.model.case import State
+from mendq.model.lifecycle import time_line
+from mendq.model.limits import Timing
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import Again, not_mailed
 from tests.architecture.aws_commands import mistake_in
-from tests.notifications.pages import AGAIN, CASE, every_page, notified, section
+from tests.notifications.pages import AGAIN, CASE, NOW, TRIED, every_page, notified, section
 
 LONG_NAME = "q" * 75 + ".fifo"
 LONG_ARN = f"arn:aws:sqs:us-east-1:123456789012:{LONG_NAME}"
@@ -47,9 +51,10 @@ def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> 
         assert line.startswith(f"{name}: visibility timeout too short. ")
         assert len(line) <= notification.MOST_FIRST_LINE
     assert long.body.splitlines()[0].endswith(("Approve?", "Look at it", "act", "Choose one"))
-    assert short.subject == f"Mendq {state}: visibility timeout too short on orders.fifo"
+    where = "in 123456789012 us-east-1"
+    assert short.subject == f"Mendq {state}: visibility timeout too short on orders.fifo {where}"
     assert long.subject.startswith(f"Mendq {state}: visibility timeout too short on qqq")
-    assert long.subject.endswith("qqq.fifo")
+    assert long.subject.endswith(f"q.fifo {where}")
     assert len(long.subject) == sent.MOST_SUBJECT
 
 
@@ -70,7 +75,7 @@ def _typed(verb: str) -> list[str]:
 def test_an_operators_command_is_one_that_mendq_has() -> None:
     verbs = {each.split()[1] for each in _typed("mendq")}
     assert verbs == {"approve", "decline", "close", "rollback", "show", "redrive", "cases"}
-    assert verbs <= set(COMMANDS)
+    assert verbs <= set(written())
 
 
 def test_every_aws_command_is_one() -> None:
@@ -87,3 +92,22 @@ def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
     assert words[-1] == "/dev/stdout"
     event = json.loads(words[words.index("--payload") + 1])
     assert event == {"detail": {"object": {"key": key}}}
+
+
+def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> None:
+    tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
+    tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
+    points = time_line(tried, Timing())
+    assert section(notified({"so_far": points[:2]}).body, "CASE SO FAR (UTC)") == []
+    lines = section(notified({"so_far": points}).body, "CASE SO FAR (UTC)")
+    assert lines == [
+        "2026-11-16 09:20:11       +0 s  first failure",
+        "2026-11-16 09:29:58     +9 min  evidence complete: 3 failed calls",
+        "2026-11-16 09:30:00     +9 min  applied: VisibilityTimeout 30 -> 45",
+        "2026-11-16 09:31:45    +11 min  propagated",
+        "2026-12-26 16:30:00  +40 d 7 h  escalated",
+    ]
+    kept = "MessageRetentionPeriod 345600 -> 1209600"
+    longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
+    *_, whole, cut = section(notified({"so_far": longer}).body, "CASE SO FAR (UTC)")
+    assert (kept in whole, len(cut) <= 82) == (True, True)

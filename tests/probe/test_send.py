@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from mendq.aws.errors import (
     CaseStoreUnavailable,
-    CaseStoreUnreadable,
-    NotificationNotSent,
     ProbeNotSent,
 )
 from mendq.model.settings import ProbeSettings
@@ -109,13 +107,6 @@ def test_a_probe_is_noted_before_it_is_made_or_not_made(heart: Heart) -> None:
     assert (probe.lost_in_a_row, probe.seen_at) == (0, None)
 
 
-def test_an_item_that_is_not_of_our_making_is_reported(heart: Heart) -> None:
-    item = {"pk": {"S": "account"}, "sk": {"S": "probe"}, "sent_at": {"S": "yesterday"}}
-    heart.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    with pytest.raises(CaseStoreUnreadable, match="probe"):
-        heart.beat()
-
-
 ISSUERS = [PROBE_ROLE, PROBE_ROLE.replace(":iam:", ":sts:").replace(":role/", ":assumed-role/")]
 NO_QUEUE: dict[str, Any] = {"resources": None, "requestParameters": None}
 
@@ -137,17 +128,6 @@ def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
     heart.beat(hours=1)
     heart.account.heal(heart.event("2"))
     assert not heart.known.without_queue, "the newest that was seen says"
-
-
-def test_repeats_and_older_probes_change_nothing(heart: Heart) -> None:
-    heart.beat()
-    old = heart.event("1")
-    heart.beat(hours=1)
-    heart.account.heal(heart.event("2"))
-    before = heart.account.case_store_items()
-    heart.account.later(minutes=30)
-    heart.account.heal(old | heart.event("2", eventTime=f"{heart.known.made_at:%FT%TZ}"))
-    assert heart.account.case_store_items() == before
 
 
 def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
@@ -174,21 +154,6 @@ def test_two_lost_in_a_row_page_once_until_one_is_seen_again(heart: Heart) -> No
     assert "the last 2 did not" in body
     heart.account.heal(heart.event("1"))
     assert [heart.beat(hours=1) and heart.pages() for _ in range(4)] == [1, 1, 2, 2]
-
-
-def test_a_page_that_did_not_go_out_goes_out_with_the_next_try(heart: Heart) -> None:
-    heart.beat()
-    heart.beat(hours=1)
-    fix = refusing(heart.account.clients.sns, "Publish")
-    with pytest.raises(NotificationNotSent):
-        heart.beat(hours=1)
-    assert not heart.known.notified
-    fix()
-    now = heart.account.now
-    send_probe(heart.account.clients, heart.settings, now, now + 2 * MINUTE)
-    assert heart.pages() == 1
-    assert heart.known.notified
-    assert heart.known.lost_in_a_row == 2, "the same time judges nothing twice"
 
 
 def test_people_are_paged_though_the_call_itself_cannot_be_made(heart: Heart) -> None:

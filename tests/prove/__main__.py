@@ -23,12 +23,11 @@ from tests.prove.redrives import REDRIVES
 from tests.prove.runner import keep, run, tabulate
 from tests.prove.scans import SCANS
 from tests.prove.storms import STORMS
-from tests.prove.window import WINDOW
 
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
     *(*FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
-    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *WINDOW, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
+    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

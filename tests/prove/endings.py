@@ -16,6 +16,7 @@ from tests.heal.conftest import Account
 # What differs between two runs that end the same: times, and which invocation it was.
 _TIMES = re.compile(
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|\+00:00)?|\b1\d{9}(\.\d+)?\b"
+    r"| +\+\d+ (d|h|min|s)( \d+ (h|min|s))? +"  # how long after the first failure
 )
 # A page does not wait for CloudTrail: where its answer is lost, the page says that.
 _NOT_SAID_BY_CLOUDTRAIL = re.compile(r"not known: CloudTrail did not say \(ReadTimeoutError\)")

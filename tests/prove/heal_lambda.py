@@ -14,8 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from functions import heal
-from mendq.aws.clients import Clients
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Clients, Pace
 from tests.functions.conftest import Context, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls

@@ -229,6 +229,13 @@ def repeats(played: Played) -> None:
     played.world.every(5 * MINUTE, lambda: played.queue.count(REPEATED))
 
 
+# What several scenes have in common.
+_of_20_groups = partial(Scene, groups=20, workers=10)
+_fifo = partial(Scene, groups=8, workers=8)
+_late = partial(Scene, work=between(20, 75), ill=(TOO_SHORT,), timeout=30, dies_after=50)
+_dead = partial(_late, rate=for_three_hours, queue={"tags": needs(50)}, dies_after=3)
+_stuck = partial(Scene, ill=(BLOCKED,), dies_after=0, then=stuck_group)
+
 HEALTHY: dict[str, Scene] = {
     "steady": Scene(),
     "bursts": Scene(now_and_then(2 * HOUR, 300, 2, 0.02)),
@@ -245,23 +252,18 @@ HEALTHY: dict[str, Scene] = {
     ),
     "slow start": Scene(workers=lambda at: max(0, at / HOUR - 1)),
     "long tail of work": Scene(work=long_tail(4, 280), workers=8, timeout=300),
-    "FIFO burst of one group, in order": Scene(
-        groups=20, workers=10, then=lambda p: burst(p, 600, 6, group="burst", work=8)
+    "FIFO burst of one group, in order": _of_20_groups(
+        then=lambda p: burst(p, 600, 6, group="burst", work=8)
     ),
-    "FIFO slow group among quick ones": Scene(
-        groups=20, workers=10, then=lambda p: sends(p, 0.012, groups="slow", work=50)
+    "FIFO slow group among quick ones": _of_20_groups(
+        then=lambda p: sends(p, 0.012, groups="slow", work=50)
     ),
-    "FIFO group held for an hour": Scene(
-        groups=20,
-        workers=10,
-        consumer={"heartbeats": True},
-        then=lambda p: burst(p, 3, 6.5, group="long", work=HOUR),
+    "FIFO group held for an hour": _of_20_groups(
+        consumer={"heartbeats": True}, then=lambda p: burst(p, 3, 6.5, group="long", work=HOUR)
     ),
-    "FIFO retries now and then": Scene(groups=8, workers=8, outcomes={FAILS: 0.05}, dies_after=0),
-    "FIFO poison that the DLQ takes": Scene(
-        groups=8, workers=8, also=(ARRIVING,), then=stuck_group
-    ),
-    "FIFO deployments": Scene(groups=8, workers=8, then=deployed(4, 5, 6, 7.95)),
+    "FIFO retries now and then": _fifo(outcomes={FAILS: 0.05}, dies_after=0),
+    "FIFO poison that the DLQ takes": _fifo(also=(ARRIVING,), then=stuck_group),
+    "FIFO deployments": _fifo(then=deployed(4, 5, 6, 7.95)),
     "purge": Scene(workers=0, then=lambda p: p.world.at(7 * HOUR, lambda: emptied(p.queue))),
     "stale readings expire by intent": Scene(
         0.15, between(8, 16), 1, queue={"retention_seconds": 900}
@@ -317,38 +319,19 @@ HEALTHY: dict[str, Scene] = {
         then=lambda p: p.world.every(20 * MINUTE, lambda: p.queue.receive(10), 3 * HOUR),
     ),
 }
-_LATE = between(20, 75)
 ILL: dict[str, Scene] = {
-    "late deletes": Scene(0.08, _LATE, 30, (TOO_SHORT,), timeout=30, dies_after=50),
-    "late deletes of half the messages": Scene(
-        0.08, between(15, 45), 30, (TOO_SHORT,), timeout=30, dies_after=50
+    "late deletes": _late(workers=30),
+    "late deletes of half the messages": _late(work=between(15, 45), workers=30),
+    "late deletes in bursts": _late(now_and_then(HOUR, 600, 0.5, 0.02), workers=40),
+    "late deletes by batches": _late(
+        now_and_then(600, 60, 1, 0.01), work=between(3, 8), workers=3, consumer={"batch": 10}
     ),
-    "late deletes in bursts": Scene(
-        now_and_then(HOUR, 600, 0.5, 0.02), _LATE, 40, (TOO_SHORT,), timeout=30, dies_after=50
+    "late deletes after deployments": _late(workers=40, then=deployed(3, 5, 7)),
+    "dead for want of time, work given up": _dead(
+        workers=30, also=(ARRIVING, FAILING), timeout=20, outcomes={FAILS: 1}
     ),
-    "late deletes by batches": Scene(
-        *(now_and_then(600, 60, 1, 0.01), between(3, 8), 3, (TOO_SHORT,)),
-        consumer={"batch": 10},
-        timeout=30,
-        dies_after=50,
-    ),
-    "late deletes after deployments": Scene(
-        0.08, _LATE, 40, (TOO_SHORT,), timeout=30, dies_after=50, then=deployed(3, 5, 7)
-    ),
-    "dead for want of time, work given up": Scene(
-        *(for_three_hours, _LATE, 30, (TOO_SHORT,)),
-        also=(ARRIVING, FAILING),
-        timeout=20,
-        queue={"tags": needs(50)},
-        outcomes={FAILS: 1},
-        dies_after=3,
-    ),
-    "dead for want of time, late deletes": Scene(
-        *(for_three_hours, between(35, 50), 60, (TOO_SHORT,)),
-        also=(ARRIVING,),
-        timeout=10,
-        queue={"tags": needs(50)},
-        dies_after=3,
+    "dead for want of time, late deletes": _dead(
+        work=between(35, 50), workers=60, also=(ARRIVING,), timeout=10
     ),
     "most receives fail": Scene(outcomes={FAILS: 0.7}, ill=(FAILING,), dies_after=60, workers=8),
     "Lambda that always fails": Scene(
@@ -395,15 +378,9 @@ ILL: dict[str, Scene] = {
     "poison comes back for ever, no DLQ": Scene(
         0.004, poison=0.12, ill=("dlq_missing",), also=(FAILING,), dies_after=0
     ),
-    "FIFO head of the only group fails": Scene(
-        0, groups=1, ill=(BLOCKED,), also=("dlq_missing", FAILING), dies_after=0, then=stuck_group
-    ),
-    "FIFO one group stuck, others flow": Scene(
-        groups=5, workers=6, ill=(BLOCKED,), dies_after=0, then=stuck_group
-    ),
-    "FIFO one group stuck, DLQ far away": Scene(
-        groups=5, workers=6, ill=(BLOCKED,), dies_after=1_000, then=stuck_group
-    ),
+    "FIFO head of the only group fails": _stuck(0, groups=1, also=("dlq_missing", FAILING)),
+    "FIFO one group stuck, others flow": _stuck(groups=5, workers=6),
+    "FIFO one group stuck, DLQ far away": _stuck(groups=5, workers=6, dies_after=1_000),
     "Lambda that crashes, timeout of hours": Scene(
         work=between(1, 4),
         outcomes={FAILS: 0.02},

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mendq.heal.guardrails import FEW_QUEUES
 from tests.heal.conftest import Account, moto_account
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
@@ -14,15 +13,14 @@ from tests.prove.quick_case_store import quick_case_store
 
 QUEUES = 1_000
 CALLS_A_QUEUE = 3
-TENS = 10
-QUEUES_IN_TENS = 200
+QUEUES_A_BATCH = BATCH_MESSAGES // CALLS_A_QUEUE
 Cases = Sequence[Mapping[str, Any]]
 
 
 def at_once(proving: Proving, queues: int = QUEUES) -> None:
     """As full as batches go, one after another in the same minute."""
     with moto_account() as account, quick_case_store():
-        cases = _failing_queues(proving, account, queues, BATCH_MESSAGES // CALLS_A_QUEUE, 0)
+        cases = _failing_queues(proving, account, queues)
         reasons = {case["reason"].split(" managed queues ")[-1] for case in cases}
         not_theirs = {"show it within the hour: the cause is not this queue's"}
         proving.holding(
@@ -34,32 +32,17 @@ def at_once(proving: Proving, queues: int = QUEUES) -> None:
         )
 
 
-def in_tens(proving: Proving, queues: int = QUEUES_IN_TENS) -> None:
-    """Slowly enough for the budget of writes a minute, so that only their number stops it."""
-    with moto_account() as account, quick_case_store():
-        states = _states(_failing_queues(proving, account, queues, TENS, minutes=1))
-        share = account.settings.limits.mass_symptom_share
-        most = int(max(FEW_QUEUES, share * queues))
-        others = states["applied"] + states["refused"] == queues == states.total()
-        few = int(proving.figures["queue_writes"]) <= most
-        claim = f"at most {most} queues are written: {share:.0%} of {queues}"
-        proving.holding({claim: few, "every other queue is refused": others})
-
-
-def _failing_queues(
-    proving: Proving, account: Account, queues: int, queues_a_batch: int, minutes: float
-) -> Cases:
+def _failing_queues(proving: Proving, account: Account, queues: int) -> Cases:
     """The transitions that it came to."""
     account.now = BEGINS_AT
     queue_arns = [account.queue(f"orders-{n}", VisibilityTimeout="30") for n in range(queues)]
     account.later(minutes=5)
     again: dict[str, str] = {}
     with proving.timed("wall_seconds"), heal_lambda(account) as lambda_:
-        for first in range(0, queues, queues_a_batch):
-            bodies = dict(_failed_calls(account, queue_arns[first : first + queues_a_batch]))
+        for first in range(0, queues, QUEUES_A_BATCH):
+            bodies = dict(_failed_calls(account, queue_arns[first : first + QUEUES_A_BATCH]))
             account.later(seconds=5)
             again |= lambda_.deliver(bodies)
-            account.later(minutes=minutes)
             proving.progress(first / queues)
         come_again = len(again)
         again = _once_more(account, lambda_, again)
@@ -114,10 +97,5 @@ MASS_SYMPTOMS = (
         "mass_symptom",
         "A thousand queues that show one symptom at once are told, and none is written.",
         at_once,
-    ),
-    Proof(
-        "mass_symptom_in_tens",
-        "Two hundred queues, ten a minute, are a mass symptom from one in twenty on.",
-        in_tens,
     ),
 )

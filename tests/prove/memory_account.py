@@ -20,8 +20,7 @@ from unittest.mock import patch
 
 import boto3
 
-from mendq.aws.clients import Clients
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Clients, Pace
 from mendq.model.queue import DEFAULTS
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.prove.proof import BEGINS_AT
@@ -264,6 +263,9 @@ class MemoryAccount:
     def _publish(self, asked: Asked) -> Item:
         self.published.append(asked)
         return {"MessageId": str(len(self.published))}
+
+    def _put_events(self, _asked: Asked) -> Item:
+        return {"Entries": [{"EventId": "1"}]}
 
     def _lookup_events(self, _asked: Asked) -> Item:
         return {"Events": []}

@@ -8,7 +8,6 @@ from mendq.model.limits import Bounds
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proof, Proving
 from tests.prove.redrive_faults import struck_everywhere
-from tests.prove.redrive_stops import stopped
 from tests.prove.redrive_strangers import fifo_moves, strangers_stay
 from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
@@ -115,11 +114,6 @@ REDRIVES = (
         "redrive_faults",
         "A fault at any call of a redrive loses no message, and copies few.",
         struck_everywhere,
-    ),
-    Proof(
-        "redrive_stops",
-        "A cause that comes back, a freeze or a person's word stops a redrive at its next tick.",
-        stopped,
     ),
     Proof(
         "redrive_fifo",

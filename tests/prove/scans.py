@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any
 
-from mendq.aws.clients import Clients
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Clients, Pace
 from mendq.aws.queue import managed_queues
 from mendq.cases.finding import Scanned, together
 from mendq.model.limits import Consent, Limits, Mode, Timing
@@ -212,14 +211,14 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
             "seconds_at_the_retained_rates": round(seconds),
             "suspects": done.suspects,
             "measured": done.measured,
-            "skipped_for_budget": done.skipped_for_budget,
+            "skipped_for_budget": len(done.skipped),
             "metrics_asked": many.metrics,
         }
     )
     lists, timeouts = many.calls["ListEventSourceMappings"], many.calls["GetFunctionConfiguration"]
     mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
     budget = many.metrics == spent["metrics"] <= limits.scan_metrics_per_day
-    counted = done.measured + done.skipped_for_budget == done.suspects
+    counted = done.measured + len(done.skipped) == done.suspects
     proving.holding(
         {
             "every queue is looked at, and none fails": not done.failed,

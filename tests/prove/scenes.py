@@ -21,6 +21,7 @@ from tests.prove.openings import (
     FOLLOWED_EVERY_MINUTES,
     Scene,
     Turn,
+    approve,
     approved,
     asked_of_owner,
     call_of,
@@ -127,10 +128,7 @@ def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
     """A scan found it and a person approved; nobody has carried it out."""
     world.find(queue_arn, symptom)
     world.account.later(minutes=5)
-    world.heal_is_up = False
-    say(world.account, "approve", case_of(world.account).case_id)
-    world.heal_is_up = True
-    world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    approve(world, case_of(world.account).case_id)
 
 
 def _without_dlq(world: World) -> str:
@@ -176,10 +174,7 @@ def _put_back(world: World) -> Turn:
     account.later(minutes=25)
     deny(account, queue_arn)
     account.later(minutes=5)
-    world.heal_is_up = False
-    say(account, "approve", case_of(account).case_id)
-    world.heal_is_up = True
-    account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    approve(world, case_of(account).case_id)
     return asked_of_owner(world)
 
 

@@ -256,13 +256,6 @@ def test_what_it_waits_for_halts_it_after_an_hour(stage: Stage) -> None:
         _waits_with_patience(before, blind.because, "blocked_since", found, blocked=blind)
 
 
-def test_what_lasts_comes_before_what_may_pass() -> None:
-    passes, lasts = Blocked("later"), Blocked("never", for_good=True)
-    assert Blocked() | passes == passes
-    assert passes | Blocked("too") | Blocked() == passes
-    assert passes | lasts == lasts | passes == lasts
-
-
 def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
     assert stage_of(progress(Stage.RAMP), waiting=0) is Stage.SOAK
     soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))

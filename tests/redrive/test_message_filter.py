@@ -19,7 +19,7 @@ from mendq.redrive.message_filter import (
     Misread,
     message_filter,
 )
-from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute
+from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, RedriveMarker
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
@@ -180,3 +180,15 @@ def test_three_truths_keep_the_laws_of_two(one: str, other: str, message: Messag
     assert matches(f"{one} || !({one})", message) is (True in both)
     assert matches(f"!({one} && {other})", message) is matches(f"!({one}) || !({other})", message)
     assert matches(f"!({one} || {other})", message) is matches(f"!({one}) && !({other})", message)
+
+
+def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> None:
+    """There another attribute stands in the place of the redrive's."""
+    quarantined = RedriveMarker(SOURCE, "case-1", b"key").quarantined(MESSAGE, "came back", NOW)
+    assert REDRIVEN not in quarantined.attributes
+    for asked in ("redrive == 'case-1'", "redrive_count == `2`", f"source == '{SOURCE}'"):
+        expression = f'attributes."{REDRIVEN}".{asked}'
+        assert (matches(expression), matches(expression, quarantined)) == (True, True)
+    assert not matches(f"attributes.\"{REDRIVEN}\".redrive == 'case-2'", quarantined)
+    unmarked = Message("m-2", "{}", NOW)
+    assert not matches(f'exists(attributes."{REDRIVEN}")', unmarked)

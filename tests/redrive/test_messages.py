@@ -101,19 +101,6 @@ def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_know
     assert not sample([of]).returned or is_known
 
 
-@pytest.mark.parametrize(
-    "over",
-    [
-        *({"redrive_count": each} for each in ("1", True, -1, 1.0)),
-        {"why": None},
-        {"why": "x" * 9_000},
-    ],
-)
-def test_a_mark_that_is_not_ours_says_nothing(over: dict[str, object]) -> None:
-    assert quarantine_reason(bearing(QUARANTINED, MARK)) is not None
-    assert quarantine_reason(bearing(QUARANTINED, {**MARK, **over})) is None
-
-
 @given(
     st.sampled_from(["", "null", "[]", "{" * 2_000, '{"redrive_count": ' + "9" * 5_000 + "}"])
     | st.text()
@@ -202,7 +189,14 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
     assert [each.body for each in standard.stays] == ["a1"]
 
 
-def test_what_somebody_sends_to_the_dlq_meanwhile_is_seen_and_stays() -> None:
-    """A consumer that parks messages without their attributes: nobody knows them, all see them."""
-    found = sample([replace(NEW, source_arn=each) for each in (None, OTHER)])
-    assert (found.newly_dead, len(found.stays), found.waiting) == (1, 2, ())
+@pytest.mark.parametrize(
+    "over",
+    [
+        *({"redrive_count": each} for each in ("1", True, -1, 1.0)),
+        {"why": None},
+        {"why": "x" * 9_000},
+    ],
+)
+def test_a_mark_that_is_not_ours_says_nothing(over: dict[str, object]) -> None:
+    assert quarantine_reason(bearing(QUARANTINED, MARK)) is not None
+    assert quarantine_reason(bearing(QUARANTINED, {**MARK, **over})) is None

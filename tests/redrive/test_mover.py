@@ -168,16 +168,16 @@ def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Re
 
 def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
     """To open a thousand groups is a thousand receives, of messages that were received before."""
-    for group in range(30):
+    for group in range(15):
         fifo.send(*texts(12), group=str(group))
     calls = list[str]()
     fifo.refusals.append(lambda call, _: calls.append(call))
     with mover_of(fifo, may_open=lambda: False) as mover:
-        seen = mover.take(400)
+        seen = mover.take(200)
         assert {each.receive_count for each in seen} == {1}
-        assert {each.group_id for each in seen} == {str(each) for each in range(30)}
+        assert {each.group_id for each in seen} == {str(each) for each in range(15)}
         assert set(calls) == {"ReceiveMessage"}
-    assert len(left(fifo)) == 360
+    assert len(left(fifo)) == 180
 
 
 @pytest.mark.parametrize(("remaining", "hidden"), [(60, 0), (5, 30)])

@@ -9,10 +9,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import to_builtins
 
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import FEW_OTHERS, Finding, Shared
+from mendq.cases.finding import FEW_OTHERS, Finding, named_in, request_about
 from mendq.heal.assess import with_others
 from mendq.heal.batch import heal_findings
 from mendq.heal.repeats import silent_for, spoken_for
@@ -119,8 +118,9 @@ def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
 
 
 def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
-    shared = Finding(f"{PREFIX}z", "lost", "", others=_arns("abcde")).shared
-    assert Shared.read(json.loads(json.dumps(to_builtins(shared)))) == shared
+    finding = Finding(f"{PREFIX}z", "lost", "", others=_arns("abcde"))
+    assert named_in(json.loads(request_about([finding]))) == [finding.named]
+    assert finding.named.more == 2
 
 
 @given(
@@ -134,8 +134,9 @@ def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
     )
 )
 def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
-    read = Shared.read(document)
-    assert len(read.others) <= FEW_OTHERS
-    assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
-    assert read.more >= 0
-    assert len(with_others("", read)) < 1_000
+    about = {"queue_arn": f"{PREFIX}z", "symptom": "lost"}
+    for read in named_in({"found": [{**about, **document}]}):
+        assert len(read.others) <= FEW_OTHERS
+        assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
+        assert read.more >= 0
+        assert len(with_others("", read)) < 1_000

@@ -44,7 +44,7 @@ def waiting(
         fixed = case(RACE, State.APPLIED, State.WATCHING, queue_arn=source)
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
-        account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, {}, until))
+        account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, until))
         lies_there(scanned, dead, hours_old[name], source)
     return made
 

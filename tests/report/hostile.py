@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from itertools import cycle
 from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.report.weeks import Document, busy_week, recommendation
+from tests.report.weeks import PICTURED, Document, busy_week, recommendation
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -55,6 +56,7 @@ def everywhere(*texts: str, retained: frozenset[str] = DATES) -> Document:
         return next(theirs) if is_text and name not in retained else value
 
     document = busy_week()
+    document["cases"][0] |= deepcopy(PICTURED)
     why = {"fix": "refused", "name_code": "unknown_code", "fix_caller": "count_only"}
     asked = (recommendation(each, why=why.get(each, "verified")) for each in KINDS)
     return {key: filled(each, key) for key, each in {**document, "do_this_week": [*asked]}.items()}

@@ -9,11 +9,12 @@ from email.policy import default
 import pytest
 from msgspec.structs import replace
 
-from mendq.report.mail import PICTURE_ID, message
+from mendq.report.links import console, runbook
+from mendq.report.mail import MOST_ATTACHED, PICTURE_ID, message
 from tests.report.hostile import everywhere
 from tests.report.page_parts import PageParts
 from tests.report.test_page import outgoing
-from tests.report.weeks import busy_week, week
+from tests.report.weeks import HERE, arn, busy_week, week
 
 PNG = b"\x89PNG\r\n\x1a\n" * 9_000
 SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
@@ -31,9 +32,15 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(mail.picture) < 1_000_000
     assert ("img", "src", f"cid:{PICTURE_ID}") in PageParts(mail.html).values
-    assert "690\N{NO-BREAK SPACE}s in its template" in mail.html
-    for word in ("<script", "<link", "@import", "url(", "http:", "https:", "<a "):
+    assert "690&nbsp;s in its template" in mail.html
+    for word in ("<script", "<link", "@import", "url(", "http:"):
         assert word not in mail.html
+    linked = {value for *place, value in PageParts(mail.html).values if place == ["a", "href"]}
+    pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
+    assert linked == {
+        *(console(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
+        *(runbook(f"docs/runbooks/{each}.md", HERE) for each in pages),
+    }
     assert "prefers-color-scheme: dark" in mail.html
     assert mail.message_to(RECIPIENT) == outgoing(busy_week()).message_to(RECIPIENT)
     first = mail.whole_text.partition("Do this week\n")[2].partition("\n2. ")[0]
@@ -82,6 +89,24 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     assert len(message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
     quiet = _parsed(outgoing(week()).message_to(RECIPIENT))
     assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
+
+
+def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
+    page = "<!doctype html>\N{EN DASH}\ud800 --=_mendq-mixed--\n" * 9_000
+    made = outgoing(busy_week(), page)
+    parsed = _parsed(made.message_to(RECIPIENT))
+    body, attached = parsed.iter_parts()
+    assert (parsed.get_content_type(), body.get_content_type()) == (
+        *("multipart/mixed", "multipart/alternative"),
+    )
+    assert attached.get_content_type() == "text/html"
+    assert attached.get_filename() == "mendq-2026-W46.html"
+    assert attached.get_content().splitlines() == page.replace("\ud800", "\\ud800").splitlines()
+    assert made.message_to(RECIPIENT) == outgoing(busy_week(), page).message_to(RECIPIENT)
+    assert "is attached, and opened by:" in made.html
+    large = outgoing(busy_week(), "x" * (MOST_ATTACHED + 1))
+    assert _parsed(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
+    assert "is attached" not in large.html
 
 
 HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "M <a@b.io>",

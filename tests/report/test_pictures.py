@@ -12,8 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.report.days import NARROW, WIDE, PerDay, Size, days_chart, per_day
-from mendq.report.drawing import DARK, LIGHT, Look, as_picture, as_png
+from mendq.report.days import PerDay, per_day
+from mendq.report.drawing import (
+    DARK,
+    LIGHT,
+    NARROW,
+    WIDE,
+    Look,
+    Size,
+    as_picture,
+    as_png,
+    days_chart,
+)
 from mendq.report.times import TICKS, axis_chart, strip_chart, ticks_around, times
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import incident, notified, reached_a_person, summary

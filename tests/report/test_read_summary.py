@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.report import read_summary
-from mendq.report.read_summary import MOST_BYTES, SummaryUnreadable
+from mendq.report import summary
+from mendq.report.summary import MOST_BYTES, SummaryUnreadable
 from tests.report.weeks import (
     Document,
     busy_week,
     earlier,
     incident,
     notified,
+    open_case,
     reached_a_person,
     read,
     recommendation,
-    scanned,
     week,
     without_newer,
 )
@@ -33,20 +33,25 @@ from tests.report.weeks import (
 MISTAKES = json.loads(Path(__file__).with_name("mistakes.json").read_text())
 # More than any week has, or than the nightly job lists.
 MOST = {
-    "accounts": 1_000, "regions": 1_000, "per_day": 7_000, "previous_weeks": 4,
+    "accounts": 1_000, "regions": 1_000, "per_day": 7_000, "previous_weeks": 7,
     "times_to_heal": 1_000, "times_to_heal.0.seconds": 200, "queue_days.queues": 20,
     "reached_a_person.cases": 50, "cases": 50, "do_this_week": 10,
+    "open_now": 50, "earned": 10, "does_it_help": 1_000,
     "not_seen.unreadable_files": 20, "not_seen.nightly_runs": 7,
-    "by_outcome": 30, "by_symptom": 1_000, "scanned.by_symptom": 1_000, "habits": 1_000,
+    "by_outcome": 30, "by_symptom": 1_000, "habits": 1_000,
     "not_seen.unknown_code": 1_000,
+}  # fmt: skip
+COMPARISON = {
+    "symptom": "s", "fixed": 1, "fixed_median_seconds": 2.5,
+    "untouched": 2, "recovered": 0, "recovered_median_seconds": None,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        (2, "summary.json has schema 2 and this report reads schema 1; deploy the report and the "),
-        ("1", "summary.json has schema '1' and this report reads schema 1;"),
+        (1, "summary.json has schema 1 and this report reads schema 2; deploy the report and the "),
+        ("1", "summary.json has schema '1' and this report reads schema 2;"),
         (True, "summary.json has schema True and"),
         (None, "summary.json has schema None and"),
     ],
@@ -67,7 +72,7 @@ def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) ->
 )  # fmt: skip
 def test_what_is_no_json_object_is_refused(content: bytes, says: str) -> None:
     with pytest.raises(SummaryUnreadable, match=rf"^summary\.json:? {says}$"):
-        read_summary.read(content)
+        summary.read(content)
 
 
 def _everything() -> Document:
@@ -76,9 +81,11 @@ def _everything() -> Document:
     made = week(
         [incident()],
         reached_a_person=people,
-        scanned=scanned(visibility_timeout_too_short=1),
         do_this_week=[recommendation()],
         previous_weeks=earlier(1, nightly_runs=6),
+        open_now=[open_case()],
+        earned=[{"queue_arn": "q", "symptom": "s", "approved": 5, "asked": 5}],
+        does_it_help=[COMPARISON],
         not_seen=unread,
     )
     return deepcopy(made)
@@ -146,9 +153,9 @@ def test_times_are_in_utc() -> None:
 def test_a_heap_of_bytes_is_refused_unread() -> None:
     whole = json.dumps(busy_week()).encode()
     most = whole + b" " * (MOST_BYTES - len(whole))
-    assert read_summary.read(most) == read(busy_week())
+    assert summary.read(most) == read(busy_week())
     with pytest.raises(SummaryUnreadable, match="larger than 5,000,000 bytes"):
-        read_summary.read(most + b" ")
+        summary.read(most + b" ")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +168,7 @@ def test_a_heap_of_bytes_is_refused_unread() -> None:
 )
 def test_half_a_character_is_one_that_nobody_sees(written: str, read_as: str) -> None:
     document = json.dumps(week(accounts=["NAME"])).replace("NAME", written)
-    assert read_summary.read(document.encode()).accounts == (read_as,)
+    assert summary.read(document.encode()).accounts == (read_as,)
 
 
 def _paths(value: object, path: str = "") -> list[str]:

@@ -18,7 +18,9 @@ from tests.report.weeks import (
     HERE,
     busy_week,
     incident,
+    largest_week,
     read,
+    scan_only_week,
     week,
     without_newer,
     without_pictures,
@@ -30,9 +32,10 @@ SENTENCES = Path(__file__).parent / "sentences"
 PARTS: dict[str, tuple[str, ...]] = {
     "verdict": ("top", "mail"),
     "standout": ("top",),
+    "open_now": ("open-now", "mail"),
     "tiles": ("tiles",),
     "to_do": ("to-do",),
-    "people": ("people", "scanned"),
+    "people": ("people",),
     "rows": ("cases",),
     "heat": ("heat",),
     "per_day": ("days",),
@@ -43,6 +46,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "places": ("heat", "cases"),
     "whole": (),
 }
+WEEKS = {"busy": busy_week, "scan-only": scan_only_week, "largest": largest_week}
 LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
 # Classes that carry a meaning of their own.
 MEANINGFUL = ("note", "pill", "heat-", "swatch")
@@ -62,7 +66,7 @@ class _Sections(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if tag in LINES:
             self._end_line()
-        if tag in {"section", "footer"} or given.get("class") in {"tiles", "scanned"}:
+        if tag in {"section", "footer"} or given.get("class") == "tiles":
             self._end_line()
             self._part = given.get("aria-labelledby") or given.get("class") or tag
             self._part = tag if tag == "footer" else self._part
@@ -88,18 +92,19 @@ class _Sections(HTMLParser):
 
 
 def _stands_apart(given: dict[str, str]) -> bool:
-    return given.get("class") == "small" or given.get("style", "").startswith("display:block")
+    return given.get("class") == "small" or "display: block" in given.get("style", "")
 
 
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     incidents = [incident(**each) for each in entry["incidents"]]
-    document = busy_week() if entry.get("busy") else week(incidents, **entry["changes"])
+    known = WEEKS.get(entry.get("week", ""))
+    document = known() if known else week(incidents, **entry["changes"])
     summary = read(without_newer(document) if entry.get("older") else document)
     lines = _Sections(page(summary, HERE)).lines
     mail = Outgoing(summary, "PLACE", HERE, "")
     lines["mail"] = [f"Subject: {mail.subject}", *mail.text.splitlines()]
     lines["mail as HTML"] = _Sections(mail.html).lines["top"]
-    return [line for part in parts or lines for line in lines.get(part, [])]
+    return [line for part in entry.get("parts", parts) or lines for line in lines.get(part, [])]
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -15,6 +15,7 @@ from mendq.model.case import State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.queue import arn_of
 from mendq.report.html_page import page
+from mendq.report.links import QUEUE_ARN
 from mendq.report.mail import Outgoing
 from mendq.report.to_do import to_do
 from tests.report.hostile import KINDS, PAYLOADS, TEXT
@@ -96,9 +97,7 @@ def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Docume
 
 @given(st.from_regex(r"arn:aws[a-z-]{0,3}:s[qn]s:[a-z0-9-]{1,9}:[0-9]{11,13}:[\w.-]{1,82}"))
 def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
-    from mendq.report.to_do import _QUEUE_ARN  # noqa: PLC0415 - the form is nobody else's
-
-    assert bool(_QUEUE_ARN.fullmatch(text)) == (arn_of(text) is not None)
+    assert bool(QUEUE_ARN.fullmatch(text)) == (arn_of(text) is not None)
 
 
 def test_every_symptoms_case_can_be_named() -> None:

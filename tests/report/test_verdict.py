@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from analytics import recommendations
 from mendq.model.case import State
 from mendq.nightly.verdict import Verdict
-from mendq.report import outcomes
+from mendq.report import words
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
-from mendq.report.outcomes import OUTCOMES
-from mendq.report.summary import FIXED, RACE
+from mendq.report.summary_parts import FIXED, RACE
 from mendq.report.tables import STATES
 from mendq.report.to_do import _OF_A_CASE, _OTHERWISE, WHY
 from mendq.report.verdict import headline, others
-from mendq.report.words import plain
+from mendq.report.words import OUTCOMES, plain
 from tests.report.weeks import summary
 
 
@@ -38,7 +37,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     assert whys | {"applied", "unknown_code", "count_only", "found"} == set(WHY)
     ignored = {"unknown_code", "count_only", "unresolved_queue", "elsewhere", "no_evidence", RACE}
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
-    assert set(outcomes.WHY) == ignored | proved | {"unknown"}
+    assert set(words.WHY) == ignored | proved | {"unknown"}
 
 
 @settings(max_examples=60)
@@ -58,6 +57,16 @@ def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
     said = plain(others(week)).partition(";")[0].partition(": ")[2].rstrip(".")
     clauses = [int(each.split(" ")[0].replace(",", "")) for each in said.split(", ") if each]
     assert sum(clauses) + _healed_of(headline(week), incidents) == incidents
+
+
+def test_healed_before_a_page_is_said_only_where_the_pages_fit_those_not_healed() -> None:
+    def said(urgent: int) -> str:
+        totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
+        totals |= {"urgent": urgent, "notified": urgent}
+        return headline(summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
+
+    assert said(2) == said(3) == "3 incidents, 2 healed."
+    assert said(1) == "3 incidents, 2 healed before anyone was paged."
 
 
 def _healed_of(said: str, incidents: int) -> int:

@@ -15,23 +15,27 @@ import pytest
 from analytics import week_parts
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Paged
-from mendq.report import read_summary
 from mendq.report.drawing import Picture
+from mendq.report.links import Here
 from mendq.report.summary import Summary
-from mendq.report.to_do import Here
+from mendq.report.summary import read as read_whole
 
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 ACCOUNT = "123456789012"
-HERE = Here("us-east-1", ACCOUNT)
+HERE = Here("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/")
 Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
 _SAMPLES: dict[str, Document] = json.loads(Path(__file__).with_name("samples.json").read_text())
 HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
-NEWER = {"times_to_heal", "queue_days", "reached_a_person", "scanned", "do_this_week", "habits",
+# What a case's pictures are drawn of.
+PICTURED = _SAMPLES["pictured"]
+NEWER = {"times_to_heal", "queue_days", "reached_a_person", "do_this_week", "habits",
          "do_this_week_left_out", "median_seconds_to_heal", "healed_with_time", "nightly_runs",
-         "case_files_unreadable", "week_is_over", "began", "drill_incidents"}  # fmt: skip
+         "case_files_unreadable", "week_is_over", "began", "own_incidents", "time_zone",
+         "by_found_by", "open_now", "open_now_left_out", "impact", "earned",
+         "does_it_help", "found_by", "urgent", "timeline", "visibility"}  # fmt: skip
 
 
 def arn(queue: str) -> str:
@@ -54,6 +58,7 @@ def incident(
         "case_id": None if outcome == "not_seen" else f"{symptom}-0a1b2c3d4e5f",
         "seconds_to_heal": 40.0 if outcome == "healed" else None,
         "notified": outcome == "escalated",
+        "urgent": outcome == "escalated",
     }
     return deepcopy(_SAMPLES["incident"]) | made | fields
 
@@ -61,6 +66,11 @@ def incident(
 def notified(queue: str = "invoices", **fields: object) -> Document:
     """A case that reached a person on Thursday and is still open."""
     return _SAMPLES["notified"] | {"queue_arn": arn(queue)} | fields
+
+
+def open_case(queue: str = "invoices", **fields: object) -> Document:
+    """A case that paged urgently on Thursday and waits for a person."""
+    return deepcopy(_SAMPLES["open_case"]) | {"queue_arn": arn(queue)} | fields
 
 
 def recommendation(
@@ -85,17 +95,17 @@ def earlier(
     sums = {"healed": healed, "notified": notified, "nightly_runs": nightly_runs}
     sums |= {"healed_with_time": 0 if median_seconds is None else healed}
     weeks = ({"incidents": count, "failed_calls": 10 * count} for count in incidents)
-    return [each | sums | {"median_seconds_to_heal": median_seconds} for each in weeks]
+    first = MONDAY - timedelta(days=7 * len(incidents))
+    return [
+        each | sums | {"median_seconds_to_heal": median_seconds, "week": f"{monday:%G-W%V}"}
+        for each, monday in zip(
+            weeks, (first + timedelta(days=7 * n) for n in range(9)), strict=False
+        )
+    ]
 
 
 def reached_a_person(*cases: Document, left_out: int = 0) -> Document:
     return {"cases": [*cases], "cases_left_out": left_out, "total": len(cases) + left_out}
-
-
-def scanned(healed: int = 0, notified: int = 0, **by_symptom: int) -> Document:
-    """Cases that a scan opened."""
-    found = {"cases": sum(by_symptom.values()), "by_symptom": by_symptom}
-    return found | {"healed": healed, "notified": notified}
 
 
 def times(symptom: str, *seconds: float) -> Document:
@@ -119,11 +129,12 @@ def _by_day(cases: Rows) -> dict[date, Rows]:
 def week(cases: Rows = (), **changes: object) -> Document:
     """A whole summary.json around `cases`; `changes` replace fields, `not_seen` is merged.
 
-    Nobody was paged, no scan found anything and there is nothing to do, unless told.
+    Nobody was paged and there is nothing to do, unless told.
     """
     document = deepcopy(_SAMPLES["week"])
     document |= {
         "totals": week_parts.totals(cases) | {"queues": week_parts.queues_named(cases)},
+        "by_found_by": week_parts.counted(each["found_by"] for each in cases),
         "by_outcome": week_parts.counted(each["outcome"] for each in cases),
         "by_symptom": week_parts.counted(each["symptom"] for each in cases),
         "habits": HABITS,
@@ -140,7 +151,7 @@ def week(cases: Rows = (), **changes: object) -> Document:
 
 
 def read(document: Document) -> Summary:
-    return read_summary.read(json.dumps(document).encode())
+    return read_whole(json.dumps(document).encode())
 
 
 def summary(cases: Rows = (), **changes: object) -> Summary:
@@ -150,6 +161,37 @@ def summary(cases: Rows = (), **changes: object) -> Summary:
 def busy_week() -> Document:
     """Most things that can be on the page, at once."""
     return deepcopy(_SAMPLES["busy_week"]) | {"habits": HABITS}
+
+
+def scan_only_week() -> Document:
+    """Three cases that scans opened, one of which paged at night; no call failed."""
+    found: Document = {
+        "found_by": "scan", "failed_calls": 0, "error_codes": [], "principals": [],
+        "symptom": "dlq_messages_waiting",
+    }  # fmt: skip
+    reason = "40 messages are there and no cause is known"
+    names = ("orders", "exports", "emails")
+    cases = [
+        incident(each, outcome="escalated", day=n, urgent=not n, reason=reason, **found)
+        | {"case_id": f"dlq_messages_waiting-{n:012x}"}
+        for n, each in enumerate(names)
+    ]
+    waiting = [
+        open_case(f"{name}-dlq", symptom="dlq_messages_waiting", code="", urgent=not n,
+                  reason=reason, case_id=f"dlq_messages_waiting-{n:012x}", backlog=40 + n,
+                  next_step={"sentence": "Read one of the messages.", "command": "",
+                             "runbook": "docs/runbooks/dlq_messages_waiting.md"})
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    paged = [
+        notified(f"{name}-dlq", symptom="dlq_messages_waiting", reason=reason, scanned=True,
+                 case_id=f"dlq_messages_waiting-{n:012x}")
+        for n, name in enumerate(names)
+    ]  # fmt: skip
+    made = week(cases, open_now=waiting, previous_weeks=earlier(3, 2, notified=2))
+    made["reached_a_person"] = reached_a_person(*paged)
+    made["totals"] |= {"urgent_notifications": 1, "out_of_hours": 1}
+    return made
 
 
 def without_newer(value: Any) -> Any:
@@ -169,10 +211,13 @@ def largest_week() -> Document:
     why = "the need of 1,380 s is above the ceiling of 900 s; " * 8
     outcomes = ["escalated", "refused", "healed", "not_seen", "observed"] * 10
     cases = [
-        incident(names[n % 20], day=n % 7, outcome=outcome, reason=why, failed_calls=9_000 - n)
+        incident(
+            names[n % 20], day=n % 7, outcome=outcome, reason=f"{n}: {why}", failed_calls=9_000 - n
+        )
         for n, outcome in enumerate(outcomes)
     ]
-    paged = (notified(names[n % 20], reason=why) for n in range(50))
+    ends = [None] * 14 + ["2026-11-13T09:00:00Z"] * 36
+    paged = (notified(names[n % 20], reason=why, ended_at=end) for n, end in enumerate(ends))
     symptoms = [f"unknown:A{n}" * 4 for n in range(32)]
     return week(
         cases,
@@ -190,6 +235,11 @@ def largest_week() -> Document:
             recommendation("fix", each, reason=why, why="refused") for each in names[:10]
         ],
         do_this_week_left_out=312,
+        open_now=[
+            open_case(names[n % 20], reason=why, case_id=f"visibility_timeout_too_short-{n:012x}")
+            for n in range(50)
+        ],
+        open_now_left_out=350,
     )
 
 
@@ -203,5 +253,6 @@ def without_pictures(patch: pytest.MonkeyPatch) -> None:
         "mail.days_chart",
         "times.strip_chart",
         "times.axis_chart",
+        "html_page.spark_chart",
     ):
         patch.setattr(f"mendq.report.{each}", lambda *_: None)

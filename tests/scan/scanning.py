@@ -16,7 +16,7 @@ from mendq.cases.finding import Scanned
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.batch import Healed, heal_findings
-from mendq.model.metrics import metrics_of
+from mendq.model.metrics import series_of
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
@@ -75,8 +75,8 @@ class Scanning:
         return [heal_findings(each, self.account.run()) for each in announced]
 
     def count(self, queue_arn: str, at: datetime, **values: float) -> None:
-        """What SQS would have sent CloudWatch of one minute, by the key of `metrics_of`."""
-        names = {key: name for key, (name, *_) in metrics_of(fifo=True).items()}
+        """What SQS would have sent CloudWatch of one minute, by what its series are called."""
+        names = {key: name for key, (name, *_) in series_of(["every queue", "FIFO"]).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
             MetricData=[

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,7 +43,8 @@ def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Find
     assert all(len(each) <= MOST_IN_A_CALL for each in calls)
     assert all(len({finding.symptom for finding in each}) == 1 for each in calls)
     announced = [named for each in calls for named in named_in(json.loads(request_about(each)))]
-    assert sorted(announced) == sorted((each.queue_arn, each.symptom) for each in findings)
+    said, found = ({(e.queue_arn, e.symptom) for e in each} for each in (announced, findings))
+    assert (len(announced), said) == (len(findings), found)
 
 
 @given(st.sets(_FINDINGS), st.sets(st.sampled_from(["slow", "late"])))
@@ -83,11 +85,15 @@ def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     one: list[Finding], other: list[Finding]
 ) -> None:
     first = Scanned(queues_scanned=3, suspects=2, measured=1, skipped=("a",), findings=tuple(one))
+    stood = {"a": {"backlog": 1}, "b": {"backlog": 2}}
+    first = replace(first, queues={"a": {"backlog": 3}, "b": stood["b"]})
     second = Scanned(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
+    second = replace(second, queues={"a": stood["a"]})
     document = added_to(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7
     assert (document["suspects"], document["measured"]) == (3, 2)
     assert document["skipped_for_budget"] == 1
+    assert document["queues"] == stood
     assert document["at"].startswith("2026-11-16T09:40")
     named = [(each["queue_arn"], each["symptom"]) for each in document["findings"]]
     assert named == sorted({(each.queue_arn, each.symptom) for each in (*one, *other)})

@@ -9,17 +9,17 @@ import pytest
 
 from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.metrics import OPTIONAL, Asked, metrics_of
+from mendq.model.metrics import KINDS, LISTED, series_of
 from tests.scan.scanning import Scanning, an_hour_on
 
-STANDARD = len(metrics_of(fifo=False))
-SERIES: dict[str, Asked] = {key: each for kind in OPTIONAL.values() for key, each in kind.items()}
+STANDARD = len(series_of(["every queue"]))
+SERIES = series_of(LISTED)
 
 
 def waiting(scanned: Scanning, name: str, **over: float) -> str:
     """A queue with a backlog, and what CloudWatch has of it in each of the last minutes."""
     arn = scanned.account.queue(name, VisibilityTimeout="30")
-    an_hour_on(scanned.account)
+    scanned.account.later(hours=2)
     an_hour_on(scanned.account)
     url = scanned.account.url(arn)
     scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
@@ -64,16 +64,6 @@ def test_a_queue_without_groups_costs_no_more_and_one_that_is_served_is_well(
     assert (done.measured, done.metrics, scanned.named()) == (1, STANDARD + len(seen), [])
 
 
-def test_one_listing_tells_of_every_queue(scanned: Scanning) -> None:
-    for n in range(3):
-        waiting(scanned, f"tenants-{n}")
-    listings: list[str] = []
-    events = scanned.account.clients.cloudwatch.meta.events
-    events.register("before-call.*.ListMetrics", lambda **_: listings.append("one"))
-    scanned.done([NOISY_MESSAGE_GROUPS])
-    assert len(listings) == 2, "one of each kind, whose pages would come on top"
-
-
 @pytest.mark.parametrize(
     ("seconds", "to", "steps"),
     [
@@ -90,9 +80,8 @@ def test_what_consumers_publish_is_proposed_and_never_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Anybody who may put metrics could have: what could not be proposed hides no race."""
-    metric, _percentile_that_moto_lacks, *rest = SERIES["processing"]
-    asked = {"processing": (metric, "Maximum", *rest)}
-    monkeypatch.setitem(cast("Any", OPTIONAL), "processing", asked)
+    with_what_moto_has = SERIES["processing"]._replace(statistic="Maximum")
+    monkeypatch.setitem(cast("Any", KINDS), "processing", {"processing": with_what_moto_has})
     queue = waiting(scanned, "orders")
     at = scanned.account.now - timedelta(minutes=40)
     scanned.count(queue, at - timedelta(minutes=20), visible=0)

@@ -8,9 +8,7 @@ import pytest
 from msgspec import structs
 
 from mendq.aws.errors import FactsUnavailable
-from mendq.cases.finding import Scanned, added_to
 from mendq.catalogue.alarm_missing import ALARM_MISSING
-from mendq.catalogue.examples import AT
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive
@@ -39,17 +37,6 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
     assert len(account.pages("info")) == NEW_FAULTS_A_DAY
 
 
-def test_alarms_are_listed_once_a_round_for_all_queues(scanned: Scanning) -> None:
-    asked = list[str]()
-    events = scanned.account.clients.cloudwatch.meta.events
-    events.register("before-call.cloudwatch.DescribeAlarms", lambda model, **_: asked.append(model))
-    for n in range(5):
-        scanned.account.queue(f"q-{n}")
-    done = scanned.done()
-    assert done.by_symptom()["alarm_missing"] == 5
-    assert len(asked) == 1
-
-
 def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,19 +45,9 @@ def test_a_round_says_what_it_did_not_look_at_and_did_not_measure(
         scanned.account.settings, limits=Limits(scan_metrics_per_day=0)
     )
     refuses = FactsUnavailable("CloudWatch does not let us" + "." * 400)
-    monkeypatch.setattr("mendq.scan.reader.queue_alarms", Mock(side_effect=refuses))
+    monkeypatch.setattr("mendq.aws.facts_reader.queue_alarms", Mock(side_effect=refuses))
     done = scanned.done([slow(), ALARM_MISSING])
     document = scanned.findings()
     assert document["skipped"] == sorted(done.skipped) == sorted(queues)
     assert document["not_looked_at"].keys() == set(queues)
     assert {len(each) for each in document["not_looked_at"].values()} == {300}
-
-
-def test_a_round_of_two_scans_says_both() -> None:
-    first = Scanned(skipped=("a",), failed={"b": ValueError("it"), "c": ValueError("first")})
-    second = Scanned(skipped=("d",), failed={"c": ValueError("then")})
-    document = added_to(first.document(AT), second.document(AT))
-    assert (document["skipped"], document["skipped_for_budget"]) == (["a", "d"], 2)
-    assert document["not_looked_at"] == {"b": "it", "c": "then"}
-    older = {"findings": [], "failed": 1}
-    assert added_to(older, second.document(AT))["skipped"] == ["d"], "a version before"

@@ -15,7 +15,6 @@ from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL
 from mendq.cases.pins import Pins
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG
-from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
@@ -24,7 +23,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
-from tests.scan.scanning import Scanning, an_hour_on, consumed, denied
+from tests.scan.scanning import Scanning, an_hour_on, denied
 
 A_DAY = 86_400
 
@@ -126,17 +125,6 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     assert scanned.scan(symptoms) is None
 
 
-def test_a_failed_mover_over_leaves_the_stretch_to_the_next_scan(scanned: Scanning) -> None:
-    dlq(scanned)
-    scanned.heal_is_away = True
-    with pytest.raises(Exception, match="heal could not be called"):
-        scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    scanned.heal_is_away = False
-    scanned.account.later(minutes=16)
-    assert scanned.scan([DLQ_RETENTION_TOO_SHORT]) is not None
-    assert len(scanned.named()) == 1
-
-
 def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanned: Scanning) -> None:
     # In the morning: the three rounds are on one day.
     scanned.account.now = scanned.account.now.replace(hour=6)
@@ -180,8 +168,10 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning
     measured_queues(scanned, 25)
     limit(scanned, of_an_hour(100))
     done = scanned.done([slow()])
-    assert (done.suspects, done.measured, done.skipped_for_budget, done.metrics) == (25, 10, 15, 80)
+    assert (done.suspects, done.measured, len(done.skipped), done.metrics) == (25, 10, 15, 80)
     assert scanned.findings()["skipped_for_budget"] == 15
+    stood = scanned.findings()["queues"].values()
+    assert [set(each) for each in stood] == [{"backlog", "oldest_age_seconds"}] * 10
     an_hour_on(scanned.account)
     done = scanned.done([slow()])
     assert (done.measured, done.metrics) == (0, 0), "heal measures what is found, and that counts"
@@ -196,7 +186,7 @@ def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     symptoms = [slow("dear", measured_last=True), harmed]
     limit(scanned, of_an_hour(80))
     done = scanned.done(symptoms)
-    assert (done.suspects, done.measured, done.skipped_for_budget) == (25, 10, 15)
+    assert (done.suspects, done.measured, len(done.skipped)) == (25, 10, 15)
     assert {each.queue_arn for each in done.findings} == set(queues[-10:])
     assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
 
@@ -229,26 +219,6 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
     monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
     done = scanned.done()
     assert (done.queues_scanned, done.gone, done.failed) == (1, 1, {})
-
-
-def test_what_heal_asks_of_lambda_again_counts_too(scanned: Scanning) -> None:
-    (queue,) = measured_queues(scanned, 1)
-    consumed(scanned, queue)
-    asked: list[int] = []
-    count = cast(
-        "Callable[..., None]", lambda params, **_: asked.append(len(params["MetricDataQueries"]))
-    )
-    events = scanned.account.clients.cloudwatch.meta.events
-    events.register("provide-client-params.cloudwatch.GetMetricData", count)
-    needs = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS})
-    scanned.scan([replace(CONSUMER_FAILING, needs=needs, detection=slow().detection)])
-    by_the_scan = sum(asked)
-    (healed,) = scanned.heal()
-    assert healed.errors == {}
-    items = scanned.account.case_store_items()
-    (spent,) = [each for (_, sort), each in items.items() if sort.startswith("metrics#")]
-    assert by_the_scan == 13
-    assert spent["asked"] == {"N": str(sum(asked))}
 
 
 def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scanning) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
 import pytest
 from msgspec import structs
 
@@ -123,16 +120,3 @@ def test_a_round_that_fails_is_begun_again_by_the_next_scan(
     assert named.done(SYMPTOMS).queues_scanned
     named.account.later(minutes=10)
     assert named.scan(SYMPTOMS) is None, "the hour's round is done"
-
-
-def test_a_case_store_that_fails_as_well_does_not_hide_why_the_round_failed(
-    named: Scanning,
-) -> None:
-    def then_the_case_store_too(**_: object) -> None:
-        refusing(named.account.clients.dynamodb, "UpdateItem")
-
-    refusing(named.account.clients.sqs, "ListQueues")
-    too = cast("Callable[..., None]", then_the_case_store_too)
-    named.account.clients.sqs.meta.events.register_first("before-call.*.ListQueues", too)
-    with pytest.raises(FactsUnavailable, match="ListQueues"):
-        named.scan(SYMPTOMS)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from local_account.demo.consumers.once import Busy, Once
 from local_account.demo.traffic import MOST_ENTRIES, Caller
+from mendq.consumer.idempotent import Busy, Once
 
 Order = Mapping[str, Any]
 

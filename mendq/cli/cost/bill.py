@@ -6,6 +6,7 @@ Assumptions are on the high side; none was measured in an account.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.model import prices
-from mendq.model.names import WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import GAUGES, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
@@ -29,6 +30,9 @@ BUCKETS_GB, TRAIL_FILES = 1, MONTH_HOURS * (12 + 1)
 # Lambda asks an idle queue by that many calls at once, each of which waits 20 s.
 POLLERS = 5
 _MINUTES = {"minute": 1, "hour": 60, "day": 1_440}
+# Each so much time, or each day or week: minute, hour and weekday.
+RATE = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
+CRON = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
 
 
 class NotPriced(Exception):
@@ -106,16 +110,10 @@ def times_a_month(expression: str) -> float:
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
-    kind, _, rest = expression.partition("(")
-    match kind, rest.rstrip(")").split():
-        case "rate", [count, unit] if count.isdigit() and int(count):
-            if minutes := _MINUTES.get(unit.removesuffix("s")):
-                return MONTH_DAYS * 1_440 / (int(count) * minutes)
-        case "cron", [minute, hour, day, _, weekday, _] if minute.isdigit() and hour.isdigit():
-            if {day, weekday} <= {"*", "?"}:
-                return MONTH_DAYS
-            if day in "*?" and weekday.isalpha():
-                return MONTH_DAYS / 7
+    if rate := RATE.fullmatch(expression):
+        return MONTH_DAYS * 1_440 / (int(rate[1]) * _MINUTES[rate[2]])
+    if cron := CRON.fullmatch(expression):
+        return MONTH_DAYS / (7 if cron[3].isalpha() else 1)
     raise NotPriced(f"the schedule {expression} cannot be counted")
 
 
@@ -149,6 +147,7 @@ _OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 def _metrics(stack: Deployed) -> Line:
     """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
     always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - {*_OF_A_RUN, *_OF_A_WEEK}
+    always -= GAUGES - {each.get("MetricName") for each in stack.all("AWS::CloudWatch::Alarm")}
     runs = stack.times("start_nightly")
     sometimes = len(_OF_A_WEEK) + (len(_OF_A_RUN) if runs else 0)
     of_weeks = len(_OF_A_WEEK) * MONTH_DAYS / 7
@@ -277,13 +276,14 @@ PRICED: Mapping[str, Callable[[Deployed], Line]] = {
     "AWS::Scheduler::Schedule": _schedules,
 }
 _NO_CHARGE = """
-    AWS::CDK::Metadata AWS::IAM::ManagedPolicy AWS::IAM::Policy AWS::IAM::Role AWS::KMS::Alias
-    AWS::Lambda::EventInvokeConfig AWS::Lambda::Permission AWS::S3::BucketPolicy
-    AWS::SNS::TopicPolicy AWS::SQS::QueuePolicy
+    AWS::CDK::Metadata AWS::Events::Connection AWS::IAM::ManagedPolicy AWS::IAM::Policy
+    AWS::IAM::Role AWS::KMS::Alias AWS::Lambda::EventInvokeConfig AWS::Lambda::Permission
+    AWS::S3::BucketPolicy AWS::SNS::TopicPolicy AWS::SQS::QueuePolicy
 """
 FREE: Mapping[str, str] = {
     **dict.fromkeys(_NO_CHARGE.split(), "AWS does not charge for it"),
     "AWS::CloudWatch::AnomalyDetector": "billed with the alarm that watches its band",
+    "AWS::Events::ApiDestination": "billed by the call: nobody is paged while nothing fails",
     "AWS::Events::Rule": "rules cost nothing, nor does what AWS's services send by themselves",
     "AWS::SNS::Subscription": "billed by the message: 100,000 mails are two dollars",
     "AWS::SNS::Topic": "billed by the message: nothing is sent while nothing fails",

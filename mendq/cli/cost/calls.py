@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query
+from mendq.aws.cloudwatch import query, read_series
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
@@ -76,7 +76,7 @@ def rounded(dollars: float | None, digits: int = 2) -> float | None:
 
 
 def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
-    """The calls of each queue; GetMetricData is billed by the metric. Raises ClientError."""
+    """The calls of each queue; GetMetricData is billed by the metric. Raises FactsUnavailable."""
     asked = [(arn, metric) for arn in queue_arns for metric in METRICS]
     found: dict[str, dict[str, int]] = {arn: {} for arn, _ in asked}
     for start in range(0, len(asked), _QUERIES_PER_CALL):
@@ -85,13 +85,10 @@ def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[
             query(key, ("AWS/SQS", "QueueName", parts_of(arn).name), metric, "Sum", _DAY_SECONDS)
             for key, (arn, metric) in part.items()
         ]
-        pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
-            StartTime=now - WEEK, EndTime=now, MetricDataQueries=queries
-        )
-        for each in (one for page in pages for one in page["MetricDataResults"]):
-            if each.get("Values"):
-                arn, metric = part[each["Id"]]
-                found[arn][metric] = found[arn].get(metric, 0) + round(sum(each["Values"]))
+        for key, points in read_series(clients, queries, now - WEEK, now, of="queues").items():
+            if points:
+                arn, metric = part[key]
+                found[arn][metric] = round(sum(value for _, value in points))
     return {arn: Calls(arn, week) for arn, week in found.items()}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from mendq.aws.queue import queue_names
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, Line, NotPriced
@@ -16,7 +17,7 @@ from mendq.cli.cost.calls import METRICS, Calls, counted
 from mendq.cli.doctor.check import Check, Status, guarded
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
-from mendq.model.queue import arn_of_url, parts_of
+from mendq.model.queue import arn_of_name
 from mendq.probe.probe import QUEUE_NAME as PROBE_QUEUE
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Gathered(Struct):
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
-    def _queues(self) -> tuple[Check, ...]:
+    def _queues(self) -> None:
         if self.every_queue:
             listed = self._every_queue()
         else:
@@ -74,19 +75,14 @@ class Gathered(Struct):
         found = list(islice(listed, self.most_queues + 1))
         self.are_more = len(found) > self.most_queues
         self.queue_arns = found[: self.most_queues]
-        return ()
 
     def _every_queue(self) -> Iterator[str]:
         """All but Mendq's own, whose calls are left out of its trail."""
-        pages = self.account.clients.sqs.get_paginator("list_queues").paginate(
-            PaginationConfig={"PageSize": 1_000}  # without it SQS tells of no more than these
-        )
-        for url in (url for page in pages for url in page.get("QueueUrls", ())):
-            arn = arn_of_url(url, self.account.region)
-            name = parts_of(arn).name if arn else PROBE_QUEUE
-            if arn and name != PROBE_QUEUE and not name.startswith(f"{self.account.stack}-"):
+        account = self.account
+        for name in queue_names(account.clients):
+            arn = arn_of_name(name, account.region, account.account_id)
+            if arn and name != PROBE_QUEUE and not name.startswith(f"{account.stack}-"):
                 yield arn
 
-    def _calls(self) -> tuple[Check, ...]:
+    def _calls(self) -> None:
         self.calls = counted(self.account.clients, self.queue_arns, self.now)
-        return ()

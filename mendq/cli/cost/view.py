@@ -5,11 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from mendq.cli.cost.bill import with_and_without_dashboard
-from mendq.cli.cost.calls import (
-    ALL_CALLS,
-    CHOICES,
-    shown_by,
-)
+from mendq.cli.cost.calls import ALL_CALLS, CHOICES, shown_by
 from mendq.cli.cost.gathered import Gathered
 from mendq.cli.output import Output, table
 from mendq.model.prices import DATA_EVENT, REGION

@@ -10,7 +10,7 @@ from typing import Any
 from mendq.cli.commands import INVOKE, SHOWN, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import STYLES, may_be_said_of
+from mendq.cli.look.case_view import STYLES, may_be_said_of, require_whole_id
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import DECISIONS, said_before
@@ -38,32 +38,47 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 
     Exits with 0 once the approval is recorded: where the change has to wait, such as for a thaw,
     the state is `approved` and `waits` says for what. Said again it tells what became of it.
+
+    Examples:
+      mendq approve orders             # shows the change and asks
+      mendq approve orders --profile production
     """
     return _decide(call, "approve", case_id, yes=yes)
 
 
 @command(1, Kind.STEERING, SHOWN | {INVOKE})
 def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
-    """Turn a proposed or approved change down."""
+    """Turn a proposed or approved change down.
+
+    Examples:
+      mendq decline orders
+      mendq decline orders --region eu-west-1
+    """
     return _decide(call, "decline", case_id, yes=yes)
 
 
 @command(1, Kind.STEERING, SHOWN | {INVOKE})
 def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
-    """End a case that waits for a person: escalated or overridden."""
+    """End a case that waits for a person: escalated or overridden.
+
+    Examples:
+      mendq close orders
+      mendq close orders --profile production
+    """
     return _decide(call, "close", case_id, yes=yes)
 
 
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
+    require_whole_id(whole.case, case_id, yes=yes)
     if (answer := said_before(decision, whole.transitions)) is not None:
         return _announced(call, decision, answer)
     _require_state(decision, whole.case)
     print_head(call.out, whole)
     print_plan(call.out, whole)
     confirm(_QUESTION[decision], yes=yes)
-    event = {"case_id": case_id, "decision": decision, "actor": call.account.identity}
+    event = {"case_id": whole.case.case_id, "decision": decision, "actor": call.account.identity}
     with call.out.waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
     return _announced(call, decision, answer)

@@ -51,7 +51,12 @@ def freeze(
     reason: Annotated[str, typer.Argument(help="Shown with every refusal.")] = NO_REASON,
     yes: Yes = False,
 ) -> None:
-    """Stop every change; rolling back stays possible."""
+    """Stop every change; rolling back stays possible.
+
+    Examples:
+      mendq freeze "the sale begins at noon"
+      mendq freeze --yes               # at once, for a script
+    """
     table = call.account.stored(Table)
     reason = plain(reason, MOST_REASON) or NO_REASON
     by, at = call.account.identity, to_text(datetime.now(UTC))
@@ -66,7 +71,12 @@ def freeze(
 
 @command(3, Kind.STEERING, CASE_STORE | {"dynamodb:DeleteItem"})
 def thaw(call: Invocation, yes: Yes = False) -> None:
-    """End every freeze; change calendars still hold."""
+    """End every freeze; change calendars still hold.
+
+    Examples:
+      mendq thaw
+      mendq thaw --yes
+    """
     item = frozen_item(call.account)
     for each in freezes_in(item):
         call.out.say(str(each))

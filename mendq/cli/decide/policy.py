@@ -20,7 +20,7 @@ from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
-from mendq.cli.queues import queue_arn_of, queue_that_is_there
+from mendq.cli.queues import QueueName, queue_arn_of, queue_that_is_there
 from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
 from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of, statements_of
@@ -31,8 +31,6 @@ from mendq.notifications.configuration import differences
 SETTLES = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 P = TypeVar("P", Pin, Pin | None)
-Named = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
-
 _SOURCE = typer.Option(help="A source of this DLQ: ask again before the DLQ is changed for it.")
 
 policy = group("policy", "Pin a queue's policy as known good; see what was approved.")
@@ -44,11 +42,16 @@ _ROLE = typer.Option(
 @command(2, Kind.STEERING, CASE_STORE | QUEUE | {"dynamodb:PutItem"}, policy)
 def pin(
     call: Invocation,
-    queue: Named,
+    queue: QueueName,
     automation: Annotated[list[str] | None, _ROLE] = None,
     yes: Yes = False,
 ) -> None:
-    """Pin the policy that stands there now, for 30 days."""
+    """Pin the policy that stands there now, for 30 days.
+
+    Examples:
+      mendq policy pin orders
+      mendq policy pin orders --automation arn:aws:iam::111122223333:role/ci
+    """
     roles = tuple(dict.fromkeys(automation or ()))
     if strange := [each for each in roles if not is_role(each)]:
         raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
@@ -71,9 +74,14 @@ def pin(
 
 @command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem", "dynamodb:UpdateItem"}, policy)
 def unpin(
-    call: Invocation, queue: Named, source: Annotated[str, _SOURCE] = "", yes: Yes = False
+    call: Invocation, queue: QueueName, source: Annotated[str, _SOURCE] = "", yes: Yes = False
 ) -> None:
-    """Take the pin away, or what was approved for a source."""
+    """Take the pin away, or what was approved for a source.
+
+    Examples:
+      mendq policy unpin orders
+      mendq policy unpin orders-dlq --source orders
+    """
     pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
     if source:
         source_arn = queue_arn_of(call.account, source)
@@ -99,8 +107,13 @@ def unpin(
 
 
 @command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
-def show(call: Invocation, queue: Named) -> None:
-    """What is pinned, what differs now, and which sources are approved."""
+def show(call: Invocation, queue: QueueName) -> None:
+    """What is pinned, what differs now, and which sources are approved.
+
+    Examples:
+      mendq policy show orders
+      mendq policy show orders --json
+    """
     pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
     approved = sorted(pins.approved_sources(queue_arn))
     for each in approved:
@@ -168,11 +181,8 @@ def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
-    return (
-        "Mendq does not put it back. If somebody meant the difference above, `mendq policy pin` "
-        "shows it again and pins what stands there now; if nobody did, put the policy above back "
-        "yourself"
-    )
+    meant = "If somebody meant the difference above, `mendq policy pin` pins what stands there now"
+    return f"Mendq does not put it back. {meant}; if nobody did, put the policy above back yourself"
 
 
 def _not_readable(found: UnreadablePin) -> str:

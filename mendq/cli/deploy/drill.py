@@ -83,7 +83,12 @@ def drill(
     record: Annotated[Path | None, typer.Option(metavar="DIR", help=_RECORD)] = None,
     yes: Yes = False,
 ) -> Exit:
-    """Let calls fail on a queue made for it; time Mendq."""
+    """Let calls fail on a queue made for it; time Mendq.
+
+    Examples:
+      mendq drill                      # a queue of its own, deleted afterwards
+      mendq drill --minutes 5 --yes
+    """
     if record is not None:
         return _recorded(call, record, minutes, yes=yes)
     name = queue or drill_queue_name()
@@ -109,13 +114,9 @@ def drill(
             # The case ends as it would have without the interrupt.
             this.case = this.case_by_now()
             this.end()
-            said = (
-                f"{this.case.case_id} is {this.case.state}"
-                if this.case
-                else "no case was opened yet"
-            )
-            line = f"interrupted: {this.fault or said}; queue {name} is removed"
-            raise Stopped(line) from None
+            case, none = this.case, "no case was opened yet"
+            said = this.fault or (f"{case.case_id} is {case.state}" if case else none)
+            raise Stopped(f"interrupted: {said}; queue {name} is removed") from None
     return _announced(this)
 
 

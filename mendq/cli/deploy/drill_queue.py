@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 from msgspec import Struct
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 VISIBILITY_SECONDS = 2
 LATE_CALLS = 3
 LATE_CALL = "DeleteMessage"
-_PATIENCE_SECONDS = 60
+# As long as SQS lets a receive wait.
+_PATIENCE_SECONDS = 20
 
 
 class DrillQueue(Struct, frozen=True):
@@ -34,15 +34,14 @@ class DrillQueue(Struct, frozen=True):
     url: str
 
     def fail(self, say: Callable[[str], None]) -> datetime:
-        """Delete messages after their visibility timeout has ended; when the last of them failed.
+        """Delete a message late, again and again; when the last delete failed.
 
         Stopped where SQS lets a late delete pass: then there is nothing to heal.
         """
-        handles = self._received()
-        timeout = f"their visibility timeout of {VISIBILITY_SECONDS} s runs out"
-        say(f"{len(handles)} messages received; {timeout}")
+        handle = self._received()
+        say(f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out")
         time.sleep(VISIBILITY_SECONDS + 1)
-        for handle in handles:
+        for _ in range(LATE_CALLS):
             try:
                 self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
             except ClientError as error:
@@ -56,30 +55,16 @@ class DrillQueue(Struct, frozen=True):
     @property
     def needed_seconds(self) -> int:
         """What stands in the queue now."""
-        answer = self.client.get_queue_attributes(
-            QueueUrl=self.url, AttributeNames=["VisibilityTimeout"]
-        )
+        answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return int(answer["Attributes"]["VisibilityTimeout"])
 
-    def _received(self) -> list[str]:
-        for number in range(LATE_CALLS):
-            self.client.send_message(
-                QueueUrl=self.url,
-                MessageBody="mendq drill",
-                MessageGroupId=f"group-{number}",
-                MessageDeduplicationId=uuid.uuid4().hex,
-            )
-        handles: dict[str, str] = {}
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while len(handles) < LATE_CALLS:
-            if time.monotonic() > until:
-                raise Stopped("the drill's own messages did not arrive within a minute")
-            answer = self.client.receive_message(
-                QueueUrl=self.url, MaxNumberOfMessages=10, WaitTimeSeconds=1
-            )
-            for each in answer.get("Messages", []):
-                handles[each["MessageId"]] = each["ReceiptHandle"]
-        return list(handles.values())
+    def _received(self) -> str:
+        of_fifo: Any = {"MessageGroupId": "drill", "MessageDeduplicationId": "drill"}
+        self.client.send_message(QueueUrl=self.url, MessageBody="mendq drill", **of_fifo)
+        answer = self.client.receive_message(QueueUrl=self.url, WaitTimeSeconds=_PATIENCE_SECONDS)
+        for each in answer.get("Messages", []):
+            return each["ReceiptHandle"]
+        raise Stopped(f"the drill's own message did not arrive in {_PATIENCE_SECONDS} s")
 
 
 @contextmanager

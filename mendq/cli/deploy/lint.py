@@ -34,18 +34,24 @@ class Form(StrEnum):
 @command(1, Kind.OFFLINE)
 def lint(
     call: Invocation,
-    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
+    templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
     form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
 ) -> Exit:
-    """What the catalogue finds in a template; offline. Exit 1 where it finds something."""
+    """What the catalogue finds in a template; offline. Exit 1 where it finds something.
+
+    Examples:
+      mendq lint template.yaml
+      mendq lint cdk.out other.yaml --format sarif > mendq.sarif
+      mendq lint - < template.json
+    """
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
     except ModuleNotFoundError as missing:
-        line = f"{missing.name} is not installed: pip install 'mendq[lint]' (in a clone '.[lint]')"
-        if template != "-" and not Path(template).exists():
-            line = _not_read(template, FileNotFoundError())
+        line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
+        gone = (each for each in templates if each != "-" and not Path(each).exists())
+        line = next((_not_read(each, FileNotFoundError()) for each in gone), line)
         raise Stopped(line, Exit.USAGE) from missing
-    judged = _judged(template)
+    judged = [one for each in templates for one in _judged(each)]
     call.out.document(view.document(judged))
     if form is Form.TEXT or call.as_json:
         view.show(call.out, judged)

@@ -11,7 +11,7 @@ from typing import Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, code_of
+from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_denied
 from mendq.cli.exit_codes import Stopped
 from mendq.cli.invocation import in_one_line, of_aws
 
@@ -87,15 +87,15 @@ def failing(name: str, fault: str, says: str, remedy: str = "") -> Check:
     return judged(name, (fault, Status.FAIL, fault, remedy), (True, Status.OK, says, ""))
 
 
-def guarded(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+def guarded(name: str, look: Callable[[], Iterable[Check] | None]) -> Iterator[Check]:
     """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
     try:
-        yield from look()
+        yield from look() or ()
     except Stopped as stopped:
         yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
     except (ClientError, BotoCoreError, FactsUnavailable, CaseStoreUnavailable) as error:
         cause, action = of_aws(error), ""
-        if isinstance(cause, ClientError) and "Denied" in code_of(cause):
+        if isinstance(cause, ClientError) and is_denied(cause):
             found = _ACTION.search(str(cause))
             action = found.group(1) if found else f"the action of {cause.operation_name}"
         yield judged(

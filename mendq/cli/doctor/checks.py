@@ -40,7 +40,11 @@ from mendq.notifications.notification import NOTHING_COUNTED
 OK, UNKNOWN, WARN, FAIL = Status
 TRAIL_BUCKET = "bucket of the trail"
 _PENDING = "PendingConfirmation"
-_CONFIRM = "follow the link in AWS's mail; it is good for 3 days"
+# By the protocol of what waits: nobody gets a mail at a URL.
+_CONFIRM = {
+    True: "have what listens at the URL ask for the SubscribeURL that SNS posted to it",
+    False: "follow the link in AWS's mail; it is good for 3 days",
+}
 _NAME_ANOTHER = "name one that is there in trail.bucket, and deploy"
 
 
@@ -83,22 +87,24 @@ def topics(doctor: Doctor) -> Iterator[Check]:
     named = {"urgent": account.settings.urgent_topic_arn, "info": account.settings.info_topic_arn}
     for name, arn in named.items():
         asked = account.clients.sns.get_paginator("list_subscriptions_by_topic")
-        gone, found = "", list[str]()
+        gone, found, protocols = "", list[str](), list[str]()
         try:
             for page in asked.paginate(TopicArn=arn):
                 found += [each["SubscriptionArn"] for each in page["Subscriptions"]]
-        except ClientError as error:
-            if code_of(error) != "NotFound":
-                raise
+                protocols += [each["Protocol"] for each in page["Subscriptions"]]
+        except account.clients.sns.exceptions.NotFoundException:
             gone = f"there is no topic {arn}: nobody hears what is {name}"
         pending, whole = found.count(_PENDING), len(found)
         says = f"{pending} of {whole} subscription(s) not confirmed"
+        waits = zip(found, protocols, strict=True)
+        by_url = {each.startswith("http") for arn, each in waits if arn == _PENDING}
+        confirm = "; ".join(_CONFIRM[each] for each in sorted(by_url))
         yield judged(
             f"topic {name}",
             (gone, FAIL, gone, "name one that is there in notifications.topics, and deploy"),
             (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
-            (pending == whole, FAIL, says, _CONFIRM),
-            (pending, WARN, says, _CONFIRM),
+            (pending == whole, FAIL, says, confirm),
+            (pending, WARN, says, confirm),
             (True, OK, f"{whole} subscription(s), all confirmed", ""),
         )
 

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
 
 from mendq.aws.clients import is_closed
-from mendq.aws.errors import PASSING, code_of
+from mendq.aws.errors import PASSING, code_of, is_denied
 from mendq.cases import items
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned
@@ -99,9 +99,7 @@ def probe(account: Account, now: datetime) -> Iterator[Check]:
     if found.was_seen and found.seen_at is not None:
         late_seconds = int((found.seen_at - found.sent_at).total_seconds())
         says = f"{sent}, seen after {late_seconds} s, spelled {found.spelled}"
-        blind = (
-            f"{says}, but it came without a queue: Mendq cannot tell which queue such a call is of"
-        )
+        blind = f"{says}, but it came without a queue: Mendq cannot tell of which such a call is"
         yield judged("probe", (found.without_queue, WARN, blind, page), (True, OK, says, ""))
         return
     lost = found.lost_in_a_row
@@ -131,7 +129,7 @@ def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
         closed = is_closed(account.clients, [arn])
     except ClientError as error:
         code = code_of(error)
-        if code in PASSING or (owner == here and "Denied" in code):
+        if code in PASSING or (owner == here and is_denied(error)):
             raise
     unread = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
     share = "" if owner == here else f"share it with account {here} from {owner}, or "

@@ -172,11 +172,11 @@ def _selects(selector: Selector, queue_arn: str, event_name: str, known: Mapping
     fields = selector.get("FieldSelectors", [])
     named = {each["Field"] for each in fields}
     return {"eventCategory", "resources.type"} <= named and all(
-        _fits(each, call[each["Field"]]) for each in fields if each["Field"] in call
+        fits(each, call[each["Field"]]) for each in fields if each["Field"] in call
     )
 
 
-def _fits(field: Mapping[str, Any], value: str) -> bool:
+def fits(field: Mapping[str, Any], value: str) -> bool:
     """Any operator that selects is enough, where there are any, and none that deselects may fit."""
     selects = {name: field[name] for name in _TESTS if field.get(name)}
     chosen = (_TESTS[name](value, each) for name, some in selects.items() for each in some)

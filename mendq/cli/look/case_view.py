@@ -13,14 +13,15 @@ from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue import BY_NAME
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.output import minute
+from mendq.cli.output import minute, some
 from mendq.heal.approve import DECISIONS
 from mendq.heal.decide import UNTIL
 from mendq.model import lifecycle
-from mendq.model.case import Case, State, longest_in
+from mendq.model.case import PROVING, Case, State, longest_in
 from mendq.model.evidence import to_text
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Timing
+from mendq.model.queue import parts_of
 from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_command
 
@@ -36,14 +37,36 @@ WAITING = frozenset({State.PROPOSED, State.APPROVED})
 # Whose steps stand in no queue, and did not stand in one.
 NOT_MADE = WAITING | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED}
 
+# What a plan comes up in; any other state says why nothing is done.
+_PLANNED = WAITING | {State.OBSERVED, State.APPLIED}
 
-def find(account: Account, case_id: str) -> tuple[Case, ...]:
-    """The transitions of a case, first to last; Stopped where the case store has none."""
-    found = account.stored(OpenCases).transitions(case_id)
-    if not found:
-        line = f"no case {case_id} in the case store: `mendq cases` lists them"
-        raise Stopped(line, Exit.NOT_FOUND)
-    return found
+
+def find(account: Account, named: str) -> tuple[Case, ...]:
+    """The transitions of a case, first to last, by its id; or of the one open case that fits.
+
+    That is one whose id begins so, or whose queue is called so. Stopped where none or several do.
+    """
+    source = account.stored(OpenCases)
+    if found := source.transitions(named):
+        return found
+    fits = {
+        each.case_id
+        for each in source.by_due()
+        if parts_of(each.queue_arn).name == named or each.case_id.startswith(named)
+    }
+    if len(fits) > 1:
+        raise Stopped(f"{named} fits {len(fits)} open cases: {some(sorted(fits))}", Exit.USAGE)
+    for case_id in fits:
+        return source.transitions(case_id)
+    line = f"no case {named} in the case store, nor one open case of that queue: see `mendq cases`"
+    raise Stopped(line, Exit.NOT_FOUND)
+
+
+def require_whole_id(case: Case, named: str, *, yes: bool) -> None:
+    """Stopped where nobody is asked and the id is not whole: by then another may be open."""
+    if yes and case.case_id != named:
+        line = f"--yes wants the whole id of the case: {case.case_id} fits {named}"
+        raise Stopped(line, Exit.USAGE)
 
 
 def summary(case: Case) -> dict[str, Any]:
@@ -88,14 +111,22 @@ def plan_of(transitions: Sequence[Case]) -> Case:
 
 
 def plan_reason(transitions: Sequence[Case]) -> str:
-    """Why these steps: what was said when they came up, not what was said of them since."""
-    reason = plan_of(transitions).reason
+    """Why these steps: what was said when they came up, not what was said of them since.
+
+    Empty where that says why not.
+    """
+    planned = plan_of(transitions)
+    if planned.state not in _PLANNED or not planned.steps:
+        return ""
+    reason = planned.reason
     return reason if transitions[-1].state is State.PROPOSED else reason.partition(UNTIL)[0]
 
 
 def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
-    """The stack's, where one of the cases waits for a person; None where it cannot be read."""
-    if not any(each.state in WAITING for each in cases):
+    """The stack's, where one of the cases waits for a person or has to prove itself; None where it
+    cannot be read.
+    """
+    if not any(each.state in {*WAITING, *PROVING} for each in cases):
         return None
     try:
         return account.settings.timing

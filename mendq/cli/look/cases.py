@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from mendq.cases.table import OpenCases
+from mendq.catalogue import BY_NAME
 from mendq.cli.commands import EVERY_CASE, Kind, command
+from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
@@ -22,10 +25,13 @@ from mendq.cli.look.case_view import (
     timing_of,
     until,
 )
-from mendq.cli.output import age
+from mendq.cli.output import age, some
+from mendq.cli.queues import queue_arn_of
 from mendq.cli.undo.answers import histories_of
-from mendq.model.case import Case
+from mendq.cli.undo.rollback import moment_of
+from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
+from mendq.notifications.next_steps import with_code
 from mendq.notifications.text import plain
 
 WIDEST_AGE = len("59 min")
@@ -33,22 +39,57 @@ UNDER = WIDEST_AGE + 2
 
 
 @command(2, Kind.LOOKING, EVERY_CASE)
-def cases(
+def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,
+    queue: Annotated[
+        str, typer.Option(metavar="QUEUE", help="Only of this queue: name, URL or ARN.")
+    ] = "",
+    state: Annotated[
+        State | None, typer.Option(metavar="STATE", help="Only in this state, such as proposed.")
+    ] = None,
+    symptom: Annotated[str, typer.Option(metavar="SYMPTOM", help="Only of this symptom.")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="T", help="Only opened since: 2h, 3d or an ISO time.")
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="Not more than so many.", min=1)
+    ] = None,
 ) -> None:
-    """The cases, newest first."""
+    """The cases, newest first.
+
+    Examples:
+      mendq cases --open
+      mendq cases --queue orders --since 3d
+      mendq cases --state proposed --json
+    """
+    wanted = _wanted(call, queue, symptom, state)
+    since_then = moment_of(since, datetime.now(UTC)) if since else datetime.min.replace(tzinfo=UTC)
     source = call.account.stored(OpenCases)
     with call.out.waiting("reading the case store"):
         found = _open(source) if only_open else _newest(source)
-    ordered = sorted(found, key=lambda each: (opened_at(each), each.case_id), reverse=True)
-    call.out.document([summary(each) for each in ordered])
-    if call.as_json:
-        return
-    if not ordered:
-        call.out.say("no open case" if only_open else "no case yet")
-        return
-    _show(call, ordered)
+    fitting = (
+        each
+        for each in found
+        if all(getattr(each, name) == value for name, value in wanted.items())
+        and opened_at(each) >= since_then
+    )
+    newest_first = sorted(fitting, key=lambda each: (opened_at(each), each.case_id), reverse=True)
+    call.out.document([summary(each) for each in newest_first[:limit]])
+    if not newest_first:
+        call.out.say("no such case" if found else "no open case" if only_open else "no case yet")
+    elif not call.as_json:
+        _show(call, newest_first, limit or len(newest_first))
+
+
+def _wanted(call: Invocation, queue: str, symptom: str, state: State | None) -> dict[str, str]:
+    """The fields of a case that are asked for; Stopped where a name is none."""
+    if symptom and symptom not in BY_NAME:
+        near = some(get_close_matches(symptom, BY_NAME)) or "see the docs"
+        raise Stopped(f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE)
+    queue_arn = queue and queue_arn_of(call.account, queue)
+    asked = {"queue_arn": queue_arn, "symptom": symptom, "state": state}
+    return {name: value for name, value in asked.items() if value}
 
 
 def _newest(source: OpenCases) -> list[Case]:
@@ -62,8 +103,9 @@ def _open(source: OpenCases) -> list[Case]:
     return [each[-1] for each in found if each and not each[-1].is_final]
 
 
-def _show(call: Invocation, ordered: list[Case]) -> None:
+def _show(call: Invocation, newest_first: list[Case], limit: int) -> None:
     """A block a case: what is long has the whole width."""
+    ordered = newest_first[:limit]
     now, timing = datetime.now(UTC), timing_of(call.account, ordered)
     widest = max(len(each.state) for each in ordered)
     for each in ordered:
@@ -73,9 +115,11 @@ def _show(call: Invocation, ordered: list[Case]) -> None:
         call.out.whole(parts_of(each.queue_arn).name, "", indent=UNDER)
         if ends := until(each, timing):
             call.out.under(ends, "yellow", indent=UNDER)
-        made = "not made: " if each.state in NOT_MADE else ""
+        made = "taken back: " if each.undoes else "not made: " if each.state in NOT_MADE else ""
         for line in step_lines(each.steps):
             call.out.under(f"{made}{line}", indent=UNDER)
-        call.out.under(each.reason, "dim", indent=UNDER)
+        call.out.under(with_code(each), "dim", indent=UNDER)
         if hold_up := held_up(call.account, each):
             call.out.under(held_up_line(hold_up), "yellow", indent=UNDER)
+    if len(newest_first) > limit:
+        call.out.say(f"and {len(newest_first) - limit:,} older: raise --limit", "dim")

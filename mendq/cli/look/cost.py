@@ -27,7 +27,12 @@ def cost(
     every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
     most: Annotated[int, typer.Option(help=_MOST, min=1)] = 500,
 ) -> Exit:
-    """What it costs, and which queues and calls to watch."""
+    """What it costs, and which queues and calls to watch.
+
+    Examples:
+      mendq cost
+      mendq cost --all --most 100      # before anything is deployed
+    """
     found = Gathered(call.account, datetime.now(UTC), most, every)
     with call.out.waiting("asking the account"):
         found.look()

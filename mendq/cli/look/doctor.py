@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from mendq.cli.commands import CASE_STORE, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
@@ -17,11 +19,13 @@ from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, Situation
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Line, Output, some, table
-from mendq.notifications.text import command_line, plain
+from mendq.notifications.text import command_line, counted, plain
 
 _STYLES = dict(zip(Status, ("green", "magenta", "yellow", "bold red"), strict=True))
+_WORST_FIRST = (*reversed(Status),)
 _WIDEST = max(map(len, Status))
-
+_VERBOSE = typer.Option("--verbose", "-v", help="Also what is well, and what trails can show.")
+Verbose = Annotated[bool, _VERBOSE]
 
 _ACCOUNT = {
     "cloudformation:ListStackResources",
@@ -38,34 +42,48 @@ _ACCOUNT = {
 
 
 @command(1, Kind.LOOKING, CASE_STORE | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT)
-def doctor(call: Invocation) -> Exit:
-    """Is it alive, and what can this account's trails show?"""
+def doctor(call: Invocation, verbose: Verbose = False) -> Exit:
+    """Is it alive, and what can this account's trails show?
+
+    Examples:
+      mendq doctor                # the verdict, and what there is to do
+      mendq doctor --verbose      # what is well too, and what trails can show
+    """
     doctor = Doctor(call.account, datetime.now(UTC))
-    call.out.say(f"stack {call.account.stack}, {call.account.region}", "dim")
     call.account.output("CaseTable")
     for name, look in READS.items():
         with call.out.waiting(f"looking at {name}"):
             doctor.checks += guarded(name, partial(look, doctor))
     call.out.document(doctor.document())
     if not call.as_json:
-        print_findings(call.out, doctor)
+        where = f"stack {call.account.stack}, {call.account.region}"
+        print_verdict(call.out, doctor.checks, where)
+        print_findings(call.out, doctor, verbose=verbose)
     return Exit.FAILED if any(each.status is Status.FAIL for each in doctor.checks) else Exit.DONE
 
 
-def print_findings(out: Output, found: Doctor) -> None:
-    """In the order in which it was looked at; what is fine, one line a kind."""
-    for kind, group in groupby(found.checks, key=lambda each: each.name.partition(" ")[0]):
-        checks = list(group)
-        fine = [each for each in checks if each.status is Status.OK]
-        if len(fine) > 1:
-            says = f"{len(fine)} of {len(checks)} are fine"
-            out.lines(_lines(Check(f"{kind}s", Status.OK, says)), indent=0)
-            checks = [each for each in checks if each.status is not Status.OK]
-        for each in checks:
-            out.lines(_lines(each), indent=0)
-            if each.status is not Status.OK:
-                for command in each.commands(found.logs):
-                    out.command(command_line(command))
+def print_verdict(out: Output, checks: Sequence[Check], where: str) -> None:
+    """Say in one line how many of the checks are not well, the worst kind first."""
+    found = [each.status for each in checks]
+    kinds = [each for each in _WORST_FIRST if each in found]
+    wrong = ", ".join(
+        f"{found.count(each)} {each.upper()}" for each in kinds if each is not Status.OK
+    )
+    line = f"{wrong or 'all well'} in {counted(len(found), 'check')}: {where}"
+    out.say(line, _STYLES[kinds[0]])
+
+
+def print_findings(out: Output, found: Doctor, *, verbose: bool) -> None:
+    """What there is to do, worst first; with `verbose` what is well and what trails can show."""
+    wrong = (each for each in found.checks if each.status is not Status.OK)
+    for each in sorted(wrong, key=lambda each: _WORST_FIRST.index(each.status)):
+        out.lines(_lines(each), indent=0)
+        for typed in each.commands(found.logs):
+            out.command(command_line(typed))
+    if not verbose:
+        out.say("What is well, and what the trails can show: mendq doctor --verbose", "dim")
+        return
+    _print_well(out, found.checks)
     out.heading(f"What the trails can show{'' if found.queues else ', once a queue is managed'}")
     _print_sights(out, [each for each in found.sights if each.by_calls])
     if unconfirmed := ", ".join(e.symptom for e in found.sights if e.unconfirmed_on_aws):
@@ -77,9 +95,17 @@ def print_findings(out: Output, found: Doctor) -> None:
     out.lines([("by the scan", "dim", alone), ("beside calls", "dim", beside)], indent=0)
     out.heading("What no selector can show")
     out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
-    counts = {status: sum(each.status is status for each in found.checks) for status in Status}
-    out.say("")
-    out.say(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+
+
+def _print_well(out: Output, checks: Sequence[Check]) -> None:
+    """What is well, one line a kind."""
+    for kind, group in groupby(checks, key=lambda each: each.name.partition(" ")[0]):
+        every = list(group)
+        fine = [each for each in every if each.status is Status.OK]
+        if len(fine) > 1:
+            fine = [Check(f"{kind}s", Status.OK, f"{len(fine)} of {len(every)} are fine")]
+        for each in fine:
+            out.lines(_lines(each), indent=0)
 
 
 def _lines(check: Check) -> Iterator[Line]:

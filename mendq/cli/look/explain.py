@@ -34,7 +34,12 @@ def explain(
     call: Invocation,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],
 ) -> None:
-    """What Mendq reads in a CloudTrail record; offline."""
+    """What Mendq reads in a CloudTrail record; offline.
+
+    Examples:
+      mendq explain record.json
+      mendq explain - --json < trail.json.gz
+    """
     document = _document(file)
     records = document.get("Records") if isinstance(document, dict) else document
     if not isinstance(records, list):

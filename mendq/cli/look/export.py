@@ -32,7 +32,12 @@ def export(
     call: Invocation,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made where it is missing.")],
 ) -> None:
-    """Write the managed queues' configuration, for git."""
+    """Write the managed queues' configuration, for git.
+
+    Examples:
+      mendq export queues/
+      mendq export queues/ --json
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,12 +72,29 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True) + "\n"
 
 
-def replace_if_changed(path: Path, text: str) -> bool:
-    """Whole or not at all: what reads meanwhile never sees a part."""
+def require_place(path: Path) -> None:
+    """Stopped where no file can be put at `path`: before the work, not after it."""
+    _require_file(path)
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
+        raise Stopped(f"{path.parent} is no folder that can be written to", Exit.USAGE)
+
+
+def _require_file(path: Path) -> None:
+    """A device, a pipe or a link would be replaced by a file: who runs as root loses it."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise Stopped(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
+
+
+def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
+    """Whole or not at all: what reads meanwhile sees no part. Stopped where it differs unasked."""
     content = text.encode()
     try:
+        _require_file(path)
         if path.is_file() and path.read_bytes() == content:
             return False
+        if path.is_file() and not yes:
+            line = f"{path} is there already and differs: --yes overwrites it; or move it away"
+            raise Stopped(line, Exit.USAGE)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         try:
             with os.fdopen(handle, "wb") as opened:

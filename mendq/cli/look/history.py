@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.text import Text
 
 from mendq.aws.consumers import consumers_behind, consuming, mappings_of, timeout_seconds_of
@@ -16,9 +15,10 @@ from mendq.cases.context import Baselines
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
+from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summary
-from mendq.cli.queues import find_queue, queue_arn_of
+from mendq.cli.queues import QueueName, find_queue, queue_arn_of
 from mendq.cli.undo.answers import histories_of
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -29,7 +29,6 @@ from mendq.notifications.text import moment
 
 # So long CloudTrail's event history goes back.
 REMEMBERED = timedelta(days=90)
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")]
 _CONSUMERS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
 _CHANGED = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
 Event = dict[str, Any]
@@ -37,7 +36,12 @@ Event = dict[str, Any]
 
 @command(10, Kind.LOOKING, EVERY_CASE | QUEUE | _CONSUMERS | _CHANGED)
 def history(call: Invocation, queue: QueueName) -> None:
-    """What changed of a queue, who did it, and its cases."""
+    """What changed of a queue, who did it, and its cases.
+
+    Examples:
+      mendq history orders
+      mendq history orders --json
+    """
     account = call.account
     arn = queue_arn_of(account, queue)
     with call.out.waiting("reading baselines, cases and CloudTrail"):
@@ -45,6 +49,8 @@ def history(call: Invocation, queue: QueueName) -> None:
         changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
         events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
+    if not (now or events):
+        raise Stopped(f"of {arn} nothing is known", Exit.NOT_FOUND)
     since = list(differences(baselines[0].attributes, now)) if baselines and now else None
     why = changes if isinstance(changes, str) else None
     events.sort(key=lambda each: str(each["at"]), reverse=True)
@@ -57,7 +63,8 @@ def history(call: Invocation, queue: QueueName) -> None:
     if why:
         call.out.say(f"who changed it is not known: {why}", "yellow")
     for each in events:
-        call.out.show(Text.assemble(f"\n{each['at']}  ", (each["kind"], "bold")))
+        at = moment(datetime.fromisoformat(each["at"]))
+        call.out.show(Text.assemble(f"\n{at}  ", (each["kind"], "bold")))
         for line in each["says"]:
             call.out.under(line)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import code_of
 from mendq.cli.account import Account
 from mendq.cli.commands import STACK, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
@@ -19,15 +18,17 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Yes
 from mendq.notifications.notification import NOTHING_COUNTED
+from mendq.report.links import Here
+from mendq.report.summary import Summary, SummaryUnreadable, read
+from mendq.report.to_do import left_out, to_do
+from mendq.report.verdict import verdict_text
+from mendq.report.words import plain
 
 MOST_WEEKS_NAMED = 8
 # Where deliver_report puts a week's page, and the weekly job what the page is made of.
 PAGE, SUMMARY = "report/week={}/report.html", "summary/week={}/summary.json"
 _BEING_MADE = "{} is summed up and its page is not there yet: that takes a minute, come again"
-_NONE_YET = (
-    "there is no report yet: the first comes when a week has ended, at `report.weekday` and "
-    "`report.hour` of the settings"
-)
+_NONE_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
 
 
 @command(5, Kind.LOOKING, STACK | {"s3:GetObject", "s3:ListBucket"})
@@ -39,9 +40,12 @@ def report(
     in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Fetch the weekly report and say its verdict."""
-    from mendq.cli.look import report_view  # noqa: PLC0415 - charts take a second
+    """Fetch the weekly report and say its verdict.
 
+    Examples:
+      mendq report --open
+      mendq report --week 2026-W46
+    """
     asked = None if week is None else iso_week(week)
     reports = Reports(call.account)
     with call.out.waiting("looking into the report bucket"):
@@ -50,18 +54,18 @@ def report(
         page = reports.read(PAGE, chosen) if chosen in weeks else None
         if page is None:
             raise _missing(reports, chosen, [each for each in weeks if each != chosen])
-        summary = report_view.summary_of(reports.read(SUMMARY, chosen))
+        summary = _summary_of(reports.read(SUMMARY, chosen))
     path = Path(f"mendq-report-{chosen}.html")
     if summary is not None and not call.as_json:
-        report_view.show(call, summary)
-    written = _written(path, page.decode("utf-8", "replace"), yes=yes)
+        _show(call, summary)
+    written = replace_if_changed(path, page.decode("utf-8", "replace"), yes=yes)
     call.out.document(
         {
             "week": chosen,
             "file": str(path.resolve()),
             "written": written,
             "place": f"s3://{reports.bucket}/{PAGE.format(chosen)}",
-            "verdict": None if summary is None else report_view.verdict_text(summary),
+            "verdict": None if summary is None else verdict_text(summary),
             "weeks": weeks,
         }
     )
@@ -120,13 +124,10 @@ class Reports(Struct, frozen=True):
 
     def read(self, key: str, week: str) -> bytes | None:
         """None where there is none."""
-        try:
-            answer = self.account.clients.s3.get_object(Bucket=self.bucket, Key=key.format(week))
-        except ClientError as error:
-            if code_of(error) == "NoSuchKey":
-                return None
-            raise
-        return answer["Body"].read()
+        s3 = self.account.clients.s3
+        with suppress(s3.exceptions.NoSuchKey):
+            return s3.get_object(Bucket=self.bucket, Key=key.format(week))["Body"].read()
+        return None
 
 
 def _missing(reports: Reports, week: str, weeks: list[str]) -> Stopped:
@@ -145,13 +146,27 @@ def _missing(reports: Reports, week: str, weeks: list[str]) -> Stopped:
     return Stopped(f"there is no report of {week}: {there}", Exit.NOT_FOUND)
 
 
-def _written(path: Path, page: str, *, yes: bool) -> bool:
-    """Whether it was; what somebody has there is not overwritten unasked."""
+def _summary_of(document: bytes | None) -> Summary | None:
+    """None where this version cannot read it: the page is there all the same."""
     try:
-        differs = path.is_file() and path.read_bytes() != page.encode()
-    except OSError as error:
-        raise Stopped(f"{path} is there already and cannot be read: {error.strerror}") from error
-    if differs and not yes:
-        line = f"{path} is there already and differs: --yes overwrites it; or move it away"
-        raise Stopped(line, Exit.USAGE)
-    return replace_if_changed(path, page)
+        return None if document is None else read(document)
+    except SummaryUnreadable:
+        return None
+
+
+def _show(call: Invocation, summary: Summary) -> None:
+    """Everybody else's words in it were made visible where they were read."""
+    out, here = call.out, Here(call.account.region, call.account.account_id)
+    for line in verdict_text(summary).splitlines():
+        out.say(line)
+    recommendations = to_do(summary, here)
+    if recommendations:
+        out.heading("Do this week")
+    for number, each in enumerate(recommendations, 1):
+        out.say(plain(f"{number}. {each.what} {each.why} {each.effect}"))
+        if each.owner:
+            out.under(f"owner: {each.owner}", "dim")
+        if each.command:
+            out.command(f" {each.command}")
+    if more := left_out(summary):
+        out.say(more, "dim")

@@ -46,6 +46,10 @@ def resources(call: Invocation) -> None:
     """Where the table and the buckets are that outlive the stack.
 
     Of the stack that is there, and of those destroyed in the last 90 days.
+
+    Examples:
+      mendq resources
+      mendq resources --stack Mendq --json
     """
     client: CloudFormationClient = call.account.session.client("cloudformation")
     every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
@@ -61,7 +65,7 @@ def resources(call: Invocation) -> None:
         for each in found:
             if each.destroyed_at == destroyed_at:
                 call.out.whole(f"{each.kind} {each.name}", "", indent=2)
-    call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/deploy.md")
+    call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/leaving.md")
 
 
 def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Resource]:

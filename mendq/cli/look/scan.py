@@ -1,11 +1,12 @@
-"""`mendq scan --dry-run`: what the scan would find now, and what would come of it."""
+"""`mendq scan`: what is wrong with the queues of a region, or what the deployed scan would do."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -13,40 +14,86 @@ from rich.text import Text
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue import BY_NAME
 from mendq.catalogue._time_left import most_urgent_first
-from mendq.cli.commands import CASES, DLQ, FROZEN, MANAGED, QUEUE, Kind, command
+from mendq.cli.account import Account
+from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.dry_run import DryRun, Purse, WouldDo, dollars_per_month
+from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, some
+from mendq.cli.queues import queue_arn_of
+from mendq.cli.scan.dry_run import DryRun, Purse, WouldDo, dollars_per_month
+from mendq.cli.scan.region_scan import (
+    BY_FAILED_CALLS_ALONE,
+    EVERYTHING,
+    RegionScan,
+    severity_of,
+    worst_first,
+)
 from mendq.model.prices import METRIC_ASKED
-from mendq.model.queue import parts_of
-from mendq.notifications.text import plain
+from mendq.model.queue import arn_of, arn_of_name, parts_of
+from mendq.notifications.text import counted, plain
 
 _MOST_FAILURES = 5
 _MOST_NAMED = 4
-_NOT_HERE = "the scan Lambda scans by itself each hour: --dry-run shows what it would find now"
+# Of queues with the same symptom; a file names them all.
+_MOST_ALIKE = 5
+# A cent and more: what a look at a region may cost where nobody says otherwise.
+_USUAL_METRICS = 10_000
+_RIGHTS = MANAGED | CASES | FROZEN | FACTS
+# Without the rights on Mendq's own parts, which are only there once it is deployed.
+_OF_A_REGION = FACTS | {"tag:GetResources", "sqs:ListQueues"}
 
 
-_MEASURING = {
-    *("lambda:ListEventSourceMappings", "lambda:GetFunctionConcurrency", "sqs:ListQueueTags"),
-    *("cloudwatch:GetMetricData", "cloudwatch:ListMetrics", "cloudwatch:DescribeAlarms"),
-}
-
-
-@command(4, Kind.LOOKING, MANAGED | QUEUE | CASES | FROZEN | DLQ | _MEASURING)
-def scan(
+@command(4, Kind.LOOKING, _RIGHTS)
+def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, and change nothing.")] = False,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUEUE", help="Only that of this name, URL or ARN; again for more."),
+    ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only queues whose names begin so.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page as well.", show_default=False)
+    ] = None,
+    policy: Annotated[
+        bool, typer.Option("--policy", help="Print the IAM policy that it needs; ask AWS nothing.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only managed queues, as the deployed scan looks.")
+    ] = False,
     metrics: Annotated[
         int | None,
         typer.Option(
-            help="How many metrics to ask CloudWatch for, each is billed; as settings say.", min=0
+            "--max-metrics",
+            metavar="N",
+            help="How many metrics to ask CloudWatch for, each is billed.",
+            min=0,
+            show_default=f"{_USUAL_METRICS:,}; with --dry-run as settings say",
         ),
     ] = None,
 ) -> Exit:
-    """Look at every managed queue for what makes no call fail."""
+    """Look at every queue for what makes no call fail.
+
+    Needs no deployment and changes nothing; beside a deployed stack it says what that would do.
+
+    Examples:
+      mendq scan                       # every queue of the region
+      mendq scan --prefix orders- --html scan.html
+      mendq scan --policy              # what to allow whoever scans
+    """
+    if policy:
+        Output(as_json=True).document(_policy())
+        return Exit.DONE
+    if dry_run and (queue or html or prefix is not None):
+        raise Stopped("--dry-run looks at every managed queue: leave out the others", Exit.USAGE)
     if not dry_run:
-        raise Stopped(_NOT_HERE, Exit.USAGE)
+        return _of_region(call, _patterns(call.account, queue or (), prefix), html, metrics)
+    return _of_managed(call, metrics)
+
+
+def _of_managed(call: Invocation, metrics: int | None) -> Exit:
     most = call.account.settings.limits.scan_metrics_per_day if metrics is None else metrics
     this = DryRun(call.account, datetime.now(UTC), Purse(most))
     with call.out.waiting("looking at every managed queue"):
@@ -56,6 +103,49 @@ def scan(
     call.out.document(this.document(scanned, would))
     _show(call.out, this, scanned, would)
     return Exit.FAILED if scanned.failed else Exit.DONE
+
+
+def _policy() -> dict[str, Any]:
+    from mendq.cli.permissions import policy_of  # noqa: PLC0415 - it asks every command, this too
+
+    return policy_of(_OF_A_REGION)
+
+
+def _patterns(account: Account, named: Iterable[str], prefix: str | None) -> tuple[str, ...]:
+    """What the queues to look at fit; Stopped where nothing that is named can be one of them."""
+    names = tuple(parts_of(queue_arn_of(account, each)).name for each in named)
+    if prefix is None:
+        return names or (EVERYTHING,)
+    if not arn_of_name(prefix, account.region, account.account_id):
+        line = f"--prefix {prefix[:80]!r} begins no queue's name: only a-z, A-Z, 0-9, - and _ do"
+        raise Stopped(line, Exit.USAGE)
+    return (*names, f"{prefix}*")
+
+
+def _of_region(
+    call: Invocation, patterns: tuple[str, ...], html: Path | None, metrics: int | None
+) -> Exit:
+    """0 whatever it finds; 1 where nothing could be seen of any queue, 4 where one is not there."""
+    if html is not None:
+        require_place(html)
+    purse = Purse(_USUAL_METRICS if metrics is None else metrics)
+    this, scanned = RegionScan(call.account, datetime.now(UTC), purse, patterns), Scanned()
+    with call.out.waiting("listing the queues"):
+        number = len(this.queues)
+    with call.out.counting("looking at queues", number) as come_to:
+        for scanned in this.stretches():
+            come_to(scanned.queues_scanned)
+    with call.out.waiting("asking what would come of it"):
+        would = this.would_do(scanned.findings)
+    document = this.document(scanned, would)
+    _show_region(call.out, this, scanned, would)
+    if html is not None:
+        from mendq.cli.scan.scan_page import page  # noqa: PLC0415 - only who wants a page waits
+
+        replace_if_changed(html, page(document))
+    call.out.document(document)
+    seen = Exit.NOT_FOUND if this.absent else Exit.DONE
+    return Exit.FAILED if scanned.is_blind else seen
 
 
 def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
@@ -70,7 +160,7 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
     an_hour = this.metrics_an_hour(scanned, would)
     out.say(
         f"{scanned.queues_scanned:,} queues looked at, {scanned.suspects:,} suspects, "
-        f"{scanned.measured:,} measured, {scanned.skipped_for_budget:,} skipped for the budget, "
+        f"{scanned.measured:,} measured, {len(scanned.skipped):,} skipped for the budget, "
         f"{len(scanned.findings):,} findings"
     )
     out.say(
@@ -86,16 +176,58 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
     out.say("nothing was changed, noted or paged")
 
 
-def show_findings(out: Output, would: Mapping[Finding, WouldDo]) -> None:
-    """A block each; several queues with a fault that is only reported are one."""
+def _show_region(
+    out: Output, this: RegionScan, scanned: Scanned, would: dict[Finding, WouldDo]
+) -> None:
+    by_severity = defaultdict[str, dict[Finding, WouldDo]](dict)
+    for each in worst_first(would):
+        by_severity[severity_of(each)][each] = would[each]
+    for severity, findings in by_severity.items():
+        out.heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
+        show_findings(out, findings, _MOST_ALIKE)
+    not_seen = this.not_seen(scanned)
+    if not would:
+        none = "no queue was looked at" if not_seen else "there is no queue here"
+        out.say("nothing was found" if this.queues else none, "green")
+    out.say("")
+    for why, queues in _by_reason(not_seen).items():
+        out.say(f"not judged, or not wholly: {some(queues, _MOST_NAMED)}: {why}", "yellow")
+    an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
+    out.say(
+        f"{counted(scanned.queues_scanned, 'queue')} looked at, {len(would):,} findings, "
+        f"{len(not_seen):,} not judged wholly; {this.purse.spent:,} metrics asked "
+        f"for: ${METRIC_ASKED.of(this.purse.spent):,.4f}"
+    )
+    out.say(
+        f"Deployed, Mendq looks each hour (at most ${an_hour:,.2f} a month for these queues), sees "
+        f"{len(BY_FAILED_CALLS_ALONE)} more symptoms that only failed calls show, and changes "
+        "nothing until told to",
+        "dim",
+    )
+    out.say("nothing was changed")
+
+
+def _by_reason(not_seen: Mapping[str, str]) -> dict[str, list[str]]:
+    """The queues by why they were not judged; a reason that names its queue is alone."""
+    found = defaultdict[str, list[str]](list)
+    for about, why in not_seen.items():
+        name = parts_of(about).name if arn_of(about) else about
+        found[why.replace(about, "the queue")].append(name)
+    return found
+
+
+def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | None = None) -> None:
+    """A block each, `most` of a symptom; a fault that is only reported is one of several queues."""
     for name, findings in _by_symptom(would).items():
         queues = [parts_of(each.queue_arn).name for each in findings]
         if len(findings) > 1 and _is_only_reported(name):
             comes_of_it = f"only reports it: {some(queues, _MOST_NAMED)}"
             _block(out, f"{len(queues)} queues", name, BY_NAME[name].sentence, comes_of_it)
             continue
-        for queue, each in zip(queues, findings, strict=True):
+        for queue, each in list(zip(queues, findings, strict=True))[:most]:
             _block(out, queue, name, each.because, would[each].line)
+        if most is not None and len(queues) > most:
+            out.under(f"and {len(queues) - most:,} other queues: --json or --html names them")
 
 
 def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
-from rich.text import Text
 
 from mendq.aws.errors import QueueGone
+from mendq.cases.context import Baselines
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
+from mendq.catalogue._visibility import spans_of
+from mendq.cli.account import Account
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
@@ -20,6 +22,7 @@ from mendq.cli.look.case_view import (
     find,
     held_up_line,
     hold_up_in,
+    opened_at,
     plan_of,
     plan_reason,
     runs_out_at,
@@ -28,30 +31,34 @@ from mendq.cli.look.case_view import (
     timing_of,
     until,
 )
-from mendq.cli.output import Output, table
+from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
 from mendq.heal.recover import standing
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import Outcome, undos, written_by
-from mendq.model.case import Case, State
+from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
+from mendq.model.lifecycle import time_line
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
 from mendq.model.steps import CreateDlq, Owner, stays
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
-from mendq.notifications.text import counted, plain, value
+from mendq.notifications.next_steps import next_step, with_code
+from mendq.notifications.queue_lines import BESIDE, so_far
+from mendq.notifications.text import command_line, counted, plain, value
 from mendq.redrive.progress import RedriveProgress
 
 _MOST_VALUE = 300
+_MOST_BAR = 24
 CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
 
 
 class Whole(Struct, frozen=True):
-    """A case and what stands around it; `facts` from before it wrote, else as it was last known.
+    """A case and what stands around it; `facts` from before it wrote, else as it was well.
 
     `now` is None where the queue is gone. `new_access` is what AWS says that a policy would add.
     `standing` is what stands of what was written, as `rollback --dry-run` says it.
@@ -84,10 +91,20 @@ class Whole(Struct, frozen=True):
         printed = printed_commands(each for each in self.standing if not stays(each["attribute"]))
         return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
+    @property
+    def next_step(self) -> dict[str, str]:
+        """As the case says it, made harmless to show; an older Mendq's did not."""
+        said = self.case.next_step or next_step(self.case)
+        texts = {name: said.get(name) for name in ("sentence", "command", "runbook")}
+        return {name: command_line(str(each)) if each else "" for name, each in texts.items()}
+
     def document(self) -> dict[str, Any]:
         hold_up, ends_at = self.hold_up, runs_out_at(self.case, self.timing)
         return {
             **summary(self.case),
+            "steps": [dict(each) for each in plan_of(self.transitions).steps],
+            "taken_back": [dict(each) for each in self.case.steps if self.case.undoes],
+            "next_step": self.next_step,
             "plan_reason": plan_reason(self.transitions),
             "until": ends_at and to_text(ends_at),
             "held_up": hold_up
@@ -113,8 +130,8 @@ def look(call: Invocation, case_id: str) -> Whole:
     view = account.stored(CaseStore).look(arn, case.symptom, names)
     taken = ((each.n, account.stored(OpenCases).snapshot_of(each)) for each in transitions)
     snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
-    facts = next(iter(snapshots.values()), view.known.attributes if view.known else None)
-    timing = timing_of(account, [case])
+    facts = next(iter(snapshots.values()), None) or _when_it_was_well(account, case)
+    timing = timing_of(account, transitions)
     steps = [step for each in transitions for step in each.steps]
     try:
         stands = standing(account.clients, arn, steps)
@@ -124,7 +141,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     # Of what was taken back nothing is to be taken back.
     made = () if case.state is State.ROLLED_BACK else written
     found = undos(made, snapshots, Facts(arn, stands, {}), view)
-    answer: Answer = {"case_id": case_id, "attributes": [each.document() for each in found]}
+    answer: Answer = {"case_id": case.case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)
     is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
@@ -134,9 +151,22 @@ def look(call: Invocation, case_id: str) -> Whole:
     return Whole(transitions, facts, now, timing, stood, held_up, progress, adds)
 
 
+def _when_it_was_well(account: Account, case: Case) -> Mapping[str, str] | None:
+    """The attributes as a scan found them well before the case; None where none did."""
+    for each in account.stored(Baselines).of(case.queue_arn):
+        if each.at <= opened_at(case):
+            return {k: text for k, text in each.attributes.items() if not k.startswith(BESIDE)}
+    return None
+
+
 @command(3, Kind.LOOKING, SHOWN)
 def show(call: Invocation, case_id: CaseId) -> None:
-    """All of one case: timeline, plan, what differs now."""
+    """All of one case: timeline, plan, what differs now.
+
+    Examples:
+      mendq show orders                # the ID of a case, or its queue
+      mendq show orders --json
+    """
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
     call.out.document(whole.document())
@@ -146,7 +176,8 @@ def show(call: Invocation, case_id: CaseId) -> None:
 
 def print_whole(out: Output, whole: Whole) -> None:
     print_head(out, whole)
-    _timeline(out, whole.transitions)
+    _timeline(out, whole)
+    _picture(out, whole.transitions)
     _evidence(out, whole.case.evidence)
     print_plan(out, whole)
     if whole.progress is not None:
@@ -154,11 +185,17 @@ def print_whole(out: Output, whole: Whole) -> None:
         out.lines(progress_lines(whole.progress))
     if whole.facts is not None:
         out.heading("Facts from before")
-        facts = table("ATTRIBUTE", "VALUE")
-        for name, text in configured(whole.facts).items():
-            shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
-            facts.add_row(Text(plain(name, 64)), Text(shown))
-        out.show(facts)
+        shown = {
+            plain(name, 64): as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
+            for name, text in configured(whole.facts).items()
+        }
+        out.lines((name, "", text) for name, text in shown.items())
+    if (step := whole.next_step)["sentence"]:
+        out.heading("Next")
+        out.say(step["sentence"])
+        if step["command"] != mendq_command("show", whole.case):
+            out.command(step["command"])
+        out.say(f"runbook: {step['runbook']}", "dim")
     if words := commands(whole.case):
         out.heading("A person's word")
         for line in words:
@@ -181,7 +218,9 @@ def print_head(out: Output, whole: Whole) -> None:
     out.whole(case.queue_arn)
     out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
     if case.reason != plan_reason(whole.transitions):
-        out.say(f"because {case.reason}", "dim")
+        out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
+    if lowered_by := case.evidence.get(LOWERED):
+        out.say(f"its plans wait for a person since case {lowered_by}", "yellow")
     if whole.hold_up is not None:
         out.say(held_up_line(whole.hold_up), "yellow")
 
@@ -194,7 +233,8 @@ def print_plan(out: Output, whole: Whole) -> None:
         out.say(line)
     if whole.new_access:
         out.say(f"Access Analyzer, beside what stands: {plain(whole.new_access, 300)}", "yellow")
-    out.say(f"planned because {plan_reason(whole.transitions)}", "dim")
+    if because := plan_reason(whole.transitions):
+        out.say(f"planned because {because}", "dim")
     if owner_of_case(steps) is Owner.REDRIVE and whole.now and not whole.difference:
         return  # it moves messages, and changes nothing of the queue
     out.heading("Different now")
@@ -208,13 +248,28 @@ def print_plan(out: Output, whole: Whole) -> None:
         out.say(line)
 
 
-def _timeline(out: Output, transitions: tuple[Case, ...]) -> None:
+def _timeline(out: Output, whole: Whole) -> None:
+    """What came when, and of each state who moved the case there, and why."""
     out.heading("Timeline (UTC)")
-    for each in transitions:
-        style = STYLES.get(each.state, "dim")
-        out.show(Text.assemble(f"{each.at:%Y-%m-%d %H:%M:%S}  ", (str(each.state), style)))
-        out.whole(f"by {each.actor}", indent=2)
-        out.under(each.reason)
+    moved = {(str(each.state), each.at): each for each in whole.transitions}
+    points = time_line(whole.transitions, whole.timing, is_whole=True)
+    for point, (when, said) in zip(points, so_far(points, _MOST_VALUE), strict=True):
+        each = moved.get((point.what, point.at))
+        out.lines([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
+        if each:
+            out.whole(f"by {each.actor}", indent=2)
+            out.under(with_code(each))
+
+
+def _picture(out: Output, transitions: tuple[Case, ...]) -> None:
+    """What its consumers need beside what they have."""
+    if spans := spans_of(transitions):
+        out.heading("Time that consumers need, and have")
+        longest = max(seconds for _, seconds in spans)
+        out.lines(
+            (plain(what, 64), "", f"{seconds:>7,g} s {'=' * round(_MOST_BAR * seconds / longest)}")
+            for what, seconds in spans
+        )
 
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query
-from mendq.aws.errors import looking
+from mendq.aws.cloudwatch import query, read_series
 from mendq.aws.queue import tags_shown
+from mendq.cases import items
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
@@ -24,7 +24,7 @@ from mendq.cli.look.show import CaseId, Whole, look
 from mendq.cli.output import Yes
 from mendq.model.case import Case
 from mendq.model.evidence import to_text
-from mendq.model.metrics import metrics_of
+from mendq.model.metrics import series_of
 from mendq.model.queue import on_fifo, parts_of
 from mendq.notifications.text import counted
 
@@ -47,11 +47,17 @@ def support_bundle(
     output: Annotated[Path | None, _OUTPUT] = None,
     yes: Yes = False,
 ) -> None:
-    """Write what AWS Support asks for about a case."""
+    """Write what AWS Support asks for about a case.
+
+    Examples:
+      mendq support-bundle orders
+      mendq support-bundle orders --output bundle.json
+    """
     path = output or Path(f"{case_id}.json")
     if path.exists() and not yes:
         raise Stopped(f"{path} is there already: --yes overwrites it", Exit.USAGE)
-    with call.out.waiting("reading the case, its queue and CloudWatch"):
+    reading = items.reading(f"the evidence of {case_id}")
+    with call.out.waiting("reading the case, its queue and CloudWatch"), reading:
         bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
     replace_if_changed(path, json.dumps(bundle, indent=2, ensure_ascii=True) + "\n")
     number, unknown = len(bundle["requests"]), bundle["not_known"]
@@ -93,19 +99,16 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
     seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
     of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
-    asked = {key: each[:2] for key, each in metrics_of(fifo=on_fifo(case.queue_arn)).items()}
-    with looking(f"metrics of {case.queue_arn}"):
-        answer = clients.cloudwatch.get_metric_data(
-            StartTime=since,
-            EndTime=until,
-            MetricDataQueries=[query(key, of_queue, *each, seconds) for key, each in asked.items()],
-            ScanBy="TimestampAscending",
-        )
-    series = {
-        " ".join(asked[each["Id"]]): [
-            *zip(map(to_text, each["Timestamps"]), each["Values"], strict=False)
-        ]
-        for each in answer["MetricDataResults"]
+    kinds = ("every queue", *(["FIFO"] if on_fifo(case.queue_arn) else []))
+    asked = {key: each[:2] for key, each in series_of(kinds).items()}
+    queries = [query(key, of_queue, *each, seconds) for key, each in asked.items()]
+    found = read_series(clients, queries, since, until, of=case.queue_arn)
+    return {
+        "since": to_text(since),
+        "until": to_text(until),
+        "period_seconds": seconds,
+        "series": {
+            " ".join(asked[key]): [(to_text(at), value) for at, value in points]
+            for key, points in found.items()
+        },
     }
-    period = {"since": to_text(since), "until": to_text(until), "period_seconds": seconds}
-    return {**period, "series": series}

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+import typer
+
 from mendq.aws import queue as aws
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
+
+
+def queue_argument(whose: str = "Its") -> Any:
+    """How a command takes the name of a queue."""
+    return typer.Argument(metavar="QUEUE", help=f"{whose} name, URL or ARN.")
+
+
+QueueName = Annotated[str, queue_argument()]
 
 
 def queue_arn_of(account: Account, named: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum, auto
@@ -19,20 +19,27 @@ from statistics import fmean, pstdev
 from typing import Annotated, Any
 
 import typer
+from botocore import xform_name
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mendq.aws.alarms import ALARM_PERIOD, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.cloudwatch import (
+    ALARM_PERIOD,
+    FORTNIGHT,
+    alarm_names,
+    fortnight,
+    queue_alarms,
+    with_alarms,
+)
 from mendq.aws.dlqs import dlq_arn_here, source_arns_of
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
 from mendq.cli.account import Account
-from mendq.cli.commands import QUEUE, Kind, command
+from mendq.cli.commands import QUEUE, SOURCES, Kind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import queue_arn_of, queue_that_is_there
+from mendq.cli.queues import QueueName, queue_arn_of, queue_that_is_there
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Points
-from mendq.notifications.change_lines import terraform_name
 from mendq.notifications.text import counted
 
 # So often an alarm may have rung in the two weeks that it is sized by: once a week.
@@ -46,10 +53,12 @@ MARGIN = 2
 LEAST_SHARE = 0.5
 # What one receive takes at most: fewer in flight are nothing to be told of.
 A_RECEIVE = 10
+# Any message may wait that long, in a burst or behind a consumer that starts.
+A_WAIT_SECONDS = 300
 TOPIC = "TOPIC_ARN"
 _NAMES = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
 _BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
-_SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData", "sqs:ListDeadLetterSourceQueues"}
+_SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
 class Sized(Struct, frozen=True):
@@ -82,7 +91,7 @@ def sized(points: Points, least: float) -> Sized:
             often = f"{counted(rings, 'time')} in the last two weeks, by the mean of each hour"
             return Sized(f"it would have rung {often}", periods, width)
     threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
-    why = f"CloudWatch has {share:.0%} of the last two weeks, {highest:,.0f} at most: no band fits"
+    why = f"no band fits what CloudWatch has: {share:.0%} of two weeks, and {highest:,.0f} at most"
     return Sized(why, PERIODS[0], threshold=threshold)
 
 
@@ -96,29 +105,33 @@ def _rings(points: Points, periods: int, width: float) -> int:
     return sum(above and len(list(run)) >= periods for above, run in runs)
 
 
-def alarm_of(queue_name: str, metric: str, size: Sized, topic: str) -> dict[str, Any]:
-    """What PutMetricAlarm takes, and CloudFormation by the same names."""
+def alarm_of(
+    queue_name: str, metric: str, size: Sized, topic: str, taken: Collection[str] = ()
+) -> dict[str, Any]:
+    """What PutMetricAlarm takes, and CloudFormation by the same names.
+
+    PutMetricAlarm overwrites an alarm of its name: one of those `taken` is somebody's.
+    """
+    name = f"sqs-{queue_name}-{_NAMES[metric]}"
+    names = (name, *(f"{name}-{n}" for n in range(2, len(taken) + 3)))
     dimensions = [{"Name": "QueueName", "Value": queue_name}]
-    period = {"Period": size.period_seconds}
     of = {"Namespace": "AWS/SQS", "MetricName": metric, "Dimensions": dimensions}
+    rings = {"EvaluationPeriods": size.periods, "TreatMissingData": "notBreaching"}
+    free = next(each for each in names if each not in taken)
+    alarm = {"AlarmName": free, "AlarmActions": [topic], **rings}
+    if size.width is None:
+        fixed = {"Period": size.period_seconds, "Statistic": "Maximum", "Threshold": size.threshold}
+        return {**alarm, "ComparisonOperator": "GreaterThanThreshold", **of, **fixed}
     band = f"ANOMALY_DETECTION_BAND(seen, {size.width})"
-    stat = {"Metric": of, **period, "Stat": "Maximum"}
-    fixed = {**of, **period, "Statistic": "Maximum", "Threshold": size.threshold}
-    banded = {
+    stat = {"Metric": of, "Period": size.period_seconds, "Stat": "Maximum"}
+    return {
+        **alarm,
+        "ComparisonOperator": "GreaterThanUpperThreshold",
         "ThresholdMetricId": "band",
         "Metrics": [
             {"Id": "seen", "MetricStat": stat, "ReturnData": True},
             {"Id": "band", "Expression": band, "ReturnData": True},
         ],
-    }
-    return {
-        "AlarmName": f"sqs-{queue_name}-{_NAMES[metric]}",
-        "AlarmActions": [topic],
-        "ComparisonOperator": f"Greater{'ThanUpper' if size.width else 'Than'}Threshold",
-        "EvaluationPeriods": size.periods,
-        "DatapointsToAlarm": size.periods,
-        "TreatMissingData": "notBreaching",
-        **(banded if size.width else fixed),
     }
 
 
@@ -132,25 +145,20 @@ class Format(StrEnum):
 
 
 def lines(alarm: Mapping[str, Any], region: str, written: Format) -> list[str]:
-    name = alarm["AlarmName"]
-    logical_id = "".join(each.capitalize() for each in re.split(r"[^A-Za-z0-9]+", name))
+    """The alarm in that language, from the one document that all of them say."""
+    name, kind = alarm["AlarmName"], "AWS::CloudWatch::Alarm"
+    words = re.findall("[A-Za-z0-9]+", name)
+    logical_id = "".join(map(str.capitalize, words))
     if written is Format.CLI:
         given = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
         return [f"aws cloudwatch put-metric-alarm {given}"]
-    if written is Format.CLOUDFORMATION:
-        resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": alarm}
-        return f'"{logical_id}": {json.dumps(resource, indent=2)}'.splitlines()
+    if written is Format.TERRAFORM:
+        return [f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{', *_hcl(alarm), "}"]
     if written is Format.CDK:
-        properties = json.dumps(_in_camel_case(alarm), indent=2)
-        return f'new cloudwatch.CfnAlarm(this, "{logical_id}", {properties});'.splitlines()
-    label = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return [f'resource "aws_cloudwatch_metric_alarm" "{label}" {{', *_hcl(alarm), "}"]
-
-
-def _in_camel_case(document: Any) -> Any:
-    if isinstance(document, dict):
-        return {key[0].lower() + key[1:]: _in_camel_case(document[key]) for key in document}
-    return [*map(_in_camel_case, document)] if isinstance(document, list) else document
+        resource = json.dumps({"type": kind, "properties": alarm}, indent=2)
+        return f'new cdk.CfnResource(this, "{logical_id}", {resource});'.splitlines()
+    resource = json.dumps({"Type": kind, "Properties": alarm}, indent=2)
+    return f'"{logical_id}": {resource}'.splitlines()
 
 
 def _hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
@@ -166,29 +174,36 @@ def _hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
                 yield from _hcl(block, f"{indent}  ")
                 yield f"{indent}}}"
         else:
-            yield f"{indent}{terraform_name(key)} = {json.dumps(each)}"
+            yield f"{indent}{xform_name(key)} = {json.dumps(each)}"
 
 
-@command(1, Kind.LOOKING, QUEUE | _SEEN)
+@command(1, Kind.LOOKING, QUEUE | SOURCES | _SEEN)
 def alarms(
     call: Invocation,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Its name, URL or ARN.")],
+    queue: QueueName,
     written: Annotated[
         Format, typer.Option("--format", help="What the alarms are written for.")
     ] = Format.CLI,
     topic: Annotated[str, typer.Option(help="The ARN of the SNS topic that they tell.")] = TOPIC,
 ) -> None:
-    """The alarms that a queue lacks, sized by its last two weeks."""
+    """The alarms that a queue lacks, sized by its last two weeks.
+
+    Examples:
+      mendq alarms orders
+      mendq alarms orders --format terraform
+    """
     account, out = call.account, call.out
     with out.waiting("reading alarms, and two weeks of metrics"):
         facts = _facts(account, queue_arn_of(account, queue))
-        missing, least = [*unwatched(facts)], {AGE: facts.visibility_seconds, IN_FLIGHT: A_RECEIVE}
+        missing = [*unwatched(facts)]
+        least = {AGE: max(facts.visibility_seconds, A_WAIT_SECONDS), IN_FLIGHT: A_RECEIVE}
         banded = [metric for _, metric in missing if metric in least]
         seen = fortnight(account.clients, facts.queue_arn, banded, datetime.now(UTC))
     found = list[dict[str, Any]]()
     for of, metric in missing:
         size = sized(seen[metric], least[metric]) if metric in least else FIRST
-        alarm = alarm_of(of.name, metric, size, topic)
+        taken = alarm_names(account.clients, f"sqs-{of.name}-")
+        alarm = alarm_of(of.name, metric, size, topic, taken)
         found.append({"queue": of.name, "metric": metric, **asdict(size), "alarm": alarm})
         out.heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
         out.under(size.in_words, indent=0)

@@ -27,7 +27,12 @@ _INDENT = len("observe") + 2
 
 @command(0, Kind.LOOKING, MANAGED | CASES | {"s3:GetObject"})
 def queues(call: Invocation) -> Exit:
-    """Managed queues: mode and why, last scan, cases."""
+    """Managed queues: mode and why, last scan, cases.
+
+    Examples:
+      mendq queues
+      mendq queues --json
+    """
     account = call.account
     with call.out.waiting("reading queues, scans and cases"):
         listing = listed_queues(account.clients, account.account_id, account.consent)
@@ -39,7 +44,7 @@ def queues(call: Invocation) -> Exit:
             "queue_arn": each.queue_arn,
             "mode": str(each.mode),
             "why": account.consent.why(each.name, each.tags),
-            "tags_not_understood": [*not_understood(each.tags)],
+            "tags_not_understood": [*not_understood(account.consent.but_for_a_team(each.tags))],
             "last_scan": last_scan(each.queue_arn, last),
             "open_cases": sorted(open_cases[each.queue_arn]),
         }

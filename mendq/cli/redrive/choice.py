@@ -17,7 +17,7 @@ from mendq.cli.output import Yes, require_answer
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
 from mendq.redrive.send_batches import MOST_ENTRIES
 
-_WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/redrive.md.")
+_WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md.")
 _RATE = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "where": (Annotated[str | None, _WHERE], None),

@@ -17,8 +17,8 @@ from msgspec.structs import asdict
 from mendq.aws.dlqs import source_arns_of
 from mendq.cli.commands import SOURCES, TAKING, Kind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, Yes, confirm, some
-from mendq.cli.queues import find_queue, queue_arn_of, queue_that_is_there
+from mendq.cli.output import Output, Yes, confirm, minute, some
+from mendq.cli.queues import find_queue, queue_argument, queue_arn_of, queue_that_is_there
 from mendq.cli.redrive.route import Route, require_last
 from mendq.cli.redrive.work import look_at
 from mendq.model.evidence import to_text
@@ -29,9 +29,7 @@ from mendq.redrive.message_groups import MessageGroup, groups_of, outline
 from mendq.redrive.messages import Message
 
 _MOST_EXPIRING = 3
-Named = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="The DLQ or its source: name, URL or ARN.")
-]
+Named = Annotated[str, queue_argument("The DLQ or its source:")]
 Size = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
 Bodies = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
@@ -43,6 +41,10 @@ def dlq(
     """See what is in a DLQ: groups, each with its command.
 
     Looking at a message is a receive: its receive count rises by one.
+
+    Examples:
+      mendq dlq orders
+      mendq dlq orders-dlq --sample 500 --bodies
     """
     with call.out.waiting("looking at the queues"):
         account = call.account
@@ -120,15 +122,11 @@ class _Sample(Struct, frozen=True):
             times = f"{receives} x {self.source.visibility_seconds} s"
             since = self.now - timedelta(seconds=receives * self.source.visibility_seconds)
             if early := sum((each.first_received_at or each.sent_at) > since for each in died):
-                yield (
-                    f"{counted(early, 'message')} died sooner after the first receive than {times},"
-                    " maxReceiveCount visibility timeouts as set now: somebody gave them back early"
-                )
+                said = f"{counted(early, 'message')} died sooner than {times} after a receive"
+                yield f"{said}, maxReceiveCount visibility timeouts: they were given back early"
             if late := len(died) - early:
-                yield (
-                    f"{counted(late, 'message')} may have died for want of time or of errors:"
-                    f" more than {times} have passed. `mendq scan --dry-run` measures the source"
-                )
+                said = f"{counted(late, 'message')} may have died for want of time or of errors"
+                yield f"{said}: more than {times} have passed; see `mendq scan --dry-run`"
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:
@@ -138,7 +136,8 @@ def _show(out: Output, found: dict[str, Any]) -> None:
     out.say(f"about {about}, {found['sampled']:,} looked at: {said}")
     times = {name[:-3].replace("_", " "): at for name, at in found.items() if name.endswith("_at")}
     times |= {f"{each} expires": at for each, at in found["expire_first"].items()}
-    out.lines((at, "dim", words) for words, at in times.items() if at)
+    known = {words: datetime.fromisoformat(at) for words, at in times.items() if at}
+    out.lines((words, "dim", minute(at)) for words, at in known.items())
     for hint in found["hints"]:
         out.under(hint, "yellow")
     for by, groups in groupby(found["groups"], itemgetter("by")):

@@ -66,11 +66,8 @@ def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
     """Hold them for CLAIM_SECONDS from now; Stopped where another redrive is under way."""
     claimed = redrives.claim(dlq_arn, owner, datetime.now(UTC))
     if claimed is None:
-        raise Stopped(
-            f"another run is at work on the messages of {parts_of(dlq_arn).name}: "
-            f"Mendq's, or somebody's `mendq redrive`. One that died ends in {CLAIM_SECONDS} s",
-            word="redrive_running",
-        )
+        line = f"another run is at work on the messages of {parts_of(dlq_arn).name}"
+        raise Stopped(f"{line}; one that died ends in {CLAIM_SECONDS} s", word="redrive_running")
     if claimed.damage:
         raise CaseStoreUnreadable(claimed.damage)
     require_over(claimed.progress)
@@ -94,12 +91,10 @@ def _beat(claim: Callable[[], None], over: Event, lose: Callable[[object], None]
 def require_over(progress: RedriveProgress | None) -> None:
     """Stopped where Mendq sends these messages back itself."""
     if progress is not None and not progress.is_over:
-        raise Stopped(
-            f"Mendq is sending back the messages of {parts_of(progress.dlq_arn).name} itself "
-            f"({progress.stage}): wait until `mendq show {progress.case_id}` says it is over, or "
-            f"end it with `mendq rollback {progress.case_id}`",
-            word="redrive_running",
-        )
+        name, case_id = parts_of(progress.dlq_arn).name, progress.case_id
+        line = f"Mendq is sending back the messages of {name} itself ({progress.stage})"
+        until = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
+        raise Stopped(f"{line}: {until}", word="redrive_running")
 
 
 def progress_of(account: Account, case: Case) -> RedriveProgress | None:

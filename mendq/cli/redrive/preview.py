@@ -16,7 +16,7 @@ from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import Judgement, MessageFilter
-from mendq.redrive.messages import REDRIVEN, Message, quarantine_reason
+from mendq.redrive.messages import REDRIVEN, Message
 
 MOST_SAMPLES = 3
 _WIDEST = 60
@@ -77,8 +77,8 @@ class Tally(Struct):
         self.sent_back_before += message.redrive_count > 0
         self.groups.add(message.group_id)
         if self.route.takes_the_place:
-            arn = message.source_arn or str(getattr(quarantine_reason(message), "source", ""))
-            self.values.setdefault("died in", Counter())[value(arn.rpartition(":")[2])] += 1
+            died_in = value(message.died_in.rpartition(":")[2])
+            self.values.setdefault("died in", Counter())[died_in] += 1
         for name, found in judged.values.items():
             # What stands in a body is nobody's to be shown unasked.
             if name.startswith(("group_id", "attributes.")) and found is not None:

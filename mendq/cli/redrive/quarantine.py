@@ -12,9 +12,10 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from mendq.aws.cloudwatch import query
+from mendq.aws.cloudwatch import query, read_series
 from mendq.aws.errors import looking
-from mendq.catalogue._time_left import UNHURRIED, most_urgent_first, span
+from mendq.aws.queue import queue_names
+from mendq.catalogue._time_left import UNHURRIED, most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
@@ -31,8 +32,9 @@ from mendq.cli.commands import (
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, age, table
-from mendq.cli.queues import find_queue, managed_queues
+from mendq.cli.queues import find_queue, managed_queues, queue_argument
 from mendq.cli.redrive.choice import Choice, choosing
+from mendq.cli.redrive.dlq import Bodies
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import Route, quarantine_named, route_out_of
@@ -41,16 +43,14 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
-from mendq.notifications.text import plain, value
+from mendq.notifications.text import plain, span, value
 from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
 _MOST_VALUE = 60
 _SHOWN_APART = ("message_id", "attributes", "body")
-Named = Annotated[
-    str, typer.Argument(metavar="QUEUE", help="The source or its quarantine: name, URL or ARN.")
-]
+Named = Annotated[str, queue_argument("The source or its quarantine:")]
 File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
@@ -91,7 +91,12 @@ class Quarantine(Struct, frozen=True):
 
 @command(2, Kind.LOOKING, _LISTING, quarantine)
 def list_(call: Invocation) -> None:
-    """The quarantines beside the managed queues, what expires first at the top."""
+    """The quarantines beside the managed queues, what expires first at the top.
+
+    Examples:
+      mendq quarantine list
+      mendq quarantine list --json
+    """
     now = datetime.now(UTC)
     with call.out.waiting("looking for quarantines"):
         found = most_urgent_first(
@@ -120,9 +125,7 @@ def _expires(found: Quarantine, now: datetime) -> Text:
 def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
     """In order of their sources' names. Raises FactsUnavailable."""
     with looking("the queues of the account"):
-        paginator = account.clients.sqs.get_paginator("list_queues")
-        pages = paginator.paginate(PaginationConfig={"PageSize": 1_000})
-        there = {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", [])}
+        there = {*queue_names(account.clients)}
     for each in managed_queues(account):
         arn = arn_of_quarantine(each.queue_arn)
         if parts_of(arn).name in there and (queue := find_queue(account, arn)):
@@ -132,14 +135,11 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
     of_queue = ("AWS/SQS", "QueueName", queue.name)
     asked = query("age", of_queue, "ApproximateAgeOfOldestMessage", "Maximum", 60)
-    with looking(f"the oldest message of {queue.name}"):
-        answer = account.clients.cloudwatch.get_metric_data(
-            StartTime=now - _READS_BACK, EndTime=now, MetricDataQueries=[asked]
-        )
-    (found,) = answer["MetricDataResults"]
-    if not found["Values"] or not queue.visible:
+    series = read_series(account.clients, [asked], now - _READS_BACK, now, of=queue.name)
+    ages = series.get("age", ())
+    if not ages or not queue.visible:
         return None
-    at, age_seconds = max(zip(found["Timestamps"], found["Values"], strict=True))
+    at, age_seconds = ages[-1]
     return at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
@@ -148,13 +148,15 @@ def peek(
     call: Invocation,
     queue: Named,
     limit: Annotated[int, typer.Option(help="Show at most so many.", min=1, max=1_000)] = 10,
-    bodies: Annotated[
-        bool, typer.Option("--bodies", help="Show the bodies as well: they may hold secrets.")
-    ] = False,
+    bodies: Bodies = False,
 ) -> None:
     """Why messages are there, since when, and their attributes.
 
     To look at a message is to receive it, so its receive count rises.
+
+    Examples:
+      mendq quarantine peek orders --limit 3
+      mendq quarantine peek orders --bodies
     """
     found = quarantine_named(call.account, queue)
     route, messages = Route(found, found), list[Message]()
@@ -185,14 +187,24 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
 @command(2, Kind.MESSAGES, CASE_STORE | RETURNING | {CLAIM}, quarantine)
 @choosing
 def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
-    """Send messages back to the queue they failed in."""
+    """Send messages back to the queue they failed in.
+
+    Examples:
+      mendq quarantine return orders --where "attributes.type == 'order'"
+      mendq quarantine return orders --all --dry-run
+    """
     return send_back(call, choice, partial(route_out_of, call.account, queue))
 
 
 @command(2, Kind.MESSAGES, CASE_STORE | DROPPING, quarantine)
 @choosing
 def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
-    """Delete messages, once a file holds them."""
+    """Delete messages, once a file holds them.
+
+    Examples:
+      mendq quarantine drop orders --where 'age_seconds > `86400`' --dry-run
+      mendq quarantine drop orders --all --file dropped.jsonl
+    """
     now, found = datetime.now(UTC), quarantine_named(call.account, queue)
     path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
     return Drop(call, Route(found, found), choice, now, path).carry_out()

@@ -14,22 +14,21 @@ from typing import Annotated
 import typer
 
 from mendq.aws.queue import queue_url
-from mendq.catalogue._time_left import left_of, span
+from mendq.catalogue._time_left import left_of
 from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import queue_arn_of
+from mendq.cli.queues import queue_argument, queue_arn_of
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, Work
-from mendq.notifications.text import counted
+from mendq.notifications.text import counted, span
 from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.send_batches import Destination
 
-_QUEUE = "The source; with --to, the DLQ: name, URL or ARN."
-QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help=_QUEUE)]
+QueueName = Annotated[str, queue_argument("The source; with --to, the DLQ:")]
 _TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
 _FROM = typer.Option("--from", metavar="SOURCE", help="With --to: those that died there alone.")
 To = Annotated[str | None, _TO]
@@ -44,6 +43,11 @@ def redrive(
     """Send DLQ messages back to their source.
 
     Looking at a message is a receive: its receive count rises, with --dry-run too.
+
+    Examples:
+      mendq redrive orders --all --dry-run
+      mendq redrive orders --where "body.type == 'order'" --limit 5
+      mendq redrive orders-dlq --to orders-new --all --rate 10/s
     """
     if to is not None:
         return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
@@ -79,11 +83,9 @@ class SendBack(Work, frozen=True):
         lasts = timedelta(seconds=going / rate)
         left = left_of(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
-            raise Stopped(
-                f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}, "
-                f"and the oldest expires {left}: nothing was moved; raise --rate or choose fewer",
-                word="redrive_too_slow",
-            )
+            line = f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}"
+            why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
+            raise Stopped(why, word="redrive_too_slow")
 
     def question(self, chosen: int) -> str:
         rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages

@@ -16,7 +16,9 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue._redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
 from mendq.cli.account import Account
+from mendq.cli.commands import DLQ, RETURNING
 from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import in_one_line
 from mendq.cli.queues import find_queue, queue_arn_of
 from mendq.cli.redrive.hold import require_over
 from mendq.model.dlq import arn_of_quarantine
@@ -31,6 +33,7 @@ from mendq.model.queue import (
     redrive_of,
     why_unfit_as_dlq,
 )
+from mendq.model.steps import RedriveMessages
 from mendq.redrive.messages import Message, quarantine_reason
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import move_task_runs
@@ -74,11 +77,8 @@ class Route(Struct, frozen=True):
     def require_same(self, now: Route) -> None:
         """Stopped where messages would not go any more from where and to where somebody agreed."""
         if _ways_of(self) != _ways_of(now):
-            raise Stopped(
-                f"{self.source.name} has other DLQ messages, or shares them with other queues, "
-                "since you were asked: nothing was moved; look again",
-                word="queues_changed",
-            )
+            line = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
+            raise Stopped(f"{line}: nothing was moved; look again", word="queues_changed")
 
 
 def movable(account: Account, arn: str) -> Facts:
@@ -110,11 +110,8 @@ def _dlq_arn(account: Account, source: Facts) -> str:
     if of := source_arns_of(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
         raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
-    raise Stopped(
-        f"{source.name} has no DLQ: nothing that fails in it is kept, and there is nothing to send "
-        "back. Name the queue that the messages died in",
-        Exit.NOT_FOUND,
-    )
+    line = f"{source.name} has no DLQ: name the queue that the messages died in"
+    raise Stopped(line, Exit.NOT_FOUND)
 
 
 def route_to(account: Account, named: str, other: str, died_in: str | None) -> Route:
@@ -207,12 +204,9 @@ def _source_of(quarantine_arn: str) -> str:
 def require_last(messages: Facts) -> None:
     """To look at a message is to receive it, and what is received too often is moved on."""
     if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
-        raise Stopped(
-            f"{messages.name} has a DLQ of its own: SQS would move messages there, "
-            f"because looking at one is a receive and {onward.max_receive_count} are allowed. Take "
-            "its RedrivePolicy off first",
-            word="dlq_of_dlq",
-        )
+        times = f"where SQS moves what is looked at {onward.max_receive_count} times"
+        line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
+        raise Stopped(line, word="dlq_of_dlq")
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
@@ -222,19 +216,9 @@ def require_idle(account: Account, dlq_arn: str) -> None:
     # One that no source names any more may be no DLQ to SQS, and so have no tasks.
     if move_task_runs(account.clients, dlq_arn, NO_TASKS):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
-        name = parts_of(dlq_arn).name
-        raise Stopped(
-            f"a message movement task of SQS's own runs on {name}: wait, or "
-            f"end it: `{listing}` tells its TaskHandle, and "
-            "`aws sqs cancel-message-move-task --task-handle HANDLE` takes that",
-            word="move_task_running",
-        )
-
-
-_READS = (
-    "ReceiveMessage, ChangeMessageVisibility, DeleteMessage, GetQueueAttributes, ListQueueTags, "
-    "ListDeadLetterSourceQueues and ListMessageMoveTasks"
-)
+        line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
+        end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
+        raise Stopped(f"{line}: {end}, which `{listing}` tells", word="move_task_running")
 
 
 def remedy(code: str, message: str, route: Route) -> str:
@@ -245,7 +229,9 @@ def remedy(code: str, message: str, route: Route) -> str:
         )
     if code == "AccessDenied":
         read, sent_to = route.messages.name, route.source.name
-        return f"it takes {_READS} on {read}, and SendMessage on {sent_to}"
+        sending = RedriveMessages.iam_action
+        reading = ", ".join(sorted((RETURNING | DLQ) - {sending}))
+        return f"it takes {reading} on {read}, and {sending} on {sent_to}"
     return ""
 
 
@@ -258,7 +244,6 @@ def with_remedies(route: Route) -> Iterator[None]:
         cause = error.__cause__
         if not isinstance(cause, ClientError):
             raise
-        code, message = code_of(cause), str(cause.response.get("Error", {}).get("Message", ""))
-        said = " ".join(f"AWS refused {cause.operation_name}: {code}: {message}".split())
-        helps = remedy(canonical(code), message, route)
+        code, said = code_of(cause), in_one_line(error)
+        helps = remedy(canonical(code), said, route)
         raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error

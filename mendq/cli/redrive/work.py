@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Pace
 from mendq.cli.decide.freeze import warn_of_freeze
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import stoppable
@@ -29,10 +29,7 @@ from mendq.notifications.text import counted, plain
 from mendq.redrive.messages import REDRIVEN, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
 
-ENDING = (
-    "interrupted: it ends after the batch under way, and lets go of what is in hand; "
-    "Ctrl-C again leaves at once"
-)
+ENDING = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
 _MOST_FAILURES = 5
 
 
@@ -64,10 +61,7 @@ def holding(
                 yield tell
         except KeyboardInterrupt as twice:
             left = counted(mover.in_flight_here, "message stays", "messages stay")
-            line = (
-                f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds, "
-                "and can be seen again then"
-            )
+            line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
             raise Stopped(line, word="interrupted") from twice
 
 
@@ -214,11 +208,9 @@ class Work(Struct, frozen=True):
         """
         source, messages = self.route.source.name, self.route.messages.name
         if any(each.code == "NonExistentQueue" for each in moved.failed):
-            raise Stopped(
-                f"{source} is gone: stopped. Of {done.moved + done.copied:,} sent there, those "
-                f"that no consumer had taken went with it; all others are in {messages}: "
-                f"`mendq redrive {messages} --to OTHER --all` sends them to the queue in its place"
-            )
+            lost = f"Of {done.moved + done.copied:,} sent there, what nobody had taken went with it"
+            others = f"`mendq redrive {messages} --to OTHER --all` sends all others elsewhere"
+            raise Stopped(f"{source} is gone: stopped. {lost}; {others}")
 
     def _taken(
         self, mover: MessageMover, tally: Tally, wanted: Collection[str], left: int, stop: Event
@@ -265,11 +257,8 @@ class Work(Struct, frozen=True):
             went += f", {ended.hidden:,} of them hidden in somebody else's hand"
         out.say(went, "green" if ended.exit is Exit.DONE else "red")
         if done.copied:
-            out.say(
-                f"{done.copied:,} of them could not be deleted from {name} and are there as well: "
-                "delete them there, or they are handled twice",
-                "yellow",
-            )
+            twice = f"are in {name} as well: delete them there, or they are handled twice"
+            out.say(f"{done.copied:,} of them {twice}", "yellow")
         if done.unmarked:
             out.say(f"{done.unmarked:,} of them went without {REDRIVEN}: no room for it", "yellow")
         for each in done.failed[:_MOST_FAILURES]:

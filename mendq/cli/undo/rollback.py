@@ -17,7 +17,7 @@ from mendq.cases.table import OpenCases
 from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped, error_document
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import find
+from mendq.cli.look.case_view import find, require_whole_id
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
     Answer,
@@ -82,12 +82,18 @@ def rollback(
 
     Exits with 3 where a person's value was kept, whatever else was undone; with 4 where case or
     queue is gone; with 1 where something was not done, as what is only printed.
+
+    Examples:
+      mendq rollback orders            # shows what is undone and asks
+      mendq rollback --since 2h --dry-run
     """
     if (case_id is None) == (since is None):
         raise Stopped("give either a CASE or --since T", Exit.USAGE)
     moment = None if since is None else moment_of(since, datetime.now(UTC))
     with call.out.waiting("looking at what would be undone"):
         chosen = _chosen(call, case_id, moment)
+        for transitions in chosen.values() if case_id else ():
+            require_whole_id(transitions[-1], case_id or "", yes=yes)
         preview = _previewed(call, chosen)
     print_preview(call.out, preview, chosen)
     undone = sum(bool(_undone(each)) for each in preview if not was_rolled_back(each))
@@ -116,7 +122,8 @@ def moment_of(text: str, now: datetime) -> datetime:
 def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
     """The transitions of each case, in the order in which they are to be undone."""
     if case_id is not None:
-        return {case_id: find(call.account, case_id)}
+        found = find(call.account, case_id)
+        return {found[-1].case_id: found}
     if since is None:
         return {}
     every = histories_of(call.account.stored(OpenCases).all_transitions())

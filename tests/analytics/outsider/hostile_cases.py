@@ -25,6 +25,7 @@ class Plan:
     queue: str | None = None
     hours_apart: float = 1.05
     evidence_grows: bool = False
+    failed_calls: int = 3
 
 
 def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
@@ -66,7 +67,8 @@ def transitions(
         last_at = taken[1] + (n - 1) * timedelta(hours=plan.hours_apart)
         at = last_at + timedelta(seconds=90, milliseconds=7)
         evidence = {
-            "failed_calls": 3, "first_request_id": "a", "last_request_id": "b", "principals": [],
+            "failed_calls": plan.failed_calls, "principals": [],
+            "first_request_id": "a", "last_request_id": "b",
             "first_at": _text(taken[0]),
             "last_at": _text(last_at if plan.evidence_grows else taken[1]),
         }  # fmt: skip
@@ -75,7 +77,8 @@ def transitions(
             "queue_arn": place.arn, "account": place.account, "region": place.region,
             "symptom": plan.symptom, "reason": 'Größe \u2028 {"n": 9}', "evidence": evidence,
             "steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}],
-            "notified": state.endswith("!"), "actor": "heal", "a_later_version_s": {"field": [1]},
+            "notified": state.endswith("!"), "urgent": state == "escalated!",
+            "actor": "heal", "a_later_version_s": {"field": [1]},
         }  # fmt: skip
         before = to
 

@@ -50,6 +50,14 @@ class Case:
         return any(each["notified"] for each in self.transitions)
 
     @property
+    def urgent(self) -> bool:
+        return any(each["urgent"] is True for each in self.transitions)
+
+    @property
+    def is_opened_by_scan(self) -> bool:
+        return bool(self.transitions[0]["evidence"]["failed_calls"] == 0)
+
+    @property
     def states(self) -> list[str]:
         return [each["to"] for each in self.transitions]
 

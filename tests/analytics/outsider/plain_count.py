@@ -58,6 +58,9 @@ def count(trail: Path, case_bucket: Path, home: tuple[str, str] | None = None) -
     for key, burst in bursts(calls):
         row = incident(key, burst, known)
         rows[row["first_failure"].date()].append(row)
+    for case in known.cases:
+        if case.is_opened_by_scan and not any(belongs(each, case) for each in bursts(calls)):
+            rows[case.opened_at.date()].append(found_by_scan(case))
     return Count(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
 
 
@@ -97,6 +100,7 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
         "region": region,
         "queue_arn": queue,
         "symptom": symptom,
+        "found_by": "failed_calls",
         "error_codes": sorted({each.error_code for each in burst}),
         "first_failure": first,
         "last_failure": last,
@@ -107,11 +111,45 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
         "case_id": case.case_id if case else None,
         "seconds_to_heal": case.seconds_to_heal if case else None,
         "notified": any(each.notified for each in joined),
+        "urgent": any(each.urgent for each in joined),
+    }
+
+
+def belongs(keyed: tuple[Key, list[FailedCall]], case: Case) -> bool:
+    """Whether a burst joins a scan's case, within seven days of its opening."""
+    (_, _, *about), burst = keyed
+    first, last = burst[0].event_time, burst[-1].event_time
+    near = case.opened_at - AROUND, case.opened_at + AROUND
+    spans = ((max(since, near[0]), min(until, near[1])) for since, until in case.evidence)
+    overlap = any(since <= min(last, until) and first <= until for since, until in spans)
+    return tuple(about) == case.about and overlap
+
+
+def found_by_scan(case: Case) -> Row:
+    queue, symptom = case.about
+    *_, region, account, _ = queue.split(":")
+    return {
+        "account": account,
+        "region": region,
+        "queue_arn": queue,
+        "symptom": symptom,
+        "found_by": "scan",
+        "error_codes": [],
+        "first_failure": case.opened_at,
+        "last_failure": case.opened_at,
+        "failed_calls": 0,
+        "principals": [],
+        "outcome": case.outcome,
+        "why": None,
+        "case_id": case.case_id,
+        "seconds_to_heal": case.seconds_to_heal,
+        "notified": case.notified,
+        "urgent": case.urgent,
     }
 
 
 def why(key: Key, burst: list[FailedCall], known: Known) -> str:
-    """Why there is no case, in the order of the table in docs/summary.md."""
+    """Why there is no case, in the order of the table in docs/incidents.md."""
     _, _, queue, symptom = key
     if symptom.startswith("unknown:"):
         return "unknown_code"

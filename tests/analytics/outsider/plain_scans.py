@@ -1,4 +1,4 @@
-"""What the scans beside the cases say of a queue, by docs/summary.md."""
+"""What the scans beside the cases say of a queue, by docs/incidents.md."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mendq.aws.alarms import ALARM_PERIOD, FORTNIGHT
+from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.cli.queues.alarms import FIRST, Format, Sized, alarm_of, lines, sized
 from mendq.model.queue import Redrive
@@ -58,7 +58,7 @@ def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> Non
     size = sized(few, least=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
     assert sized((), least=30).threshold == 30
-    assert "0% of the last two weeks" in sized((), least=30).because
+    assert "0% of two weeks" in sized((), least=30).because
 
 
 BANDED = alarm_of("orders.fifo", AGE, Sized("it is so", 3, 4), TOPIC)
@@ -73,38 +73,38 @@ def test_every_form_says_the_same() -> None:
     assert of_stack["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
     construct = "\n".join(lines(BANDED, "us-east-1", Format.CDK))
     given = json.loads(construct[construct.index("{") : construct.rindex("}") + 1])
-    assert given["metrics"][0]["metricStat"]["metric"]["metricName"] == AGE
-    assert given["thresholdMetricId"] == "band"
+    assert given == {"type": "AWS::CloudWatch::Alarm", "properties": BANDED}
+
+
+TERRAFORM = f"""\
+resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {{
+  alarm_name = "sqs-orders.fifo-oldest-message-age"
+  alarm_actions = ["{TOPIC}"]
+  evaluation_periods = 3
+  treat_missing_data = "notBreaching"
+  comparison_operator = "GreaterThanUpperThreshold"
+  threshold_metric_id = "band"
+  metric_query {{
+    id = "seen"
+    metric {{
+      namespace = "AWS/SQS"
+      metric_name = "{AGE}"
+      dimensions = {{ QueueName = "orders.fifo" }}
+      period = 300
+      stat = "Maximum"
+    }}
+    return_data = true
+  }}
+  metric_query {{
+    id = "band"
+    expression = "ANOMALY_DETECTION_BAND(seen, 4)"
+    return_data = true
+  }}
+}}"""
 
 
 def test_terraform_has_blocks_of_its_own() -> None:
-    assert "\n".join(lines(BANDED, "us-east-1", Format.TERRAFORM)) == (
-        'resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {\n'
-        '  alarm_name = "sqs-orders.fifo-oldest-message-age"\n'
-        f'  alarm_actions = ["{TOPIC}"]\n'
-        '  comparison_operator = "GreaterThanUpperThreshold"\n'
-        "  evaluation_periods = 3\n"
-        "  datapoints_to_alarm = 3\n"
-        '  treat_missing_data = "notBreaching"\n'
-        '  threshold_metric_id = "band"\n'
-        "  metric_query {\n"
-        '    id = "seen"\n'
-        "    metric {\n"
-        '      namespace = "AWS/SQS"\n'
-        f'      metric_name = "{AGE}"\n'
-        '      dimensions = { QueueName = "orders.fifo" }\n'
-        "      period = 300\n"
-        '      stat = "Maximum"\n'
-        "    }\n"
-        "    return_data = true\n"
-        "  }\n"
-        "  metric_query {\n"
-        '    id = "band"\n'
-        '    expression = "ANOMALY_DETECTION_BAND(seen, 4)"\n'
-        "    return_data = true\n"
-        "  }\n"
-        "}"
-    )
+    assert "\n".join(lines(BANDED, "us-east-1", Format.TERRAFORM)) == TERRAFORM
 
 
 def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
@@ -140,17 +140,15 @@ def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
 def test_its_own_metrics_decide(operator: Operator) -> None:
     operator.aws.queue("orders", VisibilityTimeout="30")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    operator.aws.clients.cloudwatch.put_metric_data(
-        Namespace="AWS/SQS",
-        MetricData=[
-            {
-                "MetricName": AGE,
-                "Dimensions": [{"Name": "QueueName", "Value": "orders"}],
-                "Timestamp": now - timedelta(hours=hours),
-                "Value": 700,
-            }
-            for hours in (1, 30)
-        ],
-    )
+    operator.counted_by_sqs("orders", AGE, 700, *(now - timedelta(hours=each) for each in (1, 30)))
     age, _ = operator.json("alarms", "orders")["missing"]
     assert (age["threshold"], age["width"]) == (700, None)
+
+
+def test_an_alarm_of_somebody_s_is_not_overwritten(operator: Operator) -> None:
+    operator.aws.queue("orders")
+    first, *_ = (each["alarm"] for each in operator.json("alarms", "orders")["missing"])
+    of_theirs = {**first, "MetricName": "NumberOfMessagesSent"}
+    operator.aws.clients.cloudwatch.put_metric_alarm(**of_theirs)
+    again, *_ = (each["alarm"] for each in operator.json("alarms", "orders")["missing"])
+    assert again == {**first, "AlarmName": f"{first['AlarmName']}-2"}

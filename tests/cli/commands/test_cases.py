@@ -31,15 +31,38 @@ def test_cases_come_newest_first_each_by_its_newest_transition(operator: Operato
     assert [each["case_id"] for each in operator.json("cases", "--open")] == [older]
 
 
-def test_people_get_whole_names_and_the_whole_reason(operator: Operator) -> None:
-    queue = f"{'orders-of-the-whole-company-' * 2}eu.fifo"
-    case_id = operator.applied(queue)
-    shown = operator.mendq("cases").stdout
-    assert f" {queue}\n" in shown
-    assert "        VisibilityTimeout: 30 s -> 45 s" in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    for said in (case_id, case_of(operator.aws).reason):
-        assert said in operator.shown("cases")
+def test_only_the_cases_that_are_asked_for_are_listed(operator: Operator) -> None:
+    older = operator.applied("older.fifo")
+    operator.aws.later(hours=3)
+    newer = operator.applied("newer.fifo")
+
+    def ids(*asked: str) -> list[str]:
+        return [each["case_id"] for each in operator.json("cases", *asked)]
+
+    assert ids("--queue", "older.fifo") == [older]
+    assert ids("--state", "applied", "--symptom", "visibility_timeout_too_short") == [newer, older]
+    assert ids("--state", "closed") == ids("--symptom", "dlq_missing") == []
+    opened_at = operator.json("cases", "--limit", "1")[0]["opened_at"]
+    assert ids("--since", opened_at) == ids("--limit", "1") == [newer]
+    assert "and 1 older" in operator.shown("cases", "--limit", "1")
+    assert "visibility_timeout_too_short" in operator.refused(
+        "cases", "--symptom", "visibility_timeout_short", code=2
+    )
+    operator.refused("cases", "--since", "yesterday", code=2)
+
+
+def test_a_case_is_known_by_its_queue_or_by_how_its_id_begins_where_one_is_open(
+    operator: Operator,
+) -> None:
+    case_id = operator.proposed()
+    for named in ("orders.fifo", case_id[:-3]):
+        assert operator.json("show", named)["case_id"] == case_id
+    operator.refused("show", "orders", code=4)
+    for words in (("approve",), ("rollback",)):
+        assert case_id in operator.refused(*words, "orders.fifo", "--yes", code=2)
+    assert operator.account.invoked == []
+    operator.applied("bills.fifo")
+    assert "fits 2 open cases" in operator.refused("show", "visibility_timeout", code=2)
 
 
 def test_a_proposal_says_until_when_it_can_be_approved_where_settings_can_be_read(
@@ -64,18 +87,21 @@ HOSTILE = "x\x1b[2J\x9b\r\n\N{RIGHT-TO-LEFT OVERRIDE}[red]/"
 PLAIN = re.compile(r"[\n -~]*")
 
 
-def _with_hostile_text(operator: Operator, case_id: str, path: str) -> None:
+def _with_hostile_text(
+    operator: Operator, case_id: str, path: str, hostile: object = HOSTILE
+) -> None:
     """In one place of the case's newest transition, as whoever may write the table can put it."""
     key = {"pk": {"S": f"case#{case_id}"}, "sk": {"S": "000001"}}
     dynamodb = operator.aws.clients.dynamodb
     item: Any = dynamodb.get_item(TableName="case_store", Key=cast("Any", key))["Item"]
     document = json.loads(item["document"]["S"])
     if path in ("code", "opened_at"):
-        item[path] = {"S": HOSTILE}
-    elif path.startswith("steps."):
-        document["steps"][0][path.removeprefix("steps.")] = HOSTILE
+        item[path] = {"S": hostile}
+    elif "." in path:
+        whole, name = path.split(".")
+        (document[whole][0] if whole == "steps" else document[whole])[name] = hostile
     else:
-        document[path] = HOSTILE
+        document[path] = hostile
     item["document"] = {"S": json.dumps(document)}
     dynamodb.put_item(TableName="case_store", Item=item)
 
@@ -90,6 +116,34 @@ def _with_hostile_text(operator: Operator, case_id: str, path: str) -> None:
 def test_no_field_of_a_case_does_anything_to_the_terminal(operator: Operator, path: str) -> None:
     _with_hostile_text(operator, operator.proposed(), path)
     for arguments in (["cases"], ["cases", "--open"], ["cases", "--json"]):
+        result = operator.mendq(*arguments)
+        assert PLAIN.fullmatch(result.output + result.stderr), path
+        assert result.exception is None or isinstance(result.exception, SystemExit), path
+
+
+@pytest.mark.parametrize(
+    ("path", "hostile"),
+    [
+        *(("next_step", {name: HOSTILE}) for name in ("sentence", "command", "runbook")),
+        ("next_step", {"sentence": 5, "command": [HOSTILE], "runbook": None}),
+        *(("evidence.first_at", each) for each in (HOSTILE, 10**30, "2026-11-09T14:02:11")),
+        *(
+            ("at", f"{each}T23:59:59{zone}")
+            for each in ("0001-01-01", "9999-12-31")
+            for zone in "Z "
+        ),
+        ("evidence.needs", [{"what": HOSTILE, "seconds": each} for each in (5, 10**30, None)]),
+        ("evidence.messages", {"delayed": 10**30, HOSTILE: HOSTILE}),
+        *(("evidence.lowered_by", each) for each in (HOSTILE * 500, [HOSTILE])),
+        *(("steps.before", each) for each in (5, None, [HOSTILE], "9" * 300)),
+    ],
+)
+def test_nor_does_what_show_draws_or_hands_over(
+    operator: Operator, path: str, hostile: object
+) -> None:
+    case_id = operator.proposed()
+    _with_hostile_text(operator, case_id, path, hostile)
+    for arguments in (["show", case_id], ["show", case_id, "--json"], ["cases"]):
         result = operator.mendq(*arguments)
         assert PLAIN.fullmatch(result.output + result.stderr), path
         assert result.exception is None or isinstance(result.exception, SystemExit), path

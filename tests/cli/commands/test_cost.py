@@ -81,14 +81,6 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
 
 
-def test_what_of_the_template_has_no_price_is_said(operator: Operator) -> None:
-    template = template_of("default").raw
-    more = {**template["Resources"], "New": {"Type": "AWS::EC2::NatGateway"}}
-    deploy(operator, {**template, "Resources": more})
-    assert operator.json("cost")["stack"]["not_priced"] == ["AWS::EC2::NatGateway"]
-    assert "not priced, which is not zero: AWS::EC2::NatGateway" in operator.mendq("cost").stdout
-
-
 def test_all_counts_every_queue_and_needs_no_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,17 +112,3 @@ def test_calls_that_may_not_be_counted_are_not_free(operator: Operator) -> None:
     shown = operator.mendq("cost").stdout
     assert "not known" in shown
     assert "-> allow cloudwatch:GetMetricData" in shown
-
-
-def test_people_read_it_at_80_columns(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    shown = operator.mendq("cost")
-    assert max(map(len, shown.stdout.splitlines())) <= 80
-    for whole in ("$98.57", "in_flight_limit", "silent.fifo", "KMS key", "all but receives"):
-        assert whole in shown.stdout
-
-
-def test_where_nothing_is_managed_it_says_how_to_count_all(operator: Operator) -> None:
-    for name in ("busy", "silent.fifo"):
-        operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(name))
-    assert "mendq cost --all" in operator.mendq("cost").stdout

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.cli.conftest import Operator
@@ -83,12 +81,3 @@ def test_a_wrong_state_is_refused_before_anybody_is_asked(
     assert error["code"] == "wrong_state"
     assert f"is {state}" in error["message"]
     assert operator.account.invoked == []
-
-
-@pytest.mark.parametrize("said", [{"state": "fixed"}, {"state": ["applied"]}, {}])
-def test_a_state_of_a_later_version_is_no_trace(operator: Operator, said: dict[str, Any]) -> None:
-    case_id = operator.proposed()
-    operator.answers("ApproveFunction", said)
-    shown = operator.shown("approve", case_id, "--yes", code=1)
-    assert "no state that this version knows: use the mendq that is deployed" in shown
-    assert "nothing was changed" not in shown

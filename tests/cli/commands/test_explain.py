@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mendq.cli.__main__ import app
+from mendq.cli.app import app
 from mendq.cli.look.explain import MOST_BYTES
 
 RECORD = json.loads(Path(__file__).with_name("record.json").read_text())

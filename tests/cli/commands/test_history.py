@@ -65,10 +65,3 @@ def test_what_strangers_wrote_cannot_steer_the_terminal(operator: Operator) -> N
     shown = operator.mendq("history", arn).stdout
     assert "\x1b" not in shown
     assert "[bold]" in shown
-
-
-def test_where_cloudtrail_does_not_say_who_that_is_said(operator: Operator) -> None:
-    arn = operator.aws.queue("orders")
-    operator.aws.history = [{"EventTime": operator.aws.now, "CloudTrailEvent": "{"}]
-    assert "not readable" in operator.json("history", arn)["changes_not_known"]
-    assert "who changed it is not known" in operator.shown("history", arn)

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from mendq.cli.undo.rollback import moment_of
-from mendq.model.steps import CreateDlq
-from mendq.notifications.change_lines import DELETES
 from tests.cli.conftest import Operator
 from tests.heal.operators import ALICE, case_of, fail, move
 
@@ -169,20 +167,6 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     assert operator.aws.visibility("orders.fifo") == 77
 
 
-def test_what_a_later_case_wrote_is_not_called_somebody_elses(operator: Operator) -> None:
-    """Unless it was overridden since: then that is nothing of ours."""
-    queue, earlier, later = _fixed_twice(operator, "closed")
-    shown = operator.shown("rollback", earlier, "--dry-run", code=1)
-    assert f"by a later case of Mendq: {later}" in shown
-    alone = operator.json("rollback", earlier, "--yes", code=1)
-    assert alone["attributes"][0]["later_case"] == later
-    stands = str(operator.aws.visibility(queue))
-    move(operator.aws, case_of(operator.aws), "overridden")
-    operator.answers("RollbackFunction", _answer(earlier, "kept", now=stands))
-    answer = operator.json("rollback", earlier, "--yes", code=3)
-    assert answer["attributes"][0]["later_case"] is None
-
-
 def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Operator) -> None:
     """As after going back to observe, where no role may write any more."""
     case_id = operator.applied()
@@ -197,21 +181,6 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     done = operator.json("rollback", case_id, "--yes", code=1)
     assert done["error"]["code"] == "aws_refused"
     assert [each["command"] for each in done["attributes"]] == [command]
-
-
-@pytest.mark.parametrize(
-    ("attribute", "undone", "code"),
-    [("Policy", False, 1), ("MessageRetentionPeriod", True, 1), (CreateDlq.attribute, True, 0)],
-)
-def test_what_is_only_printed_is_not_done_but_for_a_queue_that_is_kept(
-    operator: Operator, attribute: str, undone: bool, code: int
-) -> None:
-    case_id = operator.applied()
-    answer = _answer(case_id, "printed", attribute=attribute, command="aws sqs")
-    answer["attributes"] += _answer(case_id, "undone")["attributes"] * undone
-    operator.answers("RollbackFunction", *[answer] * 2)
-    shown = operator.shown("rollback", case_id, "--yes", code=code)
-    assert (DELETES in shown) is (attribute == "MessageRetentionPeriod")
 
 
 @pytest.mark.parametrize(

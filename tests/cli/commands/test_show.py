@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any, cast
 
@@ -84,6 +85,26 @@ def _section(shown: str, heading: str) -> str:
     return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
 
 
+def test_the_picture_of_a_case_is_drawn_of_what_it_knows(operator: Operator) -> None:
+    """Nothing names the need of a queue without a tag or a function."""
+    unnamed = operator.shown("show", operator.applied("guessed.fifo"))
+    assert "first failure" in unnamed
+    assert "Time that consumers need" not in unnamed
+    arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
+    operator.aws.tag(arn, **{"mendq:max-processing-seconds": "40"})
+    operator.aws.later(seconds=200)
+    operator.aws.heal(operator.aws.late_deletes(arn, "x", "y", "z"))
+    (case,) = (each for each in operator.aws.transitions() if each["queue_arn"] == arn)
+    tag = "tag mendq:max-processing-seconds"
+    assert case["evidence"]["needs"] == [{"what": tag, "seconds": 40}]
+    shown = operator.mendq("show", case["case_id"]).stdout
+    assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", shown)[-1][1] == "applied"
+    bars = [line.split() for line in shown.splitlines() if line.endswith("=")]
+    assert [(*words[-3:-1], len(words[-1])) for words in bars] == [
+        ("40", "s", 16), ("30", "s", 12), ("60", "s", 24),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("word", ["approve", "decline"])
 def test_a_persons_word_and_the_plans_reason_are_both_said(operator: Operator, word: str) -> None:
     case_id, said = operator.proposed(), f"a person {word}d"
@@ -107,6 +128,57 @@ def test_what_was_rolled_back_is_not_shown_as_planned(operator: Operator) -> Non
     plan = _section(operator.mendq("show", case_id).stdout, "Plan")
     assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
     assert PLAN in plan
+    found = operator.json("show", case_id)
+    assert [(each["before"], each["after"]) for each in found["steps"]] == [("30", "45")]
+    assert [(each["before"], each["after"]) for each in found["taken_back"]] == [("45", "30")]
+    assert "taken back: VisibilityTimeout: 45 s -> 30 s" in operator.shown("cases")
+    assert f"its plans wait for a person since case {case_id}" in operator.shown("show", case_id)
+
+
+def test_a_refused_case_shows_its_code_and_what_to_do_and_no_plan(operator: Operator) -> None:
+    """The tag to set, with its number; it was planned by nobody."""
+    tags = {"mendq:max-processing-seconds": "100", "mendq:max-visibility-seconds": "120"}
+    arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
+    operator.aws.tag(arn, **tags)
+    operator.aws.later(seconds=200)
+    operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
+    case_id = case_of(operator.aws).case_id
+    shown = operator.shown("show", case_id)
+    assert "planned because" not in shown
+    assert "Not changed (over_ceiling): 150 s are needed" in shown
+    assert "Not changed (over_ceiling): 150 s are needed" in operator.shown("cases")
+    found = operator.json("show", case_id)
+    assert (found["plan_reason"], found["steps"], found["taken_back"]) == ("", [], [])
+    step = found["next_step"]
+    assert (
+        step == found["transitions"][-1]["next_step"] == operator.aws.transitions()[-1]["next_step"]
+    )
+    assert step["command"].endswith(" --tags mendq:max-visibility-seconds=150")
+    assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
+    assert f"Next {step['sentence']} {step['command']} runbook: {step['runbook']}" in shown
+    ((_, page),) = operator.aws.pages()
+    assert f"NEXT\n  {step['sentence']}\n  {step['command']}\n" in page
+
+
+@pytest.mark.parametrize("columns", ["80", "40", ""])
+def test_what_is_to_be_copied_is_never_broken(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """At any width, and in a pipe."""
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    operator.applied()
+    arn = f"arn:aws:iam::123456789012:role/{'deployer-of-orders/' * 6}x"
+    policy = '{"Statement":[{"Effect":"Allow","Principal":{"AWS":"' + arn + '"}}]}'
+    change_cases(operator.aws, reason=f"somebody has set {policy} for {arn} since, as it seems")
+    for command in (("show", case_of(operator.aws).case_id), ("cases",)):
+        shown = operator.mendq(*command).stdout
+        assert policy in shown
+        assert f" {arn} " in shown.replace("\n", " ")
+    lines = [each.strip() for each in operator.mendq("cases").stdout.splitlines()]
+    assert ("somebody has set" in lines) is bool(columns), "what can be broken is, and in no pipe"
 
 
 @pytest.mark.parametrize(
@@ -132,6 +204,7 @@ def test_what_waits_says_until_when_and_what_a_person_may_say(
 def test_evidence_of_another_shape_is_named(operator: Operator) -> None:
     case_id = operator.applied()
     wrong: dict[str, Any] = {"failed_calls": {"failed_calls": "3"}, "principals": {"principals": 5}}
+    wrong["requests"] = {"requests": [{"source_ip": []}]}
     for says, evidence in {"its evidence": [], **wrong}.items():
         change_cases(operator.aws, evidence=evidence)
         shown = operator.mendq("show", case_id)

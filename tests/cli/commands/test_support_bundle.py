@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator
-from tests.cli.scan.conftest import pair
 from tests.heal.operators import case_of
 
 
@@ -28,17 +26,7 @@ def _bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
 def test_it_holds_what_aws_support_asks_for(operator: Operator, tmp_path: Path) -> None:
     case_id = operator.applied()
     arn = case_of(operator.aws).queue_arn
-    operator.aws.clients.cloudwatch.put_metric_data(
-        Namespace="AWS/SQS",
-        MetricData=[
-            {
-                "MetricName": "NumberOfMessagesSent",
-                "Dimensions": [{"Name": "QueueName", "Value": "orders.fifo"}],
-                "Timestamp": operator.aws.now,
-                "Value": 7,
-            }
-        ],
-    )
+    operator.counted_by_sqs("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
     found = _bundle(operator, case_id, tmp_path)
     assert [each["request_id"] for each in found["requests"]] == [
         f"request-orders.fifo-{each}" for each in "abc"
@@ -55,33 +43,6 @@ def test_it_holds_what_aws_support_asks_for(operator: Operator, tmp_path: Path) 
     assert metrics["period_seconds"] == 60
     ((_, sent),) = metrics["series"]["NumberOfMessagesSent Sum"]
     assert (sent, metrics["since"] < first["at"] < metrics["until"]) == (7, True)
-
-
-def test_requests_that_are_too_old_to_look_up_are_said_to_be(
-    operator: Operator, tmp_path: Path
-) -> None:
-    operator.aws.now -= timedelta(days=91)
-    found = _bundle(operator, operator.applied(), tmp_path)
-    assert found["not_known"] == [
-        "there are requests older than 90 days: AWS may not find them any more"
-    ]
-    assert found["metrics"]["period_seconds"] == 3600, "a shorter one is kept no more"
-
-
-def test_of_what_a_scan_found_and_a_queue_that_is_gone_it_says_so(
-    operator: Operator, tmp_path: Path
-) -> None:
-    dead = pair(operator, "heal")
-    operator.aws.later(minutes=5)
-    found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
-    heal_findings({"found": found}, operator.aws.run())
-    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(dead))
-    bundle = _bundle(operator, case_of(operator.aws).case_id, tmp_path)
-    assert (bundle["requests"], bundle["attributes"]) == ([], None)
-    assert [each.split(":")[0] for each in bundle["not_known"]] == [
-        "no failed call is known in full",
-        "the queue is gone",
-    ]
 
 
 def test_a_file_that_is_there_stays_unless_said_otherwise(

@@ -18,14 +18,15 @@ from mendq.cli.cost.bill import Deployed, NotPriced, times_a_month
 from mendq.follow_up.follow_up import Followed
 from mendq.heal.batch import Healed
 from mendq.model import prices
-from mendq.model.names import NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import GAUGES, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.settings import FULL
 from tests.functions.conftest import call_with
 from tests.infra.synthesized import SETTINGS, WITHOUT_NIGHTLY, template_of, template_with
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"
 # Nothing may make the stack dearer unnoticed: whoever raises these says so in the changelog.
-MOST_WITHOUT_DASHBOARD, MOST_WITH_DASHBOARD = 10, 13
+MOST_WITHOUT_DASHBOARD, MOST_WITH_DASHBOARD, MOST_WITH_ESSENTIAL_ALARMS = 10.5, 13.5, 5.0
 
 
 def stack(*resources: Mapping[str, Any]) -> Deployed:
@@ -43,7 +44,10 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
     assert bill.not_priced(deployed) == []
     lines = bill.lines(deployed)
     with_one, without = bill.with_and_without_dashboard(lines)
-    assert 3 < without < MOST_WITHOUT_DASHBOARD < with_one < MOST_WITH_DASHBOARD
+    if SETTINGS[name].get("alarms") == "essential":
+        assert 3 < without < MOST_WITH_ESSENTIAL_ALARMS
+    else:
+        assert 3 < without < MOST_WITHOUT_DASHBOARD < with_one < MOST_WITH_DASHBOARD
     has_one = SETTINGS[name].get("dashboard", True)
     whole = sum(each.dollars for each in lines)
     assert whole == pytest.approx(with_one if has_one else without)
@@ -73,9 +77,11 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
         _ = Deployed(template).types
 
 
-def _names_sent(emit: Callable[[Call[Any]], None]) -> frozenset[str]:
+def _names_sent(emit: Callable[[Call[Any]], None], alarms: str = FULL) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=NAMESPACE)
-    emit(call_with(metrics))
+    call = call_with(metrics)
+    call.settings.alarms = alarms
+    emit(call)
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
     return frozenset(each["Name"] for each in sent["Metrics"])
 
@@ -86,6 +92,8 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     by_probe = _names_sent(lambda call: call.count(Healed().counts())) | {OwnMetric.PROBES_LOST}
     by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
     assert by_follow_up | by_probe | by_others == {*OwnMetric} - WHEN_SOMETHING_HAPPENS
+    few = _names_sent(lambda call: follow_up.emit(call, followed, now), "essential")
+    assert few == by_follow_up - GAUGES < by_follow_up
     always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)
     on, off = template_of("default"), template_with(WITHOUT_NIGHTLY)

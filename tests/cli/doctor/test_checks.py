@@ -72,7 +72,8 @@ def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
 def test_whom_a_page_would_reach(
     operator: Operator, subscriptions: str, status: str, remedy: str
 ) -> None:
-    found = [{"SubscriptionArn": each} for each in subscriptions.split()]
+    named = (each.partition(":") for each in subscriptions.split())
+    found = [{"Protocol": protocol, "SubscriptionArn": arn} for protocol, _, arn in named]
     settings = operator.account.settings
     with Stubber(operator.account.clients.sns) as stub:
         for arn, answer in ((settings.urgent_topic_arn, found), (settings.info_topic_arn, [])):
@@ -80,16 +81,6 @@ def test_whom_a_page_would_reach(
             stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, asked)
         urgent, _ = checks.topics(Doctor(operator.account, NOW))
     assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
-
-
-def test_each_topic_that_is_not_there_is_named(operator: Operator) -> None:
-    settings = operator.account.settings
-    with Stubber(operator.account.clients.sns) as stub:
-        for _ in range(2):
-            stub.add_client_error("list_subscriptions_by_topic", "NotFound")
-        found = list(checks.topics(Doctor(operator.account, NOW)))
-    for each, arn in zip(found, (settings.urgent_topic_arn, settings.info_topic_arn), strict=True):
-        assert (each.status, f"there is no topic {arn}:" in each.says) == (FAIL, True)
 
 
 @pytest.mark.parametrize(
@@ -156,23 +147,6 @@ def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
         (check,) = Deployment(operator.account, NOW).look()
     assert (check.status, check.says[: len(says)]) == (FAIL if typed else OK, says)
     assert _command(check) == typed
-
-
-@pytest.mark.parametrize("group", ["", "Mendq-HealLog"])
-def test_the_log_of_a_lambda_is_the_one_that_lambda_names(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch, group: str
-) -> None:
-    monkeypatch.setattr(Deployment, "parts", [("AWS::Lambda::Function", "HealFunction", "heal-1")])
-    stack = Deployment(operator.account, NOW)
-    said = {"LoggingConfig": {"LogGroup": group}} if group else {}
-    with Stubber(operator.account.clients.functions) as stub:
-        stub.add_response("get_function_configuration", said, {"FunctionName": "heal-1"})
-        assert [each.status for each in stack.look()] == [OK]
-    assert list(stack.logs) == ["heal-1"] * bool(group)
-    for log in stack.logs.values():
-        assert log.group == group
-        assert mistake_in(log.read) == ""
-        assert "--log-group-name Mendq-HealLog --start-time 1795316400000" in log.read
 
 
 @pytest.mark.parametrize("home", [HERE, THERE])
@@ -246,6 +220,30 @@ def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trai
     return operator.json("doctor", code=1)
 
 
+def test_the_verdict_comes_first_and_what_is_well_only_where_it_is_asked_for(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [
+        Check("trail mendq", OK, "it logs"),
+        Check("trail other", OK, "it logs as well"),
+        Check("scan", WARN, "the last one is old", "wait an hour"),
+        Check("heartbeat", FAIL, "it is silent", "look into the log"),
+    ]
+    monkeypatch.setattr("mendq.cli.look.doctor.READS", {"all": lambda _: said})
+    brief = operator.mendq("doctor")
+    first, *others = brief.stdout.splitlines()
+    assert (brief.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
+    assert [each.split()[0] for each in others] == ["fail", "->", "warn", "->", "What"]
+    assert "trail" not in "".join(others[:-1])
+    whole = operator.mendq("doctor", "-v")
+    assert whole.stdout.startswith("".join(f"{each}\n" for each in (first, *others[:-1])))
+    assert "trails: 2 of 2 are fine" in whole.stdout
+    del said[2:]
+    assert operator.shown("doctor").startswith("all well in 2 checks: stack Mendq, us-east-1")
+    said.append(Check("alarms", UNKNOWN, "may not be read", "allow it"))
+    assert operator.shown("doctor").startswith("1 UNKNOWN in 3 checks: "), "not well, not failed"
+
+
 def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,18 +280,6 @@ def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
     check = read_by_the_job("our-logs/o-abc", found, [ARN])
     assert (check.status, says in check.says) == (status, True), check.says
     assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
-
-
-def test_before_a_queue_is_managed_any_that_a_trail_logs_is_looked_for(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mendq.cli.doctor.checks.region_of_bucket", lambda *_: HERE)
-    doctor = Doctor(operator.account, NOW)
-    with patch.dict(OUTPUTS, ROOTS):
-        assert [each.name for each in checks.trail_bucket(doctor)] == ["bucket of the trail"]
-        doctor.trails.append(Trail("t", ({"FieldSelectors": OF_SQS},), "our-logs"))
-        files, _ = checks.trail_bucket(doctor)
-    assert (files.status, "any queue" in files.says) == (FAIL, True)
 
 
 def test_a_queue_that_is_logged_in_part_is_warned_of(

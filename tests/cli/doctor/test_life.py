@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from msgspec.structs import replace as changed
 
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned, findings_key, round_of
-from mendq.catalogue.examples import QUEUE_ARN, failed_call
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import (
     BEATS_WITHIN,
@@ -97,20 +95,6 @@ def test_a_probe_that_was_not_seen(
     (check,) = probe(operator.account, NOW)
     assert (check.status, check.remedy) == (status, "docs/runbooks/probe_lost.md")
     assert f"{lost_in_a_row} before it lost" in check.says
-
-
-@pytest.mark.parametrize(("queue_arn", "status"), [(QUEUE_ARN, "ok"), (None, "warn")])
-def test_a_probe_that_came_without_a_queue_is_no_lost_one(
-    operator: Operator, queue_arn: str | None, status: str
-) -> None:
-    record = ProbeRecord(operator.aws.clients.dynamodb, "case_store")
-    record.note_sent(Probe(NOW - MINUTE, NOW - MINUTE))
-    call = failed_call("SendMessage", "InvalidParameterValueException")
-    record.note_seen(replace(call, event_time=NOW - MINUTE, queue_arn=queue_arn), NOW)
-    (check,) = probe(operator.account, NOW)
-    assert check.status == status
-    assert "seen after 60 s, spelled InvalidParameterValueException" in check.says
-    assert ("came without a queue" in check.says) is (queue_arn is None)
 
 
 @pytest.mark.parametrize(("answer", "owner", "status", "says", "remedy"), KNOWN["calendars"])

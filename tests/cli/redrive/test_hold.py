@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
@@ -16,7 +15,7 @@ from mendq.cli.redrive import hold
 from mendq.cli.redrive.hold import held
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
 from mendq.redrive.store import RedriveStore, redrive_key
-from tests.cli.conftest import Operator
+from tests.cli.conftest import Operator, change_cases
 from tests.cli.redrive.dlq import Dlq
 from tests.redrive.toy import DEAD, NOW, SOURCE
 
@@ -84,16 +83,6 @@ def _failing(
     monkeypatch.setattr(RedriveStore, "claim", fail)
 
 
-def test_a_case_store_that_is_silent_for_a_beat_is_borne(
-    quick: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answered, faults = Event(), list[str]()
-    _failing(monkeypatch, CaseStoreUnavailable("later"), 3, answered)
-    with _hold(quick, faults):
-        assert answered.wait(10)
-    assert faults == []
-
-
 @pytest.mark.parametrize(
     "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, Stopped)]
 )
@@ -111,10 +100,7 @@ def test_a_hold_that_is_lost_ends_the_run(
 def test_it_is_shown_with_its_case(operator: Operator) -> None:
     case_id = operator.applied("orders-dlq.fifo")
     messages, client = f"{DEAD}.fifo", operator.aws.clients.dynamodb
-    for item in client.scan(TableName="case_store")["Items"]:
-        if "document" in item and item["pk"]["S"].startswith("case#"):
-            document = json.dumps({**json.loads(item["document"]["S"]), "steps": [STEP]})
-            client.put_item(TableName="case_store", Item={**item, "document": {"S": document}})
+    change_cases(operator.aws, steps=[STEP])
     assert operator.json("show", case_id)["redrive"] is None
     redrives = RedriveStore(client, "case_store")
     assert redrives.claim(messages, "me", datetime.now(UTC))

@@ -17,10 +17,9 @@ import pytest
 from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINED
-from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq
+from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
 
 ALL = ("--all", "--yes")
 
@@ -41,14 +40,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def _keep(queues: Dlq, body: object = "one", source: str = "", redrive_count: int = 1) -> str:
-    mark = {
-        "why": "came back",
-        "at": "2026-11-21T20:00:00+00:00",
-        "case": "case-7",
-        "redrive_count": redrive_count,
-        "source": source or queues.source,
-    }
-    return queues.write(body, **died_in("nobody"), type="order", **{QUARANTINED: json.dumps(mark)})
+    mark = quarantined(source or queues.source, redrive_count)
+    return queues.write(body, type="order", **mark)
 
 
 def _quarantine(queues: Dlq, word: str, *arguments: str, code: int = 0) -> Any:
@@ -67,15 +60,9 @@ def test_the_quarantine_whose_messages_expire_first_is_listed_first(operator: Op
         aws.queue(name, tag="observe")
         url = aws.url(aws.queue(f"{name}-quarantine", tag=None))
         aws.clients.sqs.send_message(QueueUrl=url, MessageBody="one")
-        data: Any = {
-            "MetricName": metric,
-            "Dimensions": [{"Name": "QueueName", "Value": f"{name}-quarantine"}],
-            "Timestamp": aws.now - timedelta(minutes=2),
-            "Value": hours * 3_600 + 60,
-        }
         if hours:
-            cloudwatch = operator.account.clients.cloudwatch
-            cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=[data])
+            seconds, at = hours * 3_600 + 60, aws.now - timedelta(minutes=2)
+            operator.counted_by_sqs(f"{name}-quarantine", metric, seconds, at)
     found = operator.json("quarantine", "list")
     assert [each["source_arn"][-2:] for each in found] == [":b", ":a", ":c"]
     assert [each["messages"] for each in found] == [1, 1, 1]
@@ -251,28 +238,6 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
     assert queues.ids(queues.messages) == ids
     monkeypatch.undo()
     os.close(broken[-1][0])
-
-
-def test_a_folder_that_does_not_last_is_no_place(
-    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = {_keep(queues)}
-    with monkeypatch.context() as patched:
-        _break(patched, "fsync", of_file=False)
-        error = _drop(queues, path, code=2)["error"]
-    assert "cannot be made: Input/output error" in error["message"]
-    assert not path.exists()
-    assert queues.ids(queues.messages) == ids
-
-
-def test_a_delete_that_sqs_does_not_take_is_said(
-    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = {_keep(queues)}
-    monkeypatch.setattr(MessageMover, "delete", lambda *_: frozenset())
-    done = _drop(queues, path, code=1)
-    assert (done["dropped"], done["failed"], done["left"]) == (0, 1, 0)
-    assert queues.ids(queues.messages) == ids
 
 
 def test_a_freeze_is_said_and_holds_nobody(queues: Dlq) -> None:

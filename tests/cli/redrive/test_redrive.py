@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
 
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.redrive import work
@@ -83,16 +82,6 @@ def test_what_is_no_request_moves_nothing(queues: Dlq) -> None:
     for arguments, says in wrong.items():
         assert says in queues.redrive(*arguments, "--yes", code=2)["error"]["message"]
     _nothing_changed(queues, ids)
-
-
-def test_more_messages_than_are_held_at_once_are_all_looked_at(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(work, "MOST_HELD", 20)
-    _numbered(queues, 33)
-    done = queues.redrive("--where", "body.n >= `20`", "--yes")
-    assert done == {"matched": 13, "moved": 13, "left": 20, "failed": 0}
-    assert sorted(_numbers(queues.seen(queues.messages))) == list(range(20))
 
 
 def test_messages_of_another_source_stay(queues: Dlq) -> None:
@@ -220,16 +209,6 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
 
 
-def test_a_batch_that_sqs_did_not_answer_for_does_not_end_the_run(queues: Dlq) -> None:
-    _numbered(queues, 25)
-    lost = [ReadTimeoutError(endpoint_url="sqs")]
-    queues.refusals.append(
-        lambda call, _: lost.pop() if lost and call == "SendMessageBatch" else None
-    )
-    assert queues.redrive(*ALL, code=1) == {"matched": 25, "moved": 15, "left": 0, "failed": 10}
-    assert len(queues.ids(queues.messages)) == 10
-
-
 def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,15 +261,6 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
     for group in range(3):
         of_group = [each for each in arrived if each % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)
-
-
-def test_what_a_fifo_queue_hides_is_left_too(operator: Operator) -> None:
-    queues = dlq(operator, fifo=True)
-    _numbered(queues, 24)
-    done = queues.redrive("--where", "body.n == `23`", "--dry-run")
-    assert (done["moved"], done["left"], done["failed"]) == (0, 24, 0)
-    done = queues.redrive("--where", "body.n == `3`", "--yes")
-    assert done == {"matched": 1, "moved": 1, "left": 23, "failed": 0}
 
 
 @pytest.mark.parametrize(

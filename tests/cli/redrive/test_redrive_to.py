@@ -10,7 +10,7 @@ import pytest
 
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import QUARANTINED, REDRIVEN
+from mendq.redrive.messages import REDRIVEN
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq
@@ -123,23 +123,6 @@ def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
     )
     assert _to(renamed, "orders-v2", "--all", code=1)["error"]["code"] == "queues_changed"
     assert renamed.ids(renamed.messages) == ids
-
-
-def test_a_quarantine_is_emptied_to_another_queue(renamed: Dlq) -> None:
-    quarantine = renamed.account.queue("orders-quarantine", tag=None)
-    mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "case": "c", "redrive_count": 2}
-    for source in (renamed.source, _arn(renamed, "refunds"), "no queue at all"):
-        text = json.dumps({**mark, "source": source})
-        renamed.write(source, quarantine, **died_in("nobody"), **{QUARANTINED: text})
-    done = renamed.operator.json("redrive", "orders-quarantine", "--to", "orders-v2", *ALL)
-    assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
-    (arrived,) = renamed.seen(_arn(renamed, "orders-v2"))
-    mark = json.loads(arrived.attributes[REDRIVEN].value)
-    assert (mark["died_in"], mark["redrive_count"]) == (renamed.source, 3)
-
-
-def test_a_source_that_was_deleted_before_says_what_to_do(renamed: Dlq) -> None:
-    assert "`mendq redrive DLQ --to OTHER`" in renamed.redrive(*ALL, code=4)["error"]["message"]
 
 
 @pytest.mark.parametrize("fifo", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.pace import Pace
+from mendq.aws.clients import Pace
 from mendq.cli.redrive.choice import Choice
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from mendq.cases.finding import Finding
-from mendq.catalogue import BY_NAME
-from mendq.cli.look.dry_run import WouldChange, WouldDo, looking
 from mendq.cli.look.scan import show_findings
 from mendq.cli.output import Output
+from mendq.cli.scan.dry_run import WouldChange, WouldDo, looking
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
@@ -54,16 +53,6 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return capsys.readouterr().out
 
     return said
-
-
-@pytest.mark.parametrize(("columns", "name_length"), [(80, 1), (80, 80), (99, 40), (120, 80)])
-def test_no_line_is_wider_than_the_terminal(shown: Shown, columns: int, name_length: int) -> None:
-    arn = f"{ARN}{'q' * name_length}"
-    would = WouldDo("proposes", ("x" * 150,))
-    found = dict.fromkeys((Finding(arn, name, "because " * 20) for name in BY_NAME), would)
-    assert max(map(len, shown(found, columns).splitlines())) <= columns
-    evil = {Finding(arn, "consumer_failing", "evil \x1b[31m\nline"): would}
-    assert "\x1b" not in shown(evil, columns)
 
 
 def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
-from mendq.heal.repeats import NEW_FAULTS_A_DAY
-from mendq.scan.store import ScanStore
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import RETENTION, everything, finding, pair
 from tests.scan.scanning import Scanning
 
 SYMPTOM = "dlq_retention_too_short"
-OTHERS = [f"arn:aws:sqs:us-east-1:123456789012:other-{n}" for n in range(NEW_FAULTS_A_DAY)]
 
 
 def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
@@ -63,17 +59,6 @@ def test_a_person_s_value_is_retained(operator: Operator) -> None:
     assert "Mendq stays away" in why
 
 
-def test_what_was_said_of_today_makes_others_wait(operator: Operator) -> None:
-    dead = pair(operator, "heal")
-    announced = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
-    now = datetime.now(UTC)
-    assert len(announced.admit(OTHERS, now)) == NEW_FAULTS_A_DAY
-    would, why = _said(operator, dead)
-    assert would == "waits"
-    assert f"{NEW_FAULTS_A_DAY} new ones a day" in why
-    assert dead not in announced.admit([dead], now), "the dry run has taken nobody's turn"
-
-
 def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
     (failing,) = _failing(operator, "orders")
     assert _said(operator, failing, "consumer_failing")[0] == "pages"
@@ -94,24 +79,6 @@ def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> N
     assert said["metrics_asked"] == sum(asked) == 16
     assert said["metrics_an_hour"] == 32, "heal asks anew"
     asked.clear()
-    capped = operator.json("scan", "--dry-run", "--metrics", "15")
+    capped = operator.json("scan", "--dry-run", "--max-metrics", "15")
     assert (capped["metrics_asked"], asked) == (0, [])
     assert capped["skipped_for_budget"] == 2
-
-
-def test_one_queue_speaks_for_all_that_name_the_same_missing_one(operator: Operator) -> None:
-    aws = operator.aws
-    aws.later(hours=-8)
-    dead = aws.queue("messages", None)
-    redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
-    first, second = (aws.queue(each, "heal", RedrivePolicy=redrive) for each in ("a", "b"))
-    aws.clients.sqs.delete_queue(QueueUrl=aws.url(dead))
-    aws.later(hours=8)
-    symptom = "dlq_missing"
-    would, why = _said(operator, second, symptom)
-    assert (would, why) == ("waits", "said_of_another: a speaks for it")
-    found = finding(operator.json("scan", "--dry-run")["findings"], first, symptom)
-    assert found["would"] == "proposes"
-    assert "1 other queue names it too: b" in found["why"]
-    _heal(operator, first, symptom)
-    assert _said(operator, second, symptom) == (would, why)

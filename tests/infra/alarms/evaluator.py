@@ -75,6 +75,7 @@ class MetricAlarm:
     state: State = State.INSUFFICIENT_DATA
     _points: dict[int, bool | None] = field(default_factory=dict)
     _seen: list[bool | None] = field(default_factory=list)
+    _steady: tuple[bool | None, int] = (None, 0)  # the newest point, and since when it is that
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> MetricAlarm:
@@ -107,6 +108,11 @@ class MetricAlarm:
         What it tells people by itself; that it is OK at first is nothing new.
         """
         before = (self.periods + FURTHER_BACK - 1) * self.period_minutes
+        newest = self._points[minute] = self._point(data, minute, edge)
+        if newest is not self._steady[0] or minute - 1 not in self._points:
+            self._steady = newest, minute
+        elif minute - self._steady[1] > before:  # nothing that it looks at is another
+            return None
         window = range(minute, minute - before - 1, -self.period_minutes)
         for until in window:
             if until not in self._points:
@@ -183,12 +189,14 @@ class Composite:
             extension_minutes=given.get("ActionsSuppressorExtensionPeriod", 0) // 60,
         )
 
-    def look(self, states: Mapping[str, State], minute: int) -> State | None:
-        """What it tells people this minute, if anything.
+    def look(self, states: Mapping[str, State], minute: int, moved: int) -> State | None:
+        """What it tells people this minute, if anything; the states last `moved` then.
 
         What is over before anybody was told is never told; CloudWatch may tell of its end.
         """
-        state = State.ALARM if self._holds(states) else State.OK
+        state = self.state
+        if minute - moved <= 1:  # of a composite that comes later, it hears a minute later
+            state = State.ALARM if self._holds(states) else State.OK
         if state is not self.state:
             self.state, self._waits_until = state, minute + self.wait_minutes
         held = bool(self.suppressor) and states[self.suppressor] is State.ALARM
@@ -254,7 +262,7 @@ class Evaluator:
         # Those that tell nobody hold others back.
         composites = sorted(self.composites.items(), key=lambda each: bool(each[1].topics))
         heard = [each for each in self.metric_alarms.items() if each[1].is_sent(data)]
-        states: dict[str, State] = {}
+        states, moved = dict[str, State](), 0
         for minute in minutes:
             # What nothing is ever sent of is the same at every look.
             for name, alarm in heard if states else self.metric_alarms.items():
@@ -262,10 +270,12 @@ class Evaluator:
                 self._tell(name, minute, alarm.look(data, minute, edge), alarm.topics)
                 if alarm.state is State.ALARM and before is not State.ALARM:
                     self.rang[self.names[name]].append(minute)
-                states[name] = alarm.state
+                if states.get(name) is not alarm.state:
+                    states[name], moved = alarm.state, minute
             for name, composite in composites:
-                self._tell(name, minute, composite.look(states, minute), composite.topics)
-                states[name] = composite.state
+                self._tell(name, minute, composite.look(states, minute, moved), composite.topics)
+                if states.get(name) is not composite.state:
+                    states[name], moved = composite.state, minute
 
     def _tell(
         self, name: str, minute: int, announced: State | None, topics: frozenset[str]

@@ -7,7 +7,7 @@ one count a fix. A minute is counted from midnight of day 0; two quiet days lie 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -42,7 +42,8 @@ USUAL_RECORDS = 50_000
 # Of nightly runs that are not as usual; so many are expected at most, and one more.
 _RECORDS = {"little": 0, "expected": 1_000_000, "much": 1_000_001}
 EMPTY = range(0)
-CASE_KEY = items.case_key("arn:aws:sqs:eu-west-1:123456789012:orders", "any_symptom")
+QUEUE = "arn:aws:sqs:eu-west-1:123456789012:orders"
+CASE_KEY = items.case_key(QUEUE, "any_symptom")
 Minutes = Collection[int]
 Sent = Iterator[tuple[str, int, float]]
 
@@ -61,16 +62,14 @@ class Life:
 
     states: Mapping[int, State]
 
-    def state(self, minute: int) -> State | None:
-        past = [each for each in self.states if each <= minute]
-        return self.states[max(past)] if past else None
-
-    def listed(self, minute: int) -> OpenCase | None:
-        state, opened_at = self.state(minute), at(min(self.states))
-        if state is None or state in FINAL:
-            return None
-        queue_arn = CASE_KEY["pk"]["S"]
-        return OpenCase(CASE_KEY, "case-1", queue_arn, "any_symptom", state, opened_at, opened_at)
+    def open_in(self, end: int) -> Iterator[tuple[OpenCase, range]]:
+        """The case as it is listed, and the minutes in which it is listed so."""
+        states, began = sorted(self.states.items()), at(min(self.states))
+        until = [*(minute for minute, _ in states[1:]), end]
+        for (minute, state), over in zip(states, until, strict=True):
+            if state not in FINAL:
+                case = OpenCase(CASE_KEY, "case-1", QUEUE, "any_symptom", state, began, began)
+                yield case, range(minute, min(over, end))
 
 
 def healed(minute: int) -> Life:
@@ -78,6 +77,15 @@ def healed(minute: int) -> Life:
     watching = minute + 20
     states = {minute: State.APPLIED, watching: State.WATCHING, watching + 2 * DAY: State.CLOSED}
     return Life(states)
+
+
+def listed(lives: Iterable[Life], end: int) -> Mapping[int, Sequence[OpenCase]]:
+    """The open cases of each minute, where there are any."""
+    found = defaultdict[int, list[OpenCase]](list)
+    for case, minutes in chain.from_iterable(each.open_in(end) for each in lives):
+        for minute in minutes:
+            found[minute].append(case)
+    return found
 
 
 @dataclass
@@ -151,7 +159,11 @@ class Days:
         return sent
 
     def _fixed(self) -> Sent:
-        """Heal's count of the fixes that open a case."""
+        """The counts of whoever moves cases: fixes that open one, and what is escalated."""
+        for life in self.lives:
+            for minute, state in life.states.items():
+                if state is State.ESCALATED:
+                    yield OwnMetric.ESCALATIONS, minute, 1.0
         opened = [min(each.states) for each in self.lives]
         applied = [n for n, life in zip(opened, self.lives, strict=True) if _is_a_fix(life)]
         for minute, fixes in Counter(applied).items():
@@ -159,10 +171,11 @@ class Days:
 
     def _followed(self, end: int) -> Sent:
         """Each minute."""
+        open_in = listed(self.lives, end)
         for minute in range(QUIET, end):
             if minute not in self.follow_up_down and minute not in self.follow_up_failing:
-                listed = [case for each in self.lives if (case := each.listed(minute))]
-                for name, value in _emitted(listed, minute) if listed else _quiet():
+                cases = open_in.get(minute)
+                for name, value in _emitted(cases, minute) if cases else _quiet():
                     yield name, minute, value
 
     def _probed(self, end: int) -> Sent:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.alarms import NOTIFIED, WATCHED, fixes
+from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
+from mendq.model.case import Severity
 from mendq.model.names import OwnMetric
 from tests.infra.alarms.evaluator import Data, MetricAlarm, State
 from tests.infra.alarms.simulated import own
@@ -25,6 +27,8 @@ from tests.infra.synthesized import (
 )
 from tests.infra.template_rules.limits import alarms_can_fire
 
+ESSENTIAL = "existing trail"
+FULL = [each for each in SETTINGS if each != ESSENTIAL]
 ROOT = Path(__file__).resolve().parents[3]
 ON_METRICS = "AWS::CloudWatch::Alarm"
 PAGING = "AWS::CloudWatch::CompositeAlarm"
@@ -47,7 +51,7 @@ def _words(name: str) -> AlarmDescription:
     return found
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", FULL)
 def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str) -> None:
     """What pages tells one topic of its beginning and its end."""
     alarms = _properties(template_of(settings), ON_METRICS, PAGING)
@@ -65,6 +69,23 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
         assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
         assert said.endswith(f"\nRunbook: {words.page}")
+
+
+def test_the_essential_alarms_are_few_and_each_reaches_people() -> None:
+    """None is joined: what would be says itself what it means, as urgently."""
+    template = template_of(ESSENTIAL)
+    assert not template.all(PAGING)
+    alarms = {each["AlarmName"]: each for each in _properties(template, ON_METRICS)}
+    assert {name.replace("-dlq-intake", "-dlq") for name in alarms} == {
+        each.called() for each in (*NOTIFIED, *WATCHED) if each.is_essential
+    }
+    assert len(alarms) <= 12
+    for name, each in alarms.items():
+        (topic,) = each["AlarmActions"]
+        severity = _words(name).severity or Severity.URGENT
+        assert topic.lower().startswith(f"topics{severity}topic"), name
+    (watched,) = alarms["mendq-own-dlq-intake"]["Dimensions"]
+    assert watched["Value"].startswith("IntakeDlq")
 
 
 def _first_of(description: str) -> tuple[str, str]:
@@ -85,7 +106,7 @@ def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
         assert pages == (given["AlarmName"] not in HOLDING), name
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("settings", FULL)
 def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is_watched(
     settings: str,
 ) -> None:
@@ -123,19 +144,17 @@ def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
         assert said <= {(each["account"], each["region"]) for each in THREE}
 
 
-@pytest.mark.parametrize("page", ["docs/alarms.md", "docs/runbooks/fixes_spike.md"])
-def test_for_how_long_many_fixes_are_held_back_is_said_in_one_way(page: str) -> None:
-    assert fixes.HELD_BACK_WHILE in (ROOT / page).read_text()
-    assert fixes.HELD_BACK_WHILE in fixes.FIXES_SPIKE.when
-    threats = (ROOT / "docs" / "threat-model.md").read_text()
-    assert f"{fixes.HELD_AT_MOST} of {fixes.OF_MINUTES} minutes" in threats
-
-
 @pytest.mark.parametrize("announced", [*NOTIFIED, *WATCHED], ids=lambda announced: announced.name)
 def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription) -> None:
     page = (ROOT / announced.page).read_text()
     assert f"`{announced.called()}" in page
-    assert "## What to do" in page or "## Find where it ends" in page or "## Send it again" in page
+
+
+@cache
+def _probed_every(minutes: int) -> Template:
+    proposing = minutes == SETTINGS["proposing"]["timing"]["probeMinutes"]
+    asked = {"timing": {"probeMinutes": minutes}}
+    return template_of("proposing") if proposing else template_with(asked)
 
 
 def _named(name: str, template: Template) -> dict[str, Any]:
@@ -143,10 +162,10 @@ def _named(name: str, template: Template) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("probe_minutes", [20, 1_430, 1_431, 1_440])
+@pytest.mark.parametrize("probe_minutes", [20, 1_430, 1_440])
 def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes: int) -> None:
     """At the ends of what is legal, and where a day is too short for one period."""
-    template = template_with({"timing": {"probeMinutes": probe_minutes}})
+    template = _probed_every(probe_minutes)
     assert list(alarms_can_fire(template)) == []
     alarm = _named("mendq-probe-lost", template)
     assert alarm["Period"] * alarm["EvaluationPeriods"] >= (probe_minutes + 10) * 60
@@ -158,8 +177,7 @@ def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes
 def test_a_probe_a_day_rings_where_it_is_lost_alone(
     lost: tuple[int, ...], rings: bool, late_minutes: int
 ) -> None:
-    template = template_with({"timing": {"probeMinutes": 1_440}})
-    alarm = MetricAlarm.read(_named("mendq-probe-lost", template))
+    alarm = MetricAlarm.read(_named("mendq-probe-lost", _probed_every(1_440)))
     sent = {day * 1_440 + late_minutes * (day % 2): float(each) for day, each in enumerate(lost)}
     data, states = Data({own(OwnMetric.PROBES_LOST): sent}), set()
     for minute in range(1_440, 4 * 1_440):

@@ -7,7 +7,7 @@ one fix throughout: nothing is usual. What is sent of them may reach the alarms 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -15,11 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from infra.alarms.fixes import HELD_AT_MOST, SETTLING
+from mendq.cases.table import OpenCase
 from mendq.model import names
 from mendq.model.limits import Limits
 from mendq.model.names import OwnMetric, fixes_being_verified
 from tests.infra.alarms.evaluator import Data, Evaluator, State
-from tests.infra.alarms.simulated import HOUR, at, healed, own
+from tests.infra.alarms.simulated import HOUR, at, healed, listed, own
 from tests.infra.synthesized import template_of
 
 PERIOD = names.PERIOD.seconds // 60
@@ -61,8 +62,9 @@ def paged(
     minutes = range(-HOUR, fixes[-1] + AFTERWARDS)
     made, (fixes_late, verified_late) = Counter(fixes), late
     sent = {each + fixes_late: float(made[each]) for each in minutes}
+    cases = listed([healed(each) for each in (*earlier, *fixes)], minutes.stop)
     waits = {
-        each + verified_late: _waited_for([*earlier, *fixes], each)
+        each + verified_late: _waited_for(cases.get(each, ()), each)
         if verified is None
         else float(each in verified)
         for each in minutes
@@ -81,12 +83,8 @@ def paged(
 _TOGETHER = ("fixes-unusual", "fixes-many")
 
 
-def _waited_for(fixes: Sequence[int], minute: int) -> float:
-    opened = [
-        (state, at(each))
-        for each in fixes
-        if each <= minute and (state := healed(each).state(minute))
-    ]
+def _waited_for(cases: Iterable[OpenCase], minute: int) -> float:
+    opened = [(each.state, each.opened_at) for each in cases]
     return float(fixes_being_verified(opened, at(minute), Limits()))
 
 
@@ -138,7 +136,8 @@ def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than
 ) -> None:
     """Begun whenever it may, all the time, every second minute, or with a minute left out."""
     fixes = range(0, 100, spacing)
-    said = {each for each in range(100) if not unsaid and _waited_for(fixes, each)}
+    cases = listed(map(healed, fixes), 100).items()
+    said = {minute for minute, each in cases if not unsaid and _waited_for(each, minute)}
     for begins in range(-20, 40, 6):
         minutes = range(begins, fixes[-1])
         for forged in (minutes, minutes[::2], [each for each in minutes if each % 10]):

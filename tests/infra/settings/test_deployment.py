@@ -30,14 +30,6 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
     assert [line.split(":")[0] for line in floors_lowered(lifted)] == [f"timing.{n}" for n in low]
 
 
-def test_what_is_not_lowered_is_not_listed_and_the_other_bounds_still_hold() -> None:
-    assert floors_lowered(read({})) == ()
-    lowered = floors_lowered(read({"timing": {"propagationSeconds": 5}}, floors=False))
-    assert lowered == ("timing.propagationSeconds: 5 instead of at least 60",)
-    with pytest.raises(SettingsRefused, match=r"^timing.propagationSeconds: -1 is out of range"):
-        read({"timing": {"propagationSeconds": -1}}, floors=False)
-
-
 def test_merging_goes_deep_and_replaces_lists() -> None:
     base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
     over = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}

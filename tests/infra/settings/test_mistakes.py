@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +25,6 @@ def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str
     assert fault in mistake.fault
     assert remedy in mistake.remedy
     assert str(refused.value) == f"{path}: {mistake.fault}; {mistake.remedy}"
-
-
-def test_all_mistakes_at_once_one_a_line() -> None:
-    raw = {
-        "mod": "heal",
-        "mode": "Heal",
-        "queues": ["*", "orders", 7],
-        "trail": {"create": 1, "bucket": "B", "eventNames": ["SendMesage"]},
-        "timing": {"propagationSeconds": 5, "soakFactor": math.nan},
-        "environments": [{}],
-    }
-    with pytest.raises(SettingsRefused) as refused:
-        read(raw)
-    assert [mistake.path for mistake in refused.value.mistakes] == [
-        "mod",
-        "mode",
-        "queues[0]",
-        "queues[2]",
-        "timing.propagationSeconds",
-        "timing.soakFactor",
-        "trail.create",
-        "trail.bucket",
-        "trail.eventNames[0]",
-        "environments[0].account",
-        "environments[0].region",
-    ]
-    assert len(str(refused.value).splitlines()) == 11
 
 
 def test_a_field_that_is_wrong_is_not_judged_against_others() -> None:

@@ -11,7 +11,6 @@ from tests.infra.template_rules.deliveries import (
 )
 from tests.infra.template_rules.limits import (
     alarms_can_fire,
-    patterns_fit,
     what_we_know_is_retained,
 )
 
@@ -21,6 +20,5 @@ RULES = (
     visibilities_cover_their_readers,
     claims_end_in_time,
     alarms_can_fire,
-    patterns_fit,
     what_we_know_is_retained,
 )

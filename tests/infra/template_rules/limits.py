@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.infra.synthesized import REGION, Template
+from tests.infra.synthesized import Template
 
 HOUR, DAY, WEEK = 3_600, 86_400, 604_800
 LONGEST_DESCRIPTION = 1_024
@@ -43,17 +42,6 @@ def _periods(given: dict[str, Any]) -> Iterator[int]:
 
 
 EVENT_RULE = "AWS::Events::Rule"
-# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
-QUOTA_CHARACTERS = 2_048
-LONGEST_REGION = "us-gov-northwest-12"
-
-
-def patterns_fit(template: Template) -> Iterator[str]:
-    """A pattern fits in every region, and names its source."""
-    for name, rule in template.all(EVENT_RULE).items():
-        pattern = json.dumps(rule["Properties"]["EventPattern"])
-        if len(pattern.replace(REGION, LONGEST_REGION)) > QUOTA_CHARACTERS:
-            yield f"{name} has a pattern of more than {QUOTA_CHARACTERS} characters"
 
 
 BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::Table"
@@ -66,7 +54,7 @@ def what_we_know_is_retained(template: Template) -> Iterator[str]:
         policies = {each.get("DeletionPolicy"), each.get("UpdateReplacePolicy")}
         if each["Type"] not in RETAINED:
             if "Retain" in policies:
-                yield f"{name} is kept, and docs/deploy.md does not name it"
+                yield f"{name} is kept, and docs/leaving.md does not name it"
             continue
         if policies != {"Retain"}:
             yield f"{name} goes with the stack"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -98,35 +96,6 @@ def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFil
     assert by_role["sessionContext"]["sessionIssuer"]["arn"] == role
     assert by_role["sessionContext"]["attributes"]["creationDate"].endswith("Z")
     assert {each["requestParameters"] for each in records} == {None}
-
-
-@contextmanager
-def _another_trail(account: LocalAccount) -> Iterator[str]:
-    """One of management events beside the deployed one, whose bucket nobody has."""
-    fields = [{"Field": "eventCategory", "Equals": ["Management"]}]
-    cloudtrail = account.client("cloudtrail")
-    cloudtrail.create_trail(Name="second", S3BucketName="nowhere")
-    selectors = [{"FieldSelectors": fields}]
-    cloudtrail.put_event_selectors(TrailName="second", AdvancedEventSelectors=selectors)
-    cloudtrail.start_logging(Name="second")
-    yield "second"
-    cloudtrail.delete_trail(Name="second")
-
-
-@pytest.mark.account
-def test_reading_management_events_reach_no_rule(account: LocalAccount) -> None:
-    queue = new_queue(account)
-    pattern = {"source": ["aws.sqs"], "detail": {"eventName": ["ListMessageMoveTasks", "TagQueue"]}}
-    plain = Listener(account, pattern)
-    with _another_trail(account) as name:
-        queue.sqs.list_message_move_tasks(SourceArn=queue.arn)
-        queue.sqs.tag_queue(QueueUrl=queue.url, Tags={"a": "b"})
-        (event,) = plain.events(at_least=1)
-        assert event["detail"]["eventName"] == "TagQueue"
-        status = partial(account.client("cloudtrail").get_trail_status, Name=name)
-        eventually(lambda: status().get("LatestDeliveryError") == "NoSuchBucket")
-        own = account.client("cloudtrail").get_trail_status(Name="mendq")
-        assert ("LatestDeliveryError" in own, "LatestDeliveryTime" in own) == (False, True)
 
 
 @pytest.mark.account

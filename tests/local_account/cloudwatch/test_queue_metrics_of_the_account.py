@@ -11,7 +11,7 @@ import pytest
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
 from mendq.aws.cloudwatch import query
-from tests.local_account.queues import Queue, eventually, new_queue
+from tests.local_account.queues import Queue, new_queue
 
 pytestmark = pytest.mark.account
 VISIBLE = "ApproximateNumberOfMessagesVisible"
@@ -101,35 +101,3 @@ def test_the_depths_are_those_of_now(account: LocalAccount) -> None:
     for each, newest in ((queue, [[2], [1], [1], []]), (fifo, [[1], [2], [0], [2]])):
         found = _series(account, each, *depths, stat="Maximum", period=60)
         assert [values[-1:] for values in found.values()] == newest
-
-
-def test_the_oldest_message_ages(account: LocalAccount) -> None:
-    queue = new_queue(account)
-    queue.send()
-
-    def age() -> float:
-        asked = _series(account, queue, metric.OLDEST_AGE, stat="Maximum", period=60)
-        return asked[metric.OLDEST_AGE][-1]
-
-    assert age() <= 1
-    eventually(lambda: age() >= 2)
-    queue.delete(queue.receive())
-    assert age() == 0
-
-
-def test_a_queue_put_back_was_counted_earlier_and_no_less(account: LocalAccount) -> None:
-    queue, beside = new_queue(account), new_queue(account)
-    for each in (queue, beside):
-        each.send()
-    names = ("LastModifiedTimestamp", "CreatedTimestamp")
-    before = queue.attributes(*names)
-    account.put_back(queue.arn, minutes=90)
-    after = queue.attributes(*names)
-    assert [int(before[name]) - int(after[name]) for name in names] == [5400, 5400]
-    hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    recent = _series(account, queue, metric.SENT, metric.OLDEST_AGE, start=hour_ago, stat="Maximum")
-    assert recent[metric.SENT] in ([0], [0, 0])
-    assert recent[metric.OLDEST_AGE][-1] >= 5400
-    assert sum(_series(account, queue, metric.SENT)[metric.SENT]) == 1
-    assert sum(_series(account, beside, metric.SENT, start=hour_ago)[metric.SENT]) == 1
-    queue.delete(queue.receive())  # the message is there as before

@@ -96,10 +96,9 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
             "queue_arn": f"{SCOPE}{bad.name}",
             "symptom": bad.symptom,
             "outcome": bad.outcome or str(bad.states[-1]),
-            "failed_calls": 3,
+            "failed_calls": 0 if bad.is_silent else 3,
             "notified": bad.notifies is not None,
         }
         | over.get(bad.name.removesuffix(".fifo"), {})
         for bad in story.queues
-        if not bad.is_silent
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local_account.demo import __main__ as demo
+from local_account.demo import run as demo
 from local_account.where import REPOSITORY
 
 COMMAND = [sys.executable, "-m", "local_account.demo"]

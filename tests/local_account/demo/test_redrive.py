@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.redrive import LOWERED, ORDERS, whereabouts
-from mendq.model.limits import Bounds
+from local_account.demo.redrive import ORDERS, whereabouts
 
 POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
 GOOD = {each["order_id"] for each in ORDERS} - POISON
@@ -35,8 +34,3 @@ def test_what_is_elsewhere_is_named(
 ) -> None:
     found = whereabouts(handled, quarantined, dead, charged)[1]
     assert [each.split(" messages ")[1].partition(":")[0] for each in found] == faults
-
-
-def test_a_tenth_that_is_poison_halts_as_shipped_and_passes_here() -> None:
-    for moved in (25, 105, 200):
-        assert Bounds().halts_at(moved) <= moved // 10 < LOWERED.halts_at(moved)

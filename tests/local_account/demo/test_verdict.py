@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from local_account.demo import picture
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story, stories_of
-from local_account.demo.verdict import claims, joined, result_of
+from local_account.demo.verdict import claims
 from mendq.model.case import Severity
-from mendq.notifications.change_lines import DELETES
 from tests.local_account.demo.ended import AT, NOTHING, SCOPE, case_of, ended, incidents, messages
 
 STORIES = stories_of("all")
@@ -24,7 +20,7 @@ BAD: Mapping[str, BadQueue] = {
     for name, story in STORIES.items()
     for bad in story.queues
 }
-VISIBILITY, CATALOGUE, LIFE = (STORIES[name] for name in ("visibility", "catalogue", "life"))
+VISIBILITY, CATALOGUE = (STORIES[name] for name in ("visibility", "catalogue"))
 KEY_REUSE = "KmsDataKeyReusePeriodSeconds"
 INVOICES = BAD["visibility invoices"]
 ORDERS, PARCELS = (BAD[f"catalogue {name}"] for name in ("orders", "parcels"))
@@ -73,15 +69,6 @@ def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], a
     assert all("the nightly job found" in each for each in others)
 
 
-def test_a_way_back_says_what_it_deletes_and_that_it_ends_with_the_demo() -> None:
-    """One of a retention, one of a visibility timeout."""
-    console = Console(width=400, record=True, file=io.StringIO())
-    console.print(*picture.decisions(STORIES["scan"], ended(STORIES["scan"])))
-    text = console.export_text()
-    said = [text.count(each) for each in (" undo aws sqs", picture.UNDO_WORKS, f"{DELETES} (")]
-    assert said == [2, 2, 1]
-
-
 SENT = messages(CATALOGUE)
 OF_ORDERS = next(each for each in SENT if each.case_id == "case-orders.fifo")
 OF_NOBODY = Message(Severity.URGENT, "Mendq stopped", "many queues at once")
@@ -122,15 +109,3 @@ SAID: dict[str, Any] = {
     "clock_put_forward": ["16 min"],
     "messages": None,
 }
-
-
-def test_stories_are_joined_in_their_order_and_what_is_the_same_is_said_once() -> None:
-    first, second = (result_of(ended(story), SAID) for story in (VISIBILITY, LIFE))
-    second["messages"] = {"messages": 200}
-    both = joined([first, second])
-    assert [len(both[name]) for name in ("queues", "not_emulated", "floors_lowered")] == [8, 1, 1]
-    assert both["cases"] == [*first["cases"], *second["cases"]]
-    assert (both["notifications"], both["incidents"], both["report"]) == (4, 6, "report.html")
-    assert (both["messages"], both["claims"]) == ({"messages": 200}, SAID["claims"] * 2)
-    assert joined([{**first, "incidents": None}, second])["incidents"] is None
-    assert joined([first]) == first

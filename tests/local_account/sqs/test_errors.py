@@ -10,7 +10,6 @@ from botocore.config import Config
 
 from local_account.account_page import SwitchRefused
 from local_account.process import LocalAccount
-from tests.local_account.callers import policy
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 
@@ -63,11 +62,3 @@ def test_kms_throttles_until_the_key_is_used_for_longer(switched: LocalAccount) 
     assert record["errorCode"] == "KMS.ThrottlingException"
     queue.set(**{REUSE: "300"})
     queue.send()
-
-
-def test_who_may_not_call_is_said_that_instead(switched: LocalAccount) -> None:
-    queue = new_queue(switched, fifo=True)
-    deny = {"Effect": "Deny", "Principal": "*", "Action": "sqs:ReceiveMessage"}
-    queue.set(Policy=policy({**deny, "Resource": queue.arn}))
-    _on(switched, "ThrottlingException", queue)
-    assert error_of(lambda: queue.sqs.receive_message(QueueUrl=queue.url))[0] == "AccessDenied"

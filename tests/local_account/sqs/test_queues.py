@@ -45,15 +45,6 @@ def test_refused_attributes(account: LocalAccount) -> None:
     assert error_of(lambda: queue.sqs.get_queue_url(QueueName=name))[0].endswith("NonExistentQueue")
 
 
-def test_throughput_per_group_needs_deduplication_per_group(account: LocalAccount) -> None:
-    queue = new_queue(account, fifo=True)
-    pair = {"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"}
-    queue.set(VisibilityTimeout="43200", **pair)
-    assert pair.items() <= queue.attributes().items()
-    assert error_of(lambda: queue.set(DeduplicationScope="queue"))[0] == INVALID_VALUE
-    assert error_of(lambda: queue.set(FifoQueue="false"))[0] == INVALID_VALUE
-
-
 def _to(arn: str) -> str:
     return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
 
@@ -75,13 +66,3 @@ def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
     fitting.set(RedriveAllowPolicy=json.dumps(by_others))
     source.set(RedrivePolicy=_to(fitting.arn))
     assert fitting.arn in source.attributes()["RedrivePolicy"]
-
-
-def test_exactly_the_sources_of_a_dlq_are_listed(account: LocalAccount) -> None:
-    dead, other = new_queue(account), new_queue(account)
-    sources = [new_queue(account, RedrivePolicy=_to(dead.arn)) for _ in range(3)]
-    new_queue(account, RedrivePolicy=_to(other.arn))
-    listed = partial(dead.sqs.list_dead_letter_source_queues, QueueUrl=dead.url)
-    assert set(listed()["queueUrls"]) == {each.url for each in sources}
-    sources[0].set(RedrivePolicy="")
-    assert set(listed()["queueUrls"]) == {each.url for each in sources[1:]}

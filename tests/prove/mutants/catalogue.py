@@ -8,7 +8,7 @@ _CALL = "mendq.model.failed_call"
 _TIMEOUT = "mendq.catalogue._visibility"
 _RACE = "mendq.catalogue.visibility_timeout_too_short"
 _STEPS = "mendq.model.steps"
-_METRICS = "mendq.model.metrics"
+_GROUP = "mendq.catalogue._stuck_group"
 _TAGS = "mendq.model.limits"
 _GRANTS = "mendq.catalogue._restore_policy"
 _POLICY = "mendq.model.policy"
@@ -62,7 +62,7 @@ CATALOGUE = (
             "«and self.says(call.error_message)»»"),
     )),
     Selection(("tests.catalogue.test_visibility",), (
-        Mutant("a visibility timeout goes over the ceiling", _TIMEOUT, "against",
+        Mutant("a visibility timeout goes over the ceiling", _TIMEOUT, "over_bounds",
             "if seconds > ceiling_seconds«» + 1»"),
         Mutant("a tag cannot lower the ceiling of its queue", _TIMEOUT, "ceiling_seconds",
             "«seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or »»limits.visibility_ceiling_seconds"),
@@ -70,9 +70,9 @@ CATALOGUE = (
             "against", "base_seconds = current« if person is None else person»»"),
         Mutant("a guess of five times what a person chose is made", _TIMEOUT, "GUESS_FACTOR",
             "«4»5»"),
-        Mutant("messages expire before their receives are over", _TIMEOUT, "against",
+        Mutant("messages expire before their receives are over", _TIMEOUT, "over_bounds",
             "«2 * »»receives * seconds > facts.retention_seconds"),
-        Mutant("so many messages are held that SQS gives out no more", _TIMEOUT, "against",
+        Mutant("so many messages are held that SQS gives out no more", _TIMEOUT, "over_bounds",
             "expected > «»2 * »IN_FLIGHT_BOUND"),
         Mutant("a longer visibility timeout slows the retries of a consumer that fails", _TIMEOUT,
             "against_any", "failing_consumer(facts)) is not None«» and not needs»:"),
@@ -106,13 +106,13 @@ CATALOGUE = (
         Mutant("what may be errors is taken for want of time", _RACE, "_dead_for_want_of_time",
             "longest is None« or longest.takes_seconds <= facts.visibility_seconds»»:"),
     )),
-    Selection(("tests.model.test_standstill",), (
-        Mutant("a burst that is worked off in order is taken for a stuck group", _METRICS,
-            "Measured.head_is_stuck", "«or risen < -tries / 4»»:"),
-        Mutant("receives that come to nothing by chance are taken for tries", _METRICS,
-            "Measured.head_is_stuck", "is_more = in_vain« - by_chance»» >= tries / 2"),
-        Mutant("a message that is held is taken for one that is tried", _METRICS,
-            "Measured.head_is_stuck", "or in_vain < «tries / 2»0»"),
+    Selection(("tests.catalogue.test_stuck_group",), (
+        Mutant("a burst that is worked off in order is taken for a stuck group", _GROUP,
+            "head_is_stuck", "«or risen < -tries / 4»»:"),
+        Mutant("receives that come to nothing by chance are taken for tries", _GROUP,
+            "head_is_stuck", "is_more = in_vain« - by_chance»» >= tries / 2"),
+        Mutant("a message that is held is taken for one that is tried", _GROUP,
+            "head_is_stuck", "or in_vain < «tries / 2»0»"),
     )),
     Selection(("tests.model.test_steps", "tests.model.test_limits"), (
         Mutant("a visibility timeout is lowered below what SQS begins with", _STEPS,

@@ -9,6 +9,7 @@ _FILE = "analytics.trail_file"
 _CASES = "analytics.cases"
 _WEEK = "analytics.week"
 _PARTS = "analytics.week_parts"
+_WEEK_CASES = "analytics.week_cases"
 _RECOMMENDATIONS = "analytics.recommendations"
 _NIGHTLY = "analytics.nightly"
 _TRAIL_FILE = "tests.analytics.test_trail_file"
@@ -33,8 +34,8 @@ NIGHTLY = (
         Mutant("an incident is given the outcome of another symptom's case", _INCIDENTS,
             "Known.with_outcome",
             'for each in of_queue« if each.newest.symptom == incident["symptom"]»»'),
-        Mutant("an incident is given the outcome of a case from another time", _INCIDENTS,
-            "Known.with_outcome", "since <= last« and until >= first»»"),
+        Mutant("an incident is given the outcome of a case from another time", _CASES,
+            "Life.overlaps", "since <= last« and until >= first»»"),
         Mutant("an incident of an unmanaged queue is told as an event that was lost", _INCIDENTS,
             "Known._why", '«"not_managed": scanned == "not_managed",»»'),
         Mutant("what a case of the week before keeps silent is told as an event that was lost",
@@ -97,9 +98,21 @@ NIGHTLY = (
         Mutant("a word that is not true counts as a notification", _CASES, "Life.pages",
             "each.notified« is True»»"),
     )),
+    Selection(("tests.analytics.test_week_cases",), (
+        Mutant("nights are counted by another clock", _WEEK_CASES, "urgent_notifications",
+            "each«.astimezone(zone)»»"),
+        Mutant("who waits longest for an urgent case is listed last", _WEEK_CASES, "_pressing",
+            "is_info, «life.opened_at»-life.opened_at.timestamp()», life"),
+        Mutant("a fix that was taken back has earned trust", _WEEK_CASES, "_held",
+            "«all(each.state in _HELD for each in life.transitions)»True»"),
+        Mutant("what nobody read counts as recovered", _WEEK_CASES, "_was_read",
+            "«last.date() in read and (last + DAY).date() in read»True»"),
+    )),
     Selection(("tests.analytics.test_week",), (
-        Mutant("practice is told as incidents", _PARTS, "without_drills",
-            '«if not is_of_a_drill(row["queue_arn"])»»'),
+        Mutant("practice is told as incidents", _PARTS, "without_own",
+            'if «not is_own_queue(row["queue_arn"]) and »»row["why"]'),
+        Mutant("operators' own looks are told as incidents", _PARTS, "without_own",
+            '« and row["why"] != OWN_LOOK»»'),
         Mutant("a week's failed calls are counted as incidents", _PARTS, "totals",
             '«sum(row["failed_calls"] for row in »len(»incidents)'),
         Mutant("approved fixes are counted as healed without a person", _PARTS, "totals",
@@ -111,7 +124,7 @@ NIGHTLY = (
         Mutant("the incidents that a page leaves out are not counted", _WEEK, "summary",
             "max(0, len(incidents) - MAXIMUM_CASES«» - 1»)"),
         Mutant("a page lists what was fixed before what was not", _PARTS, "_worst_first",
-            'row["outcome"] «»not »in FIXED,'),
+            "(outcome «»not »in FIXED)"),
         Mutant("practice that was left out is not said", _WEEK, "summary",
             "«len(rows_of(every)) - len(incidents)»0»"),
         Mutant("nightly runs that were not whole count as whole", _WEEK, "_previous_weeks",
@@ -125,7 +138,7 @@ NIGHTLY = (
             'row["outcome"] «not in FIXED»!= "healed"»'),
         Mutant("the incidents of queues that a page leaves out are not counted", _PARTS,
             "queue_days", "«sum(weight.incidents for _, weight in »len(»ranked[MAXIMUM_QUEUES:])"),
-        Mutant("a case is told by its last notification of the week", _WEEK, "_notified",
+        Mutant("a case is told by its last notification of the week", _WEEK_CASES, "_notified",
             '"notified_at": time_text(pages[«0»-1»].at)'),
         Mutant("a percentile is told of a handful of times", _PARTS, "LEAST_FOR_A_PERCENTILE",
             "«5»4»"),
@@ -139,7 +152,7 @@ NIGHTLY = (
         Mutant("folded recommendations lose the incidents of all queues but one", _RECOMMENDATIONS,
             "_as_one", "incidents=«sum(each.incidents for each in group)»first.incidents»"),
         Mutant("the recommendation that would have prevented most comes last", _RECOMMENDATIONS,
-            "Recommendation.rank", "wide = «-»»self.incidents"),
+            "Recommendation.rank", "wide = first, «-»»self.incidents"),
     )),
     Selection((
         "tests.analytics.test_case_bucket::test_a_list_with_one_wrong_field_says_nothing",

@@ -22,7 +22,7 @@ _TO_DO = "mendq.report.to_do"
 _TILES = "mendq.report.tiles"
 _TABLES = "mendq.report.tables"
 _SUMMARY = "mendq.report.summary"
-_READ = "mendq.report.read_summary"
+_PARTS = "mendq.report.summary_parts"
 _LIMITS = "mendq.model.limits"
 _READING = "infra.settings.reading"
 _SAID = "tests.cases.test_record"
@@ -102,9 +102,9 @@ PEOPLE = (
     )),
     Selection(("tests.scan.test_daily_pace",), (
         Mutant("people are told of more faults in a day than they can read", _PACE,
-            "DailyPace.admitted", "new[: max(«0»1», room)]"),
+            "paced", "not in known][: max(«0»1», room)]"),
         Mutant("a fault that people know of is closed because the day is full", _PACE,
-            "DailyPace.admitted", "«known | »»set("),
+            "paced", "if «each in known or »»each in new]"),
     )),
     Selection(("tests.notifications.test_plain_text",), (
         Mutant("a notification holds a link that somebody else wrote", _TEXT, "plain",
@@ -131,9 +131,9 @@ PEOPLE = (
         Mutant("fixes that a person approved are reported as made alone", _VERDICT, "_healed",
             "if approved«» > fixed»:"),
         Mutant("it is said that nobody was paged where somebody was", _VERDICT, "_healed",
-            "if «not »»summary.totals.notified:"),
+            "if «not »»summary.paged:"),
         Mutant("it is said that an incident healed before anyone was paged, which nobody knows",
-            _VERDICT, "_healed", "summary.totals.notified > incidents - fixed«» + 1»"),
+            _VERDICT, "_healed", "summary.totals.urgent <= incidents - fixed«» + 1»"),
         Mutant("an outcome that the report does not know is left out of its sum", _VERDICT,
             "_not_healed", "for each in «(*known, *unknown)»known»"),
         Mutant("the healed count leaves out those that a person approved", _SUMMARY,
@@ -159,11 +159,11 @@ PEOPLE = (
     )),
     Selection(("tests.report.test_to_do",), (
         Mutant("what somebody wrote into a summary becomes a command", _TO_DO, "_command",
-            "_CASE_ID.«fullmatch»match»(asked.case_id)"),
+            " CASE_ID.«fullmatch»match»(asked.case_id)"),
         Mutant("a report's command approves another symptom's case", _TO_DO, "_command",
-            "case« and case[1] == asked.symptom»»"),
+            'case« and case["symptom"] == asked.symptom»»'),
         Mutant("a report's command is for another account", _TO_DO, "_command",
-            "queue« and queue.groups() == here»»"),
+            'queue« and (queue["region"], queue["account"]) == here[:2]»»'),
     )),
     Selection((
         "tests.report.test_words",
@@ -183,11 +183,11 @@ PEOPLE = (
         "tests.report.test_read_summary::test_a_mistake_is_named_with_its_place",
         "tests.report.test_read_summary::test_another_schema_is_refused_in_one_sentence",
     ), (
-        Mutant("a text passes for a number in a summary", _READ, "read",
+        Mutant("a text passes for a number in a summary", _SUMMARY, "read",
             "msgspec.json.decode(content, type=Summary«», strict=False»)"),
-        Mutant("a number below nothing is reported", _SUMMARY, "Whole",
+        Mutant("a number below nothing is reported", _PARTS, "Whole",
             "Meta(«ge=0, »»le=LARGEST)"),
-        Mutant("a document of another release is reported", _READ, "read",
+        Mutant("a document of another release is reported", _SUMMARY, "read",
             "if «schema != SCHEMA or »»isinstance(schema, bool):"),
     )),
     Selection((
@@ -215,7 +215,7 @@ PEOPLE = (
             '«self.note(join(path, name), "no such setting", nearest(name, known))»continue»'),
         Mutant("the mode of a symptom that does not exist is passed over", _READING,
             "Reading._by_name",
-            '«self.note(f"{path}.{name}", "no such symptom", nearest(name, names))»continue»'),
+            '«self.note(f"{path}.{name}", *wrong)»continue»'),
         Mutant("settings that contradict each other are deployed", _READING, "Reading._section",
             "if «»wrong and »not wrong.intersection(needs):"),
         Mutant("a setting that is there twice counts with its last value", _READING, "_object",

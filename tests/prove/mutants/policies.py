@@ -55,7 +55,7 @@ POLICIES = (
     )),
     Selection((
         f"{_RESTORED}::test_a_check_that_does_not_pass_writes_nothing",
-        f"{_RESTORED}::test_a_check_that_does_not_answer_writes_nothing",
+        f"{_RESTORED}::test_a_check_that_does_not_answer_writes_nothing_and_one_that_may_later_is_waited_for",
         f"{_RESTORED}::test_whatever_settings_say_a_person_approves_what_it_adds",
     ), (
         Mutant("a policy that Access Analyzer finds public is written", _ANALYZER,

@@ -192,10 +192,9 @@ REDRIVE = (
     )),
     Selection(("tests.redrive.test_message_groups",), (
         Mutant("a printed filter takes other messages than its group's", _GROUPS, "_exact",
-            "if «all(judge(each, now).matches is (each.message_id in wanted) for each in messages)»"
-            "judge»:"),
-        Mutant("a filter takes bodies with further names than those of its group", _GROUPS,
-            "_terms", "if «within is found»False»:"),
+            "if «found.judge(message, now, document).matches is not is_wanted»False»:"),
+        Mutant("a filter takes bodies with other kinds than those of its group", _FILTER,
+            "shape", "if «not depth or not isinstance(within, dict)»True»"),
     )),
     Selection(("tests.cli.redrive.test_redrive_to",), (
         Mutant("messages of a source that is there go to another queue", _ROUTE, "route_to",

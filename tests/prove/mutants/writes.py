@@ -61,7 +61,7 @@ WRITES = (
             '«ClaimPart(_keep_snapshot(claim, snapshot), "claimed", '
             '"its snapshot is being written"),»»'),
         Mutant("a queue that nobody gave to Mendq is changed", "mendq.model.limits",
-            "Consent.mode_of", "self.mode« if self._names(queue_name) else None»»"),
+            "Consent.mode_of", "self.mode« if self.names(queue_name) else None»»"),
         Mutant("a tag on every queue frees all of them from the bound on mass symptoms",
             "mendq.heal.guardrails", "mass_symptom", "drills > MOST_DRILLS«» * 2»"),
         Mutant("practice stops the fixes of real queues", "mendq.model.limits", "counted_as",

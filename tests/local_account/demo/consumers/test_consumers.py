@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.consumers.careful import Careful
-from local_account.demo.consumers.once import Once
 from local_account.process import LocalAccount
+from mendq.consumer.idempotent import Careful, Once
 from tests.local_account.queues import new_queue
 
 pytestmark = pytest.mark.account

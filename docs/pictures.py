@@ -1,0 +1,72 @@
+"""Pictures that explain a symptom, drawn as the report draws a case's; their numbers are made up.
+
+They are files of their own, in the colours of whoever looks: light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mendq.model.limits import Bounds
+from mendq.report import html_page
+from mendq.report.drawing import Bar, Lane, Lanes
+
+_NOTE = "The numbers are made up."
+_TEMPLATES = Path(html_page.__file__).parent / "template"
+
+
+def drawn() -> dict[str, str]:
+    """The SVG documents by the names of their files."""
+    colours = (_TEMPLATES / "page.css").read_text().partition("\n*")[0]
+    style = f"{colours}\n{(_TEMPLATES / 'lanes.css').read_text()}".rstrip()
+    svg = html_page.template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
+    pictures = {
+        "visibility": _visibility(),
+        "message-group": _message_group(),
+        "redrive": _redrive(),
+    }
+    return {f"{name}.svg": f"{str(svg(it, style)).strip()}\n" for name, it in pictures.items()}
+
+
+def _visibility() -> Lanes:
+    lanes = (
+        Lane("Visibility timeout: hidden from others", (Bar(0, 30, "waits"),), "30 s"),
+        Lane("Consumer A works past it", (Bar(0, 30), Bar(30, 45, "bad")), "45 s"),
+        Lane("Consumer B receives the same message", (Bar(30, 50, "bad"),), "at 30 s"),
+        Lane("Standard queue: A's late delete answers 200", (Bar(45, 45, "bad"),), "at 45 s"),
+        Lane("FIFO queue: A's late delete fails", (Bar(45, 45, "bad"),), "at 45 s"),
+        Lane("B's delete is in time: handled twice", (Bar(50, 50, "good"),), "at 50 s"),
+    )
+    return Lanes("A message is handled twice", lanes, _NOTE, edge=30)
+
+
+def _message_group() -> Lanes:
+    fails = tuple(Bar(since + 1, since + 30, "bad") for since in (0, 30, 60))
+    goes_on = tuple(Bar(since, since + 9, "good") for since in range(0, 120, 10))
+    lanes = (
+        Lane("Group A, message 1: received, fails", fails, "3 times 30 s"),
+        Lane("It moves to the DLQ", (Bar(90, 90, "bad"),), "at 90 s"),
+        Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *goes_on[9:]), "90 s"),
+        Lane("Group B: nothing holds it up", goes_on),
+    )
+    return Lanes("A message holds up its group", lanes, _NOTE)
+
+
+def _redrive() -> Lanes:
+    return Lanes("A redrive sends more and more", tuple(_stages()), _NOTE)
+
+
+def _stages() -> Iterator[Lane]:
+    """Each stage as Mendq ships it, for a source of three receives of 30 s, at four a second."""
+    bounds, begins = Bounds(), 0.0
+    for n, name in enumerate(("Canary batch", "Nothing came back", "Nothing came back")):
+        messages = bounds.canary * bounds.growth**n
+        sent = begins + messages / 4
+        soaked = sent + bounds.soak_factor * 3 * 30
+        yield Lane(f"{name}: {messages} messages", (Bar(begins, sent),))
+        yield Lane(
+            "Soak: do any come back?", (Bar(sent, soaked, "waits"),), f"{soaked - sent:.0f} s"
+        )
+        begins = soaked
+    yield Lane("Verified", (Bar(begins, begins, "good"),))

@@ -1,0 +1,73 @@
+"""The recording of `make demo` in the README: `python -m docs.recording` runs it and draws it.
+
+Waits are shortened, and nothing else is left out; who wants no motion sees the end.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+
+PICTURE = Path(__file__).parent / "pictures" / "demo.svg"
+COLUMNS, ROWS = 92, 30
+LINE_PIXELS, CHARACTER_PIXELS = 18, 7.9
+SHORTEST_SECONDS, LONGEST_SECONDS, FASTER = 0.08, 1.5, 3
+Line = tuple[float, str]
+
+
+def recorded() -> list[Line]:
+    """Each line with the seconds until it came; raises CalledProcessError where the demo fails."""
+    command = [sys.executable, "-u", "-m", "local_account.demo"]
+    environment = {**os.environ, "COLUMNS": f"{COLUMNS}"}
+    begun = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as run:
+        came = ((time.monotonic() - begun, line.rstrip()) for line in run.stdout or ())
+        lines = [(at, line.replace(str(Path.cwd()), ".")) for at, line in came]
+    if run.returncode:
+        raise subprocess.CalledProcessError(run.returncode, command)
+    return lines
+
+
+def drawn(lines: Sequence[Line]) -> str:
+    """An SVG document in which the lines come one by one, and scroll."""
+    waits = ((after - before) / FASTER for (before, _), (after, _) in pairwise(lines))
+    shortened = [min(max(each, SHORTEST_SECONDS), LONGEST_SECONDS) for each in waits]
+    shown_at = [sum(shortened[:n]) for n in range(len(lines))]
+    width, height = round(COLUMNS * CHARACTER_PIXELS) + 24, ROWS * LINE_PIXELS + 24
+    texts = "\n".join(
+        f'<text x="12" y="{(n + 1) * LINE_PIXELS + 6}" style="animation-delay:{at:.2f}s">'
+        f"{escape(text)}</text>"
+        for n, (at, (_, text)) in enumerate(zip(shown_at, lines, strict=True))
+    )
+    whole = shown_at[-1]
+    scrolls = "".join(
+        f"{100 * at / whole:.2f}%{{transform:translateY({-max(0, n + 1 - ROWS) * LINE_PIXELS}px)}}"
+        for n, at in enumerate(shown_at)
+    )
+    end = -max(0, len(lines) - ROWS) * LINE_PIXELS
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" \
+aria-label="make demo, from its start to what it found">
+<style>
+rect{{fill:#10161d}} text{{fill:#e8eef4;font:13px ui-monospace,Menlo,Consolas,monospace;\
+white-space:pre;opacity:0;animation:come 1ms forwards}}
+g{{transform:translateY({end}px);animation:scroll {whole:.2f}s step-end}}
+@keyframes come{{to{{opacity:1}}}} @keyframes scroll{{{scrolls}}}
+@media (prefers-reduced-motion:reduce){{text{{opacity:1;animation:none}} g{{animation:none}}}}
+</style>
+<rect width="100%" height="100%" rx="8"/>
+<g>
+{texts}
+</g>
+</svg>
+"""
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(drawn(recorded()))
+    print(f"written to {PICTURE.relative_to(Path.cwd())}")

@@ -1,0 +1,92 @@
+"""How the queues of a backtest are configured: as they stand now, or as a snapshot has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mendq.aws.errors import QueueGone
+from mendq.aws.queue import tags_shown
+from mendq.cli.account import Account
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.scan.dry_run import Purse
+from mendq.cli.scan.region_scan import RegionScan
+from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.model.queue import DEFAULTS, number_in, parts_of, spelled
+from mendq.notifications.configuration import configured
+
+Tags = Mapping[str, str]
+_FORM = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
+
+
+class Configuration(Struct, frozen=True):
+    """The tags of every queue that is known, and `look`, which gives the facts about one.
+
+    No counter, clock or measurement is in them: those are of another time. `look` raises
+    FactsUnavailable or QueueRefusesUs.
+    """
+
+    tags: Mapping[str, Tags]
+    look: Callable[[str, Collection[Need]], Facts]
+
+
+def as_it_stands(account: Account) -> Configuration:
+    """Read with the operator's credentials; each thing once."""
+    region = RegionScan(account, datetime.now(UTC), Purse(0))
+    reader = region.reader
+
+    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
+        facts = reader.queue(queue_arn, reader.ask(tags_shown, queue_arn), needs)
+        facts = reader.consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
+        facts = reader.dlq(facts) if Need.DLQ in needs else facts
+        return replace(facts, attributes=configured(facts.attributes))
+
+    return Configuration({each.queue_arn: each.tags for each in region.queues}, look)
+
+
+class _Known(Struct, frozen=True):
+    queue_arn: str
+    attributes: dict[str, Any]
+    tags: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        parts_of(self.queue_arn)
+        if not sum(number_in(self.texts, name) for name in DEFAULTS if self.texts):
+            raise ValueError(f"{self.queue_arn} has no attributes")
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """As SQS spells them: a policy is its text."""
+        given = self.attributes.items()
+        return configured({k: spelled(v) if isinstance(v, dict) else str(v) for k, v in given})
+
+
+def as_given(path: Path) -> Configuration:
+    """Of a file, or of a folder's files; raise Stopped where there is none in it."""
+    try:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        form: Any = _Known | list[_Known]
+        found = [msgspec.json.decode(each.read_bytes(), type=form) for each in files]
+        every = (of if isinstance(of, list) else [of] for of in found)
+        known = {it.queue_arn: it for of in every for it in of}
+    except (OSError, ValueError, RecursionError) as error:
+        raise Stopped(f"--queues {path} is not {_FORM}: {error}", Exit.USAGE) from error
+    if not known:
+        raise Stopped(f"--queues {path} holds no queue: give {_FORM}", Exit.USAGE)
+    texts = {arn: it.texts for arn, it in known.items()}
+    tags = {arn: it.tags for arn, it in known.items()}
+
+    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
+        if queue_arn not in known and needs:
+            raise QueueGone(f"{path.name} does not have it")
+        facts = Facts(queue_arn, texts.get(queue_arn, {}), tags.get(queue_arn, {}))
+        dlq = facts.dlq_arn if Need.DLQ in needs else None
+        return replace(facts, dlq=QueueFacts(dlq, texts.get(dlq, {})) if dlq else None)
+
+    return Configuration(tags, look)

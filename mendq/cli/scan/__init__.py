@@ -1,0 +1,1 @@
+"""What a scan with an operator's credentials finds, and what would come of it."""

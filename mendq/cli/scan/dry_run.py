@@ -1,0 +1,322 @@
+"""A scan with an operator's credentials, and heal's decision about each finding.
+
+Nothing is written, noted or called: the decision is the one that heal makes, and it is not carried
+out. What only the moment of a write tells is not known here: the account's writes of that minute,
+and another run at work.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import (
+    CaseStoreUnavailable,
+    CaseStoreUnreadable,
+    FactsUnavailable,
+    QueueRefusesUs,
+)
+from mendq.aws.queue import ManagedQueue, managed_queues
+from mendq.cases import items
+from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
+from mendq.cases.pins import with_pins
+from mendq.cases.table import CaseStore
+from mendq.cases.transactions import case_store_errors
+from mendq.catalogue import BY_NAME
+from mendq.catalogue.symptom import Symptom
+from mendq.cli.account import Account
+from mendq.cli.look.case_view import step_lines
+from mendq.heal.assess import as_found, decided, managed_situation, with_facts
+from mendq.heal.context import FixContext, Group, Outcome
+from mendq.heal.decide import Healthy, Record, Verdict, Write, decide_unlooked
+from mendq.heal.repeats import NEW_FAULTS_A_DAY, silent_for, spoken_for
+from mendq.model.case import State
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import counted_as
+from mendq.model.plan import Refusal
+from mendq.model.prices import METRIC_ASKED
+from mendq.model.queue import parts_of
+from mendq.model.steps import Owner
+from mendq.scan.reader import ScanReader, reader_in
+from mendq.scan.scan import Allowance, scan
+from mendq.scan.store import ScanStore
+
+if TYPE_CHECKING:
+    import boto3
+    from botocore.model import OperationModel
+
+ROUNDS_A_MONTH = 24 * 30
+REFUSED, WAITS = "would be refused", "waits"
+_OWNER = "mendq scan --dry-run"
+_READS = ("BatchGet", "Describe", "Get", "Head", "List", "Lookup", "Query", "Scan", "TransactGet")
+# AWS did not let us look, or said what no queue is: that costs one answer, not the others.
+CANNOT_SAY = (
+    *(FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable, QueueRefusesUs),
+    *(ArithmeticError, ValueError),
+)
+TOO_DEAR = "it takes more metrics than --max-metrics lets it ask for"
+_ENDS_IN = {
+    State.APPLIED: "does",
+    State.APPROVED: "does",
+    State.PROPOSED: "proposes",
+    State.OBSERVED: "only notes",
+    State.ESCALATED: "pages",
+}
+
+
+def dollars_per_month(metrics: int) -> float:
+    """What a scan an hour costs that asks for as many each time: each metric is billed."""
+    return round(METRIC_ASKED.of(metrics) * ROUNDS_A_MONTH, 2)
+
+
+class Purse(Struct):
+    """`most` metrics may be asked for, `spent` of them were; None: as many as it takes."""
+
+    most: int | None = None
+    spent: int = 0
+
+    def take(self, metrics: int) -> bool:
+        """Pay for so many, or for none of them where they are more than are left."""
+        if self.most is not None and self.spent + metrics > self.most:
+            return False
+        self.spent += metrics
+        return True
+
+
+class WouldChange(AssertionError):
+    """A dry run was about to change something: our own bug, and nothing was changed."""
+
+
+def looking(session: boto3.Session) -> Clients:
+    """Clients that raise WouldChange for every request that does not only look.
+
+    So do all others that the session makes from now on.
+    """
+    session.events.register_first("before-call", _only_look)
+    return Clients(session)
+
+
+def _only_look(model: OperationModel, **_: Any) -> None:
+    if not model.name.startswith(_READS):
+        raise WouldChange(f"{model.service_model.service_name} {model.name}")
+
+
+class _UnchangedCases(CaseStore, frozen=True):
+    def change_set(
+        self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
+    ) -> items.Item:
+        """The item as it would be, were nothing dropped from it."""
+        with case_store_errors():
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        retained = set(answer.get("Item", {}).get(name, {}).get("SS", []))
+        return {name: {"SS": sorted(retained | set(add))}}
+
+
+class _UnchangedScans(ScanStore, frozen=True):
+    def changed(self, *_: Any, **__: Any) -> items.Item:
+        return {}
+
+
+class _Context(FixContext, frozen=True):
+    @property
+    def case_store(self) -> CaseStore:
+        return _UnchangedCases(self.clients.dynamodb, self.settings.case_table)
+
+
+class WouldDo(Struct, frozen=True):
+    """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
+
+    would: str
+    steps: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        return ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
+
+
+class DryRun(Struct, frozen=True, dict=True):
+    """Every managed queue of an account, at one moment; `purse` pays for every metric."""
+
+    account: Account
+    now: datetime
+    purse: Purse = field(default_factory=Purse)
+
+    @cached_property
+    def queues(self) -> tuple[ManagedQueue, ...]:
+        """Raises FactsUnavailable."""
+        return managed_queues(self._run.clients, self.account.account_id, self.account.consent)
+
+    @cached_property
+    def _run(self) -> FixContext:
+        return _Context(
+            clients=looking(self.account.session),
+            settings=self.account.settings,
+            owner=_OWNER,
+            now=self.now,
+            remaining_seconds=lambda: float("inf"),
+            write=lambda *_: None,
+            whose=Owner.HEAL,
+        )
+
+    @cached_property
+    def _reader(self) -> ScanReader:
+        return reader_in(self._run, self._run.settings.consent)
+
+    def stretches(self) -> Iterator[Scanned]:
+        """How far it has come, again and again; the last is all of it."""
+        allowance = Allowance(may_measure=self.purse.take)
+        return accumulate(scan(self.queues, self._reader, allowance), together, initial=Scanned())
+
+    def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
+        """What Mendq would do about each; it looks at the queues once more."""
+        found = sorted(findings)
+        try:
+            waits, shared = self._waits(found)
+        except CANNOT_SAY as error:
+            return dict.fromkeys(found, WouldDo("cannot say", why=str(error)))
+        shown = self._shown(each for each in found if each not in waits)
+        would = {}
+        for each in found:
+            symptom = BY_NAME[each.symptom]
+            if symptom.plan is None or symptom.detection is None:
+                would[each] = WouldDo("only reports it")
+            elif each in waits:
+                would[each] = WouldDo(WAITS, why=waits[each])
+            else:
+                try:
+                    would[each] = self._would_do(shared[each], symptom, shown)
+                except CANNOT_SAY as error:
+                    would[each] = WouldDo("cannot say", why=str(error))
+        return would
+
+    def _waits(
+        self, findings: list[Finding]
+    ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
+        """Why heal does not hear of some yet; and those that it hears of, with whom for."""
+        run = self._run
+        spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.settings.consent)
+        first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
+        by = {e: parts_of(one.queue_arn).name for e, one in silent_for(findings, spoken).items()}
+        why = {each: f"said_of_another: {name} speaks for it" for each, name in by.items()}
+        why |= {each: f"{name} goes first" for each, name in first.items()}
+        slow = [each for each in spoken if each not in why and _is_paced(each.symptom)]
+        if slow:
+            store = _UnchangedScans(run.clients.dynamodb, run.settings.case_table, _OWNER)
+            announced = store.admit([each.topic for each in slow], self.now)
+            day = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
+            why |= {each: day for each in slow if each.topic not in announced}
+        return why, {each: each for each in spoken}
+
+    def _shown(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
+        """The queues by symptom; the scan counts a drill's among all, heal among drills."""
+        shown = defaultdict[str, set[str]](set)
+        for each in findings:
+            for word in {
+                each.symptom,
+                counted_as(each.symptom, self._tags.get(each.queue_arn, {})),
+            }:
+                shown[word].add(each.queue_arn)
+        return shown
+
+    def _would_do(
+        self, finding: Finding, symptom: Symptom, shown: Mapping[str, set[str]]
+    ) -> WouldDo:
+        run, queue_arn = self._run, finding.queue_arn
+        facts = self._facts(queue_arn, symptom)
+        if facts is None:
+            return WouldDo("cannot say", why=TOO_DEAR)
+        group = Group(queue_arn, symptom, is_found=True, shared=finding.named)
+        view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+        if view.intent is not None and not view.held_by_another(run.owner, run.now):
+            return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
+        situation = managed_situation(group, run, facts.tags, view)
+        if not isinstance(situation, Outcome):
+            situation = as_found(group, situation, facts, run)
+        if isinstance(situation, Outcome):
+            return _refused(situation.refusal)
+        word = counted_as(symptom.name, facts.tags)
+
+        def spread() -> frozenset[str]:
+            if _is_paced(symptom.name):
+                return frozenset()
+            return run.case_store.spread_to(shown.get(word, ()), word, run.now)
+
+        verdict = decide_unlooked(situation)
+        verdict = verdict or decided(with_facts(situation, run), run, spread)
+        return said(verdict, finding.because)
+
+    def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
+        """As heal gathers them, from what the scan was answered; None where they cost too much."""
+        tags, needs = self._tags.get(queue_arn, {}), symptom.every_need
+        facts = self._reader.queue(queue_arn, tags, {Need.QUEUE})
+        if not self.purse.take(self._reader.metrics_to_ask(facts, needs)):
+            return None
+        return self._pinned(self._reader.with_more(facts, needs), needs)
+
+    @cached_property
+    def _tags(self) -> Mapping[str, Mapping[str, str]]:
+        return {each.queue_arn: each.tags for each in self.queues}
+
+    def _pinned(self, facts: Facts, needs: Collection[Need]) -> Facts:
+        return with_pins(self._run, facts, needs)
+
+    def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
+        """What the scan of an hour like this asks for, and heal again about what it is told."""
+        spoken_of = (each for each, what in would.items() if what.would != WAITS)
+        announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
+        of_many = f"{REFUSED}: mass_symptom"
+        mass = {each.symptom for each, what in would.items() if what.would == of_many}
+        return scanned.metrics + sum(
+            self._reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
+            for each in fewer_of_many(announced, mass)
+        )
+
+    def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
+        """As a round in the case bucket, with what would come of it and what it cost."""
+        findings = sorted(scanned.findings)
+        an_hour = self.metrics_an_hour(scanned, would)
+        return {
+            **scanned.document(self.now),
+            "findings": [{**each.document(), **asdict(would[each])} for each in findings],
+            "metrics_asked": self.purse.spent,
+            "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
+            "metrics_an_hour": an_hour,
+            "dollars_per_month": dollars_per_month(an_hour),
+        }
+
+
+def _is_paced(name: str) -> bool:
+    """True where people are told of it a few queues a day."""
+    return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
+
+
+def said(verdict: Verdict, because: str = "") -> WouldDo:
+    """What comes of a verdict, in words; that it was found, `because`, is not said again."""
+    if isinstance(verdict, Healthy):
+        return WouldDo("does nothing: the queue stands as it should")
+    refusal = None if isinstance(verdict, Write) else verdict.refusal
+    case = verdict.case if isinstance(verdict, Write | Record) else None
+    if case is None or (refusal and refusal.code == "mass_symptom"):
+        return _refused(refusal)
+    if case.state not in _ENDS_IN:
+        return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
+    # A person takes the steps of what pages; what was found stands above its line.
+    steps = () if case.state is State.ESCALATED else tuple(step_lines(case.steps))
+    reason = "" if case.reason == because else case.reason
+    return WouldDo(_ENDS_IN[case.state], steps, reason)
+
+
+def _refused(refusal: Refusal | None) -> WouldDo:
+    assert refusal is not None  # noqa: S101 - what opens no case says why
+    if refusal.code == "not_found":
+        return WouldDo("finds nothing: it has passed meanwhile")
+    return WouldDo(f"{REFUSED}: {refusal.code}", why=refusal.reason)

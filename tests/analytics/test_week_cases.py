@@ -1,0 +1,206 @@
+"""What cases tell of a week: who waits for a person, what it cost, what is earned, what helps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from analytics.cases import Life
+from analytics.days import days_of
+from analytics.week_cases import (
+    does_it_help,
+    earned,
+    impact,
+    open_now,
+    pictured,
+    urgent_notifications,
+)
+from tests.analytics.authored import at
+from tests.analytics.week_authored import DAYS, WEEK, arn, incident, life
+
+WEEK_DAYS = days_of(WEEK)
+HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
+
+
+def ids(*lives: Life) -> list[str]:
+    return [each["case_id"] for each in open_now(lives, {})["open_now"]]
+
+
+def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
+    """Urgent ones before others, in each the older; what goes on by itself waits for nobody."""
+    assert ids(
+        life(("overridden", "11-01 09:00"), case_id="f"),
+        life(("proposed", "11-02 09:00"), case_id="e"),
+        life(("escalated", "11-03 09:00"), case_id="d"),
+        life(("escalated", "11-05 09:00"), case_id="c", notified=(1,), urgent=True),
+        life(("escalated", "11-04 09:00"), case_id="b", notified=(1,), urgent=True),
+        *(life((state, "11-01 09:00")) for state in ("applied", "watching", "refused", "approved")),
+        life(("escalated", "11-01 09:00"), ("closed", "11-02 09:00"), urgent=True),
+    ) == [*"bcdef"]
+
+
+def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
+    step = {"sentence": "Raise it.", "command": "aws", "runbook": 7, "more": "x"}
+    states = ("proposed", "11-08 08:30"), ("escalated", "11-09 09:00"), ("escalated", "11-10 09:00")
+    life_of = life(*states, code="over_ceiling", next_step=step)
+    (listed,) = open_now([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
+    assert (listed["opened_at"], listed["since"]) == (
+        "2026-11-08T08:30:00Z",
+        "2026-11-09T09:00:00Z",
+    )
+    assert listed["next_step"] == {"sentence": "Raise it.", "command": "aws", "runbook": ""}
+    assert {**listed, **HOW_IT_STANDS, "code": "over_ceiling", "urgent": False} == listed
+    (unknown,) = open_now([life(*states, next_step=["x"], code=3)], {})["open_now"]
+    assert (unknown["backlog"], unknown["oldest_age_seconds"], unknown["code"]) == (None, None, "")
+    assert set(unknown["next_step"].values()) == {""}
+
+
+def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
+    states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
+    (listed,) = open_now([life(*states)], {})["open_now"]
+    assert [(each["state"], each["at"]) for each in listed["timeline"]] == [
+        ("first_failure", "2026-11-08T08:00:00Z"),
+        ("evidence_complete", "2026-11-08T08:10:00Z"),
+        ("applied", "2026-11-08T08:30:00Z"),
+        ("escalated", "2026-11-09T09:00:00Z"),
+    ]
+    assert listed["visibility"] == []
+    knows = life(*states).newest
+    needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
+    odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
+    named = pictured(Life((odd,)))["visibility"]
+    assert [len(each["what"]) for each in named] == [200, 6, 14, 13]
+    assert pictured(None) == {"timeline": [], "visibility": []}
+
+
+def test_as_many_as_wait_are_listed_or_counted() -> None:
+    many = [life(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
+    found = open_now(many, {})
+    assert (len(found["open_now"]), found["open_now_left_out"]) == (50, 3)
+
+
+@pytest.mark.parametrize(
+    ("when", "is_out"),
+    [
+        ("11-10 05:59", True), ("11-10 06:00", False), ("11-10 20:59", False),
+        ("11-10 21:00", True), ("11-13 22:59", True), ("11-14 11:00", True),
+        ("11-15 11:00", True), ("11-09 06:00", False),
+    ],
+)  # fmt: skip
+def test_nights_and_weekends_are_those_of_the_time_zone(when: str, is_out: bool) -> None:
+    paged = [life(("escalated", when), notified=(1,), urgent=True)]
+    found = urgent_notifications(WEEK_DAYS, paged, ZoneInfo("Europe/Berlin"))
+    assert found == {"urgent_notifications": 1, "out_of_hours": int(is_out)}
+
+
+def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> None:
+    states = [("escalated", f"11-{day} 12:00") for day in ("08", "09", "10", "16")]
+    sent = life(*states, notified=(1, 2, 4), urgent=True)
+    quiet = life(*states, notified=(1, 2, 4))
+    found = urgent_notifications(WEEK_DAYS, [sent, quiet], ZoneInfo("UTC"))
+    assert found == {"urgent_notifications": 1, "out_of_hours": 0}
+
+
+def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
+    def knows(case_id: str, messages: object) -> Life:
+        evidence = {"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z"}
+        return life(("closed", "11-10 09:00"), case_id=case_id,
+                    evidence={**evidence, "messages": messages})  # fmt: skip
+
+    odd: list[Any] = [-1, True, 1.5, "7", None, 10**13, [3]]
+    known = [
+        knows("a", {"delayed": 3, "dead": 0, "lost": odd[0]}),
+        knows("b", {"delayed": 4, "other": 9}),
+        knows("other week's", {"lost": 5}),
+        *(knows(f"odd {n}", {"handled_twice": each}) for n, each in enumerate(odd)),
+        *(knows(f"odd {n}", each) for n, each in enumerate(odd, len(odd))),
+    ]
+    cases = {each.newest.case_id for each in known} - {"other week's"}
+    assert impact({*cases, None, "unknown"}, known) == {
+        "delayed": 7, "handled_twice": None, "dead": 0, "lost": None,
+    }  # fmt: skip
+
+
+PROPOSED, APPROVED = ("proposed", "11-10 09:00"), ("approved", "11-10 10:00")
+HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-12 11:00"))
+
+
+def answered(*states: tuple[str, str], **fields: Any) -> Life:
+    """A proposal, and each state that came of the one before."""
+    lived = life(PROPOSED, *states, **fields).transitions
+    before = (None, *(each.state for each in lived))
+    return Life(tuple(replace(e, came_from=came) for e, came in zip(lived, before, strict=False)))
+
+
+def test_five_approvals_of_five_have_earned_heal() -> None:
+    lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
+    assert earned(WEEK_DAYS, lives[1:]) == []
+    unanswered = life(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
+    assert earned(WEEK_DAYS, [*lives, unanswered]) == [
+        {"queue_arn": arn("orders"), "symptom": "visibility_timeout_too_short",
+         "approved": 5, "asked": 5, "kind": "consider_heal"}
+    ]  # fmt: skip
+    elsewhere = answered(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
+    assert len(earned(WEEK_DAYS, [*lives, elsewhere])) == 1
+
+
+@pytest.mark.parametrize("ending", ["rolled_back", "ineffective", "overridden", "expired"])
+def test_one_that_did_not_hold_takes_it_back(ending: str) -> None:
+    lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
+    failed = answered(APPROVED, (ending, "11-11 09:00"), case_id="failed")
+    assert earned(WEEK_DAYS, [*lives, failed]) == []
+    declined = answered(("declined", "11-10 10:00"), case_id="declined")
+    assert earned(WEEK_DAYS, [*lives, declined]) == []
+
+
+@pytest.mark.parametrize(("when", "counts"), [("08-17 00:00", True), ("08-16 23:59", False)])
+def test_what_was_answered_more_than_thirteen_weeks_ago_earns_nothing(
+    when: str, *, counts: bool
+) -> None:
+    lives = [answered(("approved", when), case_id=f"{n}") for n in range(5)]
+    assert bool(earned(WEEK_DAYS, lives)) is counts
+
+
+def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
+    first = at(f"11-{day:02} 09:00") + timedelta(minutes=minutes)
+    return incident(1, **{"first_failure": first, "last_failure": first + timedelta(seconds=60),
+                          "outcome": "observed", "seconds_to_heal": None, **fields})  # fmt: skip
+
+
+def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
+    by_day = {day: [row for row in rows if row["first_failure"].date() == day] for day in days}
+    return [[*each.values()][1:] for each in does_it_help(rows, by_day)]
+
+
+def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:
+    fixed = [failed(9, outcome=word, seconds_to_heal=40.0) for word in ("healed", "approved")]
+    left = [failed(10, queue_arn=arn(word), outcome=word)
+            for word in ("observed", "proposed", "expired", "refused", "declined")]  # fmt: skip
+    assert compared(*fixed, *left) == [[2, 40.0, 5, 5, 60.0]]
+    others = [failed(10, outcome=word) for word in ("escalated", "not_seen", "applied")]
+    assert compared(*others) == []
+    assert compared(failed(10, found_by="scan", failed_calls=0)) == [], "nobody sees it recover"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "over", "recovered"),
+    [
+        (24 * 60 + 1, {}, 0), (24 * 60 + 2, {}, 1),
+        (60, {"queue_arn": arn("other")}, 1), (60, {"symptom": "other"}, 1),
+    ],
+)  # fmt: skip
+def test_what_fails_again_within_a_day_has_not_recovered(
+    minutes: int, over: dict[str, Any], recovered: int
+) -> None:
+    again = failed(10, minutes, outcome="not_seen", **over)
+    assert [each[2:4] for each in compared(failed(10), again)] == [[1, recovered]]
+
+
+def test_where_the_day_after_was_not_read_nothing_is_said() -> None:
+    assert compared(failed(15)) == []
+    assert compared(failed(10), days=DAYS[:2]) == []
+    assert compared(failed(10), days=DAYS[:3]) == [[0, None, 1, 1, 60.0]]

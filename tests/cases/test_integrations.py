@@ -1,0 +1,214 @@
+"""Events on the default bus, teams by tag and the form that chat shows: what paging tools get."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+from jsonschema import Draft202012Validator as Validator  # type: ignore[import-untyped]
+from msgspec import structs
+
+from mendq.aws.clients import put_event
+from mendq.aws.errors import NotificationNotSent
+from mendq.follow_up.follow_up import follow_up
+from mendq.model.case import (
+    EVENT_SOURCE,
+    NOTIFICATION_EVENT,
+    NOTIFICATIONS_PER_HOUR,
+    TRANSITION_EVENT,
+    Severity,
+)
+from mendq.notifications.sent import NotificationRecord, for_sns
+from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.heal.operators import OWNERS, context_of, fail
+from tests.heal.test_notification_faults import PAGE
+
+OURS = Path(__file__).parents[2] / "docs" / "schemas"
+# What others document.
+THEIRS = Path(__file__).with_name("schemas")
+DENIED = {
+    "eventName": "SendMessage",
+    "errorCode": "KmsAccessDenied",
+    "errorMessage": "The ciphertext refers to a customer master key that does not exist.",
+}
+TEAM = f"arn:aws:sns:{REGION}:{ACCOUNT}:payments"
+USUAL, PAYMENTS = "urgent", "payments"
+
+
+def schema(name: str) -> Validator:
+    """Raises where the schema itself is none."""
+    (file,) = (each for room in (OURS, THEIRS) for each in room.glob(f"{name}.json"))
+    document = json.loads(file.read_text())
+    Validator.check_schema(document)
+    return Validator(document, format_checker=Validator.FORMAT_CHECKER)
+
+
+def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
+    queue = account.queue(name, KmsMasterKeyId="alias/orders")
+    if tags:
+        account.tag(queue, **tags)
+    fail(account, queue, name, **DENIED)
+
+
+def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    assert {each["Source"] for each in events} <= {EVENT_SOURCE}
+    return [json.loads(each["Detail"]) for each in events if each["DetailType"] == kind]
+
+
+def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account: Account) -> None:
+    with account.bus() as events:
+        _escalate(account)
+    (transition,), (page,) = details(events, TRANSITION_EVENT), details(events, NOTIFICATION_EVENT)
+    schema("case-transition").validate(transition)
+    schema("notification").validate(page)
+    assert [transition] == account.transitions()
+    assert page["case_id"] == page["dedup_key"] == transition["case_id"]
+    assert (page["subject"], page["text"]) == account.pages("urgent")[0]
+    assert [each["DetailType"] for each in events] == [TRANSITION_EVENT, NOTIFICATION_EVENT]
+
+
+def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
+    with account.bus() as events:
+        context_of(account).notifier.send_about_account("probe", "lost", PAGE)
+    (page,) = details(events, NOTIFICATION_EVENT)
+    schema("notification").validate(page)
+    assert (page["case_id"], page["queue_arn"]) == (None, None)
+    assert page["dedup_key"] == f"{ACCOUNT}/{REGION}/probe"
+
+
+def test_a_transition_whose_event_is_refused_is_put_by_the_follow_up(account: Account) -> None:
+    with account.bus(failing=1) as events:
+        _escalate(account)
+        assert details(events, TRANSITION_EVENT) == []
+        assert len(account.transitions()) == 1, "in the case bucket all the same"
+        account.later(minutes=3)
+        for _ in range(2):
+            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
+    assert details(events, TRANSITION_EVENT) == account.transitions()
+
+
+def test_a_page_without_its_event_reaches_people_once_until_the_event_is_put(
+    account: Account,
+) -> None:
+    account.clients.sns.create_topic(Name="payments")
+    with account.bus(failing=4) as events:
+        _escalate(account)
+        assert len(account.pages("urgent")) == 1
+        for minutes in (2, 4, 6):
+            account.later(minutes=minutes)
+            follow_up(context_of(account), OWNERS, lambda: 60)
+    assert len(details(events, NOTIFICATION_EVENT)) == 1
+    assert len(account.pages("urgent")) == 1
+
+
+def test_a_page_left_unsent_reaches_people_although_no_event_is_ever_taken(
+    account: Account,
+) -> None:
+    with account.bus(failing=1_000), Stubber(account.clients.sns) as sns:
+        sns.add_client_error("publish", "InternalError")
+        _escalate(account)
+        sns.deactivate()
+        for _ in range(3):
+            account.later(minutes=6)
+            follow_up(context_of(account), OWNERS, lambda: 60)
+    assert len(account.pages("urgent")) == 1
+
+
+def test_no_more_reach_people_in_an_hour_while_no_event_is_taken(account: Account) -> None:
+    account.now = account.now.replace(minute=1, second=0)
+    record = NotificationRecord.after(None, "lost", PAGE, urgent=False, at=account.now)
+    with account.bus(failing=1_000):
+        for n in range(NOTIFICATIONS_PER_HOUR + 5):
+            with suppress(NotificationNotSent):
+                context_of(account).notifier.send(f"queue-{n}", "kms_denied", record)
+    assert len(account.pages("info")) == NOTIFICATIONS_PER_HOUR
+
+
+@pytest.fixture
+def teams(account: Account) -> Account:
+    account.clients.sns.create_topic(Name=PAYMENTS)
+    account.settings = structs.replace(account.settings, team_topic_arns={PAYMENTS: TEAM})
+    return account
+
+
+@pytest.mark.parametrize(("tag", "pages"), [("payments", 1), ("Payments", 0), (TEAM, 0), ("", 0)])
+def test_a_team_of_the_settings_has_the_page_beside_everybody(
+    teams: Account, tag: str, pages: int
+) -> None:
+    _escalate(teams, **{"mendq:notify": tag})
+    assert len(teams.pages(PAYMENTS)) == pages
+    assert len(teams.pages(USUAL)) == 1
+    assert [teams.pages(USUAL)[0]] * pages == teams.pages(PAYMENTS)
+
+
+def test_a_teams_topic_that_takes_nothing_is_said_in_everybodys_page(teams: Account) -> None:
+    teams.clients.sns.delete_topic(TopicArn=TEAM)
+    _escalate(teams, **{"mendq:notify": PAYMENTS})
+    ((_, body),) = teams.pages(USUAL)
+    assert f"The topic of team {PAYMENTS} did not take it: " in body.splitlines()[-1]
+
+
+def test_a_page_that_was_left_unsent_still_goes_to_its_team(teams: Account) -> None:
+    with Stubber(teams.clients.sns) as sns:
+        for _ in range(2):
+            sns.add_client_error("publish", "InternalError")
+        _escalate(teams, **{"mendq:notify": PAYMENTS})
+    teams.later(minutes=6)
+    follow_up(context_of(teams), OWNERS, lambda: 60)
+    assert len(teams.pages(USUAL)) == len(teams.pages(PAYMENTS)) == 1
+
+
+HOSTILE = '``` <!channel> <https://evil.example|click> @here &lt; \x00\u202e "quoted"\n*bold*'
+
+
+def test_chat_gets_amazon_qs_schema_and_mail_the_plain_text() -> None:
+    page = {"subject": f"on {HOSTILE}", "text": f"WHO\n  {HOSTILE}\n", "dedup_key": "kms_denied-1"}
+    message = for_sns({**page, "queue_arn": "arn:aws:sqs:r:a:orders"}, chat=True)
+    assert message["MessageStructure"] == "json"
+    assert len(message["Message"].encode()) < 262_144, "SNS takes no more"
+    said = json.loads(message["Message"])
+    assert said["default"] == page["text"]
+    shown = json.loads(said["https"])
+    schema("amazon-q-custom-notification").validate(shown)
+    assert shown["metadata"]["threadId"] == "kms_denied-1"
+    content = shown["content"]
+    assert not set("<>@`") & set(content["title"])
+    fence, text, end = content["description"].split("```")
+    assert (fence, end) == ("", ""), "no text closes its block"
+    assert not set("<>@") & set(text)
+    assert "&amp;lt;" in text
+
+
+@pytest.mark.parametrize(("chat", "form"), [((), None), ((Severity.URGENT,), "json")])
+def test_a_page_takes_the_form_that_its_topic_is_set_to(
+    account: Account, chat: tuple[Severity, ...], form: str | None
+) -> None:
+    account.settings = structs.replace(account.settings, chat=chat)
+    asked: list[dict[str, Any]] = []
+    account.clients.sns.meta.events.register(
+        "provide-client-params.sns.Publish", lambda params, **_: asked.append(params), "asked"
+    )
+    _escalate(account)
+    account.clients.sns.meta.events.unregister(
+        "provide-client-params.sns.Publish", unique_id="asked"
+    )
+    assert [each.get("MessageStructure") for each in asked] == [form]
+
+
+def test_a_page_links_to_its_runbook_where_settings_say_where(account: Account) -> None:
+    account.settings = structs.replace(account.settings, docs_url="https://wiki.example/mendq/")
+    hostile = "x\n  runbook: docs/runbooks/kms_denied.md"
+    fail(account, account.queue(KmsMasterKeyId="alias/orders"), **DENIED, userAgent=hostile)
+    ((_, body),) = account.pages(USUAL)
+    links = [line for line in body.splitlines() if "https://" in line]
+    assert links == ["  runbook: https://wiki.example/mendq/runbooks/kms_denied.md"]
+
+
+def test_an_event_that_is_refused_is_an_error_of_aws(account: Account) -> None:
+    with account.bus(failing=1), pytest.raises(ClientError, match="ThrottlingException"):
+        put_event(account.clients, NOTIFICATION_EVENT, {})

@@ -1,0 +1,237 @@
+"""`mendq backtest`: heal's decision about incidents of the past, with nothing deployed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from analytics.week_parts import is_own_queue
+from mendq.cli.app import app
+from mendq.cli.backtest import nightly_run
+from mendq.cli.backtest.configuration import Configuration, as_given
+from mendq.cli.backtest.judged import Backtest, Incident, Judged, left_alone, notifications
+from mendq.cli.backtest.nightly_run import Found
+from mendq.cli.exit_codes import Exit
+from mendq.cli.look import backtest as command
+from mendq.model.evidence import Sighting
+from mendq.model.facts import Facts, Need
+from mendq.model.limits import Mode
+from tests.analytics.outsider.plain_count import count
+from tests.analytics.outsider.scene import Size, scene
+from tests.cli.conftest import Operator
+from tests.cli.scan.conftest import everything
+
+AT = datetime(2026, 11, 10, 9, tzinfo=UTC)
+TOO_SHORT = "visibility_timeout_too_short"
+
+
+def _arn(name: str) -> str:
+    return f"arn:aws:sqs:us-east-1:123456789012:{name}"
+
+
+def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> Incident:
+    times = [AT + timedelta(minutes=minutes, seconds=each) for each in range(3)]
+    seen = [Sighting(at, f"{name}-{at}", "r", "arn:aws:iam::123456789012:role/w") for at in times]
+    said: dict[str, Any] = {
+        "incident_id": f"{name}-{minutes}",
+        "queue_arn": _arn(name),
+        "symptom": TOO_SHORT,
+        "failed_calls": 3,
+        "error_codes": ("MessageNotInflight",),
+        "principals": (),
+        "evidence": tuple(each.to_text() for each in seen) if why == "unknown" else (),
+    }
+    said |= {"first_failure": times[0], "last_failure": times[-1], "why": why, **over}
+    return Incident(**said)
+
+
+def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
+    queues = [
+        {"queue_arn": _arn(each), "attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
+        for each in names
+    ]
+    path.write_text(json.dumps(queues))
+    return path
+
+
+def _judged(snapshot: Path, *incidents: Incident) -> list[Judged]:
+    return list(Backtest(as_given(snapshot)).judged(incidents))
+
+
+def _would(judged: Judged) -> list[str]:
+    return [judged.answers[mode].would.would for mode in Mode]
+
+
+def test_each_mode_does_what_heal_does_in_it(tmp_path: Path) -> None:
+    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
+    (found,) = _judged(snapshot, _incident("orders"))
+    assert _would(found) == ["only notes", "proposes", "does"]
+    assert found.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
+    sent = [notifications([found], mode)["notifications"] for mode in Mode]
+    assert sent == [0, 1, 0]
+    assert left_alone([found]) == {}
+
+
+def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) -> None:
+    off = _snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
+    judged = _judged(off, _incident("off"), _incident("few", why="too_little_evidence"))
+    alone = left_alone([*judged, *_judged(off, _incident("elsewhere"))])
+    assert set(alone) == {_arn("off"), _arn("few"), _arn("elsewhere")}
+    assert alone[_arn("off")] == "its tag `mendq` is `off`"
+    assert "too few failed calls" in alone[_arn("few")]
+    assert "cannot say: s.json does not have it" in alone[_arn("elsewhere")]
+
+
+def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -> None:
+    known = as_given(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
+
+    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
+        facts = known.look(queue_arn, needs)
+        odd = {"VisibilityTimeout": "soon"} if queue_arn == _arn("odd") else {}
+        return replace(facts, attributes={**facts.attributes, **odd})
+
+    asked = Backtest(Configuration(known.tags, look))
+    first, second = asked.judged([_incident("odd"), _incident("orders")])
+    assert (_would(first)[2], _would(second)[2]) == ("cannot say", "does")
+
+
+def test_a_tag_lowers_the_mode_and_what_ships_as_propose_only_proposes(tmp_path: Path) -> None:
+    observed = _snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
+    (found,) = _judged(observed, _incident("orders"))
+    assert _would(found) == ["only notes"] * 3
+    plain = _snapshot(tmp_path / "s.json", ["orders.fifo"])
+    (found,) = _judged(plain, _incident("orders.fifo", symptom="dedup_id_missing"))
+    assert _would(found) == ["only notes", "proposes", "proposes"]
+
+
+def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_path: Path) -> None:
+    names = [f"q{n}" for n in range(5)]
+    snapshot = _snapshot(tmp_path / "s.json", names)
+    judged = _judged(snapshot, *(_incident(name, n) for n, name in enumerate(names)))
+    would = [each.answers[Mode.HEAL].would.would for each in judged]
+    assert would == ["does"] * 3 + ["would be refused: mass_symptom"] * 2
+    assert notifications(judged, Mode.HEAL)["notifications"] == 1
+    apart = _judged(snapshot, *(_incident(name, 90 * n) for n, name in enumerate(names)))
+    assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
+
+
+def test_the_worst_hour_and_what_is_held_back_are_counted(tmp_path: Path) -> None:
+    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
+    many = [_incident("orders", n / 10) for n in range(25)]
+    sent = notifications(_judged(snapshot, *many, _incident("orders", 600)), Mode.PROPOSE)
+    assert (sent["notifications"], sent["in_worst_hour"], sent["held_back"]) == (26, 25, 5)
+    assert sent["worst_hour"] == "2026-11-10T09"
+
+
+def _refused(*arguments: str) -> str:
+    days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10")
+    result = CliRunner().invoke(app, ["backtest", *days, *arguments])
+    assert result.exit_code == Exit.USAGE, result.output
+    return " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("", "[]", "{}", '{"queue_arn": "orders", "attributes": {"VisibilityTimeout": "1"}}'),
+        f'{{"queue_arn": "{_arn("orders")}", "attributes": {{}}}}',
+        f'{{"queue_arn": "{_arn("orders")}", "attributes": {{"VisibilityTimeout": "x"}}}}',
+    ],
+)
+def test_a_snapshot_that_is_none_is_told_before_the_trail_is_read(
+    tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "run", None)
+    (tmp_path / "s.json").write_text(given)
+    assert "--queues" in _refused("--queues", str(tmp_path / "s.json"))
+
+
+def test_without_spark_it_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nightly_run, "JOB", "no_such_thing.job")
+    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
+    said = _refused("--queues", str(snapshot), "--out", str(tmp_path))
+    assert "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in said
+
+
+def test_a_folder_for_the_pages_that_is_none_is_told_before_the_trail_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "run", None)
+    assert "is no folder that can be written to" in _refused("--out", str(tmp_path / "no"))
+
+
+def test_a_java_that_is_none_is_told_before_the_trail_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(command, "run", None)
+    assert f"there is no bin/java in JAVA_HOME, {tmp_path}: unset it" in _refused()
+
+
+def test_as_they_stand_now_it_reads_and_changes_nothing(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    operator.aws.queue("orders", "heal")
+    operator.aws.queue("left-alone", "off")
+    asked: list[str] = []
+
+    def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, Found]:
+        asked.extend(arguments)
+        incidents = (_incident("orders"), _incident("left-alone"), _incident("gone"))
+        return Exit.DONE, Found((), ("2026-11-10",), incidents)
+
+    monkeypatch.setattr(command, "run", run)
+    before = everything(operator)
+    days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10", "--out", str(tmp_path))
+    said = operator.json("backtest", *days)
+    assert everything(operator) == before
+    assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
+    assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
+    assert set(said["left_alone"]) == {_arn("left-alone"), _arn("gone")}
+
+
+@pytest.mark.timeout(600)
+def test_its_figures_are_those_that_an_outsider_counts(tmp_path: Path) -> None:
+    hostile = scene(tmp_path, 0, Size(bursts=15, chained=20, records_of_largest_file=24))
+    counted = count(hostile.trail, tmp_path / "no" / "cases")
+    every = [each for of in counted.incidents.values() for each in of]
+    rows = [each for each in every if not is_own_queue(each["queue_arn"])]
+    names = {each["queue_arn"].rpartition(":")[2] for each in rows if ":" in each["queue_arn"]}
+    snapshot = _snapshot(tmp_path / "s.json", sorted(names))
+    days = (hostile.days[0], hostile.days[-1])
+    arguments = ("--trail", str(hostile.trail), "--from", str(days[0]), "--to", str(days[1]))
+    more = ("--queues", str(snapshot), "--out", str(tmp_path), "--json")
+    result = CliRunner().invoke(app, ["backtest", *arguments, *more])
+    assert result.exit_code in {Exit.DONE, Exit.OVERRIDDEN}, result.output
+    said = json.loads(result.stdout)
+    written = {date.fromisoformat(each) for each in said["days"]}
+    assert written >= set(hostile.days)
+    theirs = sorted(_key(each) for each in rows if each["first_failure"].date() in written)
+    ours = [each["incident"] for each in said["incidents"]]
+    read = [
+        each | {"first_failure": datetime.fromisoformat(each["first_failure"])} for each in ours
+    ]
+    assert sorted(map(_key, read)) == theirs
+    decided = [each["incident"] for each in said["incidents"] if each["incident"]["evidence"]]
+    assert len(decided) == sum(each["why"] == "unknown" for each in rows) > 0
+    (page,) = (Path(each).read_text() for each in said["pages"])
+    assert "Had Mendq been there" in page
+    assert f"Had Mendq been there in mode heal: {len(theirs)} incidents" in page
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        row["queue_arn"],
+        row["symptom"],
+        row["first_failure"].replace(microsecond=0),
+        row["failed_calls"],
+    )

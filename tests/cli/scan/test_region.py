@@ -1,0 +1,278 @@
+"""`mendq scan` of a region in which nothing of Mendq's was deployed, and beside what was."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from typer.testing import CliRunner
+
+from mendq.aws.errors import FactsUnavailable
+from mendq.catalogue import CATALOGUE
+from mendq.cli import account as cli_account
+from mendq.cli.app import app
+from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.scan.region_scan import Severity
+from mendq.model.facts import scan_read_actions
+from mendq.scan.reader import Paces
+from tests.cli.asked import noted
+from tests.cli.conftest import Operator, StandIn
+from tests.cli.scan.conftest import RETENTION, everything, finding, pair
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:"
+
+
+class Undeployed(StandIn, frozen=True, dict=True):
+    """Without a stack: whatever asks for a part of it is stopped."""
+
+    @property
+    def outputs(self) -> Any:
+        raise Stopped("no stack Mendq in us-east-1: give --stack or --region", Exit.NOT_FOUND)
+
+    @property
+    def settings(self) -> Any:
+        return self.outputs
+
+
+@pytest.fixture
+def alone(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    made = Undeployed(operator.account.session, "Mendq", operator.account.known)
+    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    return Operator(operator.aws, made)
+
+
+def _unmanaged_pair(operator: Operator, name: str = "orders") -> str:
+    """As `pair`, of which no tag tells Mendq anything."""
+    sqs = operator.aws.clients.sqs
+    kept: Any = {"MessageRetentionPeriod": RETENTION}
+    dead = sqs.create_queue(QueueName=f"{name}-dlq", Attributes=kept)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
+    redrive = {"deadLetterTargetArn": arn["QueueArn"], "maxReceiveCount": "5"}
+    sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": json.dumps(redrive)})
+    return arn["QueueArn"]
+
+
+def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Operator) -> None:
+    dead = _unmanaged_pair(alone)
+    before = everything(alone)
+    said = alone.json("scan")
+    assert everything(alone) == before
+    found = finding(said["findings"], dead, "dlq_retention_too_short")
+    assert found["severity"] == Severity.AT_RISK
+    assert "MessageRetentionPeriod" in found["plan"]["steps"][0] or found["plan"]["why"]
+    assert len(said["queues"]) == 2
+    assert said["not_seen"] == {}
+    assert said["metrics_asked"] == 0
+
+
+def test_only_the_queues_that_were_asked_for_are_looked_at(alone: Operator) -> None:
+    for name in ("orders", "ordered", "bills"):
+        alone.aws.clients.sqs.create_queue(QueueName=name)
+
+    def looked_at(*arguments: str) -> set[str]:
+        queues = alone.json("scan", *arguments)["queues"]
+        return {each.rpartition(":")[2] for each in queues}
+
+    assert looked_at() == {"orders", "ordered", "bills"}
+    for named in ("orders", f"{ARN}orders", alone.aws.url(f"{ARN}orders")):
+        assert looked_at("--queue", named) == {"orders"}
+    assert looked_at("--prefix", "order") == {"orders", "ordered"}
+    assert looked_at("--queue", "bills", "--prefix", "orders") == {"bills", "orders"}
+    absent = alone.json("scan", "--queue", "none", "--queue", "bills", code=Exit.NOT_FOUND)
+    assert absent["not_seen"] == {"none": "there is no queue of that name"}
+    assert [each.rpartition(":")[2] for each in absent["queues"]] == ["bills"]
+
+
+def _refused(operator: Operator, whose: str) -> None:
+    """From now on, to whoever looks at a queue in whose name that is."""
+    given: Any = {"Error": {"Code": "AccessDenied", "Message": "not for you"}}
+
+    def refuse(params: Any, **_: Any) -> None:
+        if whose in str(params["body"]):
+            raise ClientError(given, "GetQueueAttributes")
+
+    operator.account.session.events.register("before-call.sqs.GetQueueAttributes", refuse)
+
+
+def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> None:
+    off, set_aside = alone.aws.queue("left-alone", "off"), alone.aws.queue("orders-quarantine")
+    dead = _unmanaged_pair(alone)
+
+    _refused(alone, "orders-dlq")
+    said = alone.json("scan")
+    assert set(said["not_seen"]) >= {off, dead, set_aside}
+    assert set_aside not in said["queues"]
+    assert "AccessDenied" in said["not_seen"][dead]
+    shown = alone.shown("scan")
+    assert "not judged, or not wholly" in shown
+    assert "nothing was found" not in shown
+
+
+@pytest.mark.parametrize(
+    "odd", ["", "NaN", "1e999", "9" * 400, "<b>\x1b[31m\u202e", "{", "[" * 5_000]
+)
+def test_what_no_queue_says_costs_its_own_answer(
+    operator: Operator, odd: str, tmp_path: Path
+) -> None:
+    """Attributes are somebody else's text; and they may change between two looks."""
+    pair(operator, "heal")
+    seen = Counter[str]()
+
+    def changed(parsed: Any, **_: Any) -> None:
+        seen.update(["GetQueueAttributes"])
+        names = ("CreatedTimestamp", "LastModifiedTimestamp", "MessageRetentionPeriod", "Policy")
+        if seen.total() > 2:
+            parsed["Attributes"] |= dict.fromkeys(names, odd)
+
+    operator.account.session.events.register("after-call.sqs.GetQueueAttributes", changed)
+    shown = operator.mendq("scan", "--html", str(tmp_path / "scan.html"))
+    assert shown.exit_code == Exit.DONE, shown.output
+    page = (tmp_path / "scan.html").read_text()
+    assert not {"\x1b", "\u202e"} & set(shown.output + page)
+    assert "<b>" not in page
+
+
+def test_a_case_store_that_cannot_be_read_costs_no_finding(operator: Operator) -> None:
+    dead = pair(operator, "heal")
+
+    def refuse(**_: Any) -> None:
+        raise _aws_refuses("ThrottlingException", "GetItem")
+
+    operator.account.session.events.register("before-call.dynamodb", refuse)
+    found = finding(operator.json("scan")["findings"], dead, "dlq_retention_too_short")
+    assert found["plan"]["would"] == "cannot say"
+
+
+def test_where_nothing_can_be_seen_it_fails(alone: Operator) -> None:
+    _unmanaged_pair(alone)
+
+    _refused(alone, "orders")
+    assert len(alone.json("scan", code=1)["not_seen"]) == 2
+
+
+def test_beside_a_stack_it_says_what_that_would_do(operator: Operator) -> None:
+    managed, other = pair(operator, "propose"), _unmanaged_pair(operator, "bills")
+    before = everything(operator)
+    findings = operator.json("scan")["findings"]
+    assert everything(operator) == before
+    said = {
+        arn: finding(findings, arn, "dlq_retention_too_short")["plan"]["would"]
+        for arn in (managed, other)
+    }
+    assert said[managed] == "proposes"
+    assert said[other] in {"could change", "would change nothing"}
+
+
+def _aws_refuses(code: str, operation: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "not now"}}, operation)
+
+
+class HalfDeployed(StandIn, frozen=True, dict=True):
+    """With a stack of which nobody can read the settings."""
+
+    why: Any = None
+
+    @property
+    def settings(self) -> Any:
+        raise self.why
+
+
+UNREADABLE = (
+    Stopped("the settings of heal: MENDQ_MODE is not known"),
+    _aws_refuses("AccessDeniedException", "GetFunctionConfiguration"),
+    _aws_refuses("Throttling", "DescribeStacks"),
+    FactsUnavailable("the managed queues: Rate exceeded"),
+    EndpointConnectionError(endpoint_url="https://lambda"),
+)
+
+
+@pytest.mark.parametrize("why", UNREADABLE, ids=str)
+def test_a_stack_that_cannot_be_read_costs_no_finding(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, why: Exception
+) -> None:
+    made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=why)
+    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    dead = pair(operator, "heal")
+    said = operator.json("scan")
+    assert said["not_seen"] == {"the stack Mendq": str(why)}
+    plan = finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
+    assert plan["would"] in {"could change", "would change nothing"}
+
+
+def test_who_may_not_ask_for_a_stack_is_told_nothing_of_one(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = _aws_refuses("AccessDenied", "DescribeStacks")
+    made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=denied)
+    monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
+    assert operator.json("scan")["not_seen"] == {}
+
+
+def test_the_policy_that_it_prints_is_all_that_it_asks(alone: Operator) -> None:
+    (statement,) = json.loads(alone.mendq("scan", "--policy").stdout)["Statement"]
+    assert statement["Resource"] == ["*"]
+    reads, allowed = ("Describe", "Get", "List"), set(statement["Action"])
+    assert all(each.partition(":")[2].startswith(reads) for each in allowed)
+    needs = {need for each in CATALOGUE if each.detection for need in each.every_need}
+    taken = {each.iam_action for each in scan_read_actions(needs)}
+    assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
+    _unmanaged_pair(alone)
+    with noted() as asked:
+        CliRunner().invoke(app, ["scan"], catch_exceptions=False)
+    assert {"sqs:GetQueueAttributes"} < asked <= allowed
+
+
+def test_the_page_holds_every_finding_and_nobody_s_markup(alone: Operator, tmp_path: Path) -> None:
+    _unmanaged_pair(alone)
+    path = tmp_path / "scan.html"
+    said = alone.json("scan", "--html", str(path))
+    page = path.read_text()
+    assert all(each["symptom"].replace("_", "_<wbr>") in page for each in said["findings"])
+    assert "<script" not in page
+    by_scan = {each.name for each in CATALOGUE if each.detection}
+    assert not by_scan & set(said["by_failed_calls_alone"])
+
+
+@pytest.mark.parametrize("name", ["pipe", "link", "folder", "no/scan.html", ""])
+def test_a_page_that_cannot_be_put_there_is_told_before_anything_is_asked(
+    alone: Operator, tmp_path: Path, name: str
+) -> None:
+    """Whatever is there stays: a file put in a pipe's or a device's place would end it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    before = [(each.name, each.lstat().st_mode) for each in sorted(tmp_path.iterdir())]
+    asked: list[str] = []
+    alone.account.session.events.register("before-call.sqs", lambda model, **_: asked.append(model))
+    alone.refused("scan", "--html", str(tmp_path / name if name else ""), code=Exit.USAGE)
+    assert [(each.name, each.lstat().st_mode) for each in sorted(tmp_path.iterdir())] == before
+    assert asked == []
+
+
+QUEUES = 1_000
+MOST_SECONDS = 60
+
+
+def test_a_thousand_queues_take_under_a_minute_of_what_aws_lets_one_ask(alone: Operator) -> None:
+    """Counted calls over the paces that the scan keeps: no clock is asked."""
+    sqs, calls = boto3.client("sqs", "us-east-1"), Counter[str]()
+    for n in range(QUEUES):
+        sqs.create_queue(QueueName=f"q{n}")
+    alone.account.session.events.register(
+        "before-call", lambda model, **_: calls.update([model.service_model.service_name])
+    )
+    paces = Paces()
+    alone.json("scan")
+    seconds = {
+        "sqs": calls["sqs"] / (paces.sqs.per_second or 1),
+        "lambda": calls["lambda"] / (paces.functions.per_second or 1),
+        "cloudwatch": calls["cloudwatch"] / (paces.cloudwatch.per_second or 1),
+    }
+    assert calls["sqs"] >= QUEUES
+    assert sum(seconds.values()) < MOST_SECONDS, seconds

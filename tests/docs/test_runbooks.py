@@ -1,0 +1,123 @@
+"""A runbook says within a screen what to do, every code of its symptom among it; then why."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+
+import pytest
+
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue._restore_policy import FINDINGS
+from mendq.catalogue.symptom import Symptom
+from tests.architecture.aws_commands import commands_in
+from tests.architecture.test_documents import ROOT, lines_of, named_in
+from tests.architecture.test_refusals import OVERVIEW, RUNBOOKS, emitted, explained
+
+PAGES = sorted({*RUNBOOKS.glob("*.md")} - {OVERVIEW})
+PARTS = ("Impact", "Do now", "Verify", "Undo", "Why")
+SCREEN, COLUMNS = 45, 100
+# What is typed: a command of Mendq's or of AWS's with all that it takes, or a shell's.
+_TYPED = re.compile(r"^ *(?:mendq|aws|gunzip) .+$|`(?:mendq|aws) [^`]+`", re.MULTILINE)
+# The ceiling is asked of a visibility timeout that goes up, and this one goes down.
+NEVER = {"visibility_timeout_too_long": {"over_ceiling", "over_retention", "over_in_flight"}}
+
+
+def _parts(page: Path) -> dict[str, str]:
+    """What stands below each heading of the second level."""
+    _, *rest = re.split(r"^## (.+)\n", page.read_text(), flags=re.MULTILINE)
+    return dict(zip(rest[::2], rest[1::2], strict=True))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
+    parts = _parts(page)
+    assert tuple(parts) == PARTS
+    assert all(text.strip() for text in parts.values())
+    assert 1 <= len(re.findall(r"\.(?=\s|$)", parts["Impact"])) <= 3
+    assert _TYPED.search(parts["Do now"])
+    before, _, _ = page.read_text().partition("\n## Why\n")
+    assert sum(max(1, ceil(len(each) / COLUMNS)) for each in before.splitlines()) <= SCREEN
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_runbook_says_to_type_names_the_region(page: Path) -> None:
+    """The page or alarm does so, and whoever reads it has another region as the default."""
+    texts = (*lines_of(page), *named_in(page))
+    typed = [each for text in texts for each in commands_in(text) if " --" in each]
+    regional = [each for each in typed if not each.startswith("aws iam ")]
+    assert [each for each in regional if "--region REGION" not in each] == []
+
+
+def _reached(function: object, seen: set[FunctionType]) -> set[FunctionType]:
+    """The functions of the catalogue that `function` names, however far, and itself."""
+    if not str(getattr(function, "__module__", "")).startswith("mendq.catalogue"):
+        return seen
+    if isinstance(function, type):
+        for name in [each for each in vars(function) if not each.startswith("__")]:
+            _reached(vars(function)[name], seen)
+    if isinstance(function, FunctionType) and function not in seen:
+        seen.add(function)
+        names = {name for code in _within(function.__code__) for name in code.co_names}
+        spaces = [function.__globals__]
+        spaces += [vars(each) for each in map(spaces[0].get, names) if isinstance(each, ModuleType)]
+        for found in (space[name] for space in spaces for name in names & space.keys()):
+            _reached(found, seen)
+    return seen
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _within(each)
+
+
+def _texts(function: FunctionType) -> set[str]:
+    return set(re.findall(r'"([a-z_]+)"', inspect.getsource(function)))
+
+
+def _codes(symptom: Symptom) -> tuple[set[str], set[str]]:
+    """What its plan may say: all codes, and those that open a case or page."""
+    functions = _reached(symptom.plan, set())
+    codes = set().union(*map(_texts, functions)) & emitted() - NEVER.get(symptom.name, set())
+    if symptom.name == "access_denied":
+        codes |= {each.code for each in FINDINGS.values()}
+    source = "".join(map(inspect.getsource, functions))
+    silent = set(re.findall(r'(?:Ignore|Retry)\(\s*"([a-z_]+)"', source))
+    heard = set(re.findall(r'(?:Escalate|Refuse)\(\s*"([a-z_]+)"', source))
+    return codes, codes - (silent - heard)
+
+
+PLANNED = [each for each in CATALOGUE if each.plan is not None]
+
+
+@pytest.mark.parametrize("symptom", PLANNED, ids=lambda symptom: symptom.name)
+def test_every_code_of_a_symptom_is_on_its_page_and_what_people_hear_of_is_first(
+    symptom: Symptom,
+) -> None:
+    codes, heard = _codes(symptom)
+    text = (ROOT / symptom.runbook).read_text()
+    before, _, _ = text.partition("\n## Why\n")
+    assert codes, "every plan may refuse"
+    assert {each for each in codes if f"`{each}`" not in text} == set()
+    assert {each for each in heard if f"`{each}`" not in before} == set()
+
+
+def test_the_codes_of_a_symptom_are_read_from_all_that_its_plan_calls() -> None:
+    too_short = _codes(next(each for each in PLANNED if "too_short" in each.name))
+    assert {"over_in_flight", "race_or_retries", "tag_unreadable"} <= too_short[1]
+    waiting = _codes(next(each for each in PLANNED if each.name == "dlq_messages_waiting"))
+    assert {"cause_first", "redrive_too_slow"} <= waiting[0]
+    assert ("cause_first" in waiting[1], "redrive_too_slow" in waiting[1]) == (False, True)
+
+
+def test_every_code_of_the_guardrails_is_explained_in_the_overview() -> None:
+    source = (ROOT / "mendq" / "heal" / "guardrails.py").read_text()
+    codes = set(re.findall(r'(?:Ignore|Retry|Refuse|Escalate|Override)\(\s*"([a-z_]+)"', source))
+    assert len(codes) >= 10
+    assert codes <= explained(OVERVIEW.read_text())

@@ -1,0 +1,32 @@
+"""The site names every page, and none is longer than people read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.test_documents import ROOT
+
+DOCS = ROOT / "docs"
+NAV = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+# Said in docs/site_hooks.py: the root's own pages, and what the build makes.
+MADE = {"index.md", "changelog.md", "contributing.md", "security.md", "sample-report.html"}
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    named = re.findall(r"[\w/.-]+\.(?:md|html)$", NAV, re.MULTILINE)
+    pages = [each.name for each in DOCS.glob("*.md")]
+    assert sorted(named) == sorted([*pages, *MADE, "runbooks/README.md"])
+
+
+# Written anew by `make docs`, `make bench` or a proof, and as long as what they tell of.
+DERIVED = re.compile(r"<!-- (derived|measured): .*?<!-- end( measured)? -->", re.DOTALL)
+WHOLLY_DERIVED = {"settings.md"}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_no_page_is_longer_than_people_read(page: Path) -> None:
+    words = re.findall(r"\S*\w\S*", DERIVED.sub("", page.read_text()))
+    assert page.name in WHOLLY_DERIVED or len(words) <= 1500

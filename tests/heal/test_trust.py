@@ -1,0 +1,83 @@
+"""A change that did not help lowers what Mendq does by itself, until a person says yes again."""
+
+from __future__ import annotations
+
+import pytest
+
+from mendq.model.case import LOWERED
+from tests.heal.conftest import Account
+from tests.heal.operators import Heal, case_of, fail, failing, move, say, states, undo
+
+
+@pytest.fixture
+def fixed(account: Account) -> str:
+    """A queue that heal has fixed by itself, 30 -> 45."""
+    return failing(account)
+
+
+def _rolled_back(account: Account) -> None:
+    undo(account, case_of(account).case_id)
+
+
+def _ineffective(account: Account) -> None:
+    """Nobody had a further step, and a person closed it."""
+    move(account, case_of(account), "ineffective")
+    move(account, case_of(account), "escalated")
+    account.later(hours=1)
+    say(account, "close", case_of(account).case_id)
+
+
+def _a_week_later(account: Account, queue: str, word: str) -> None:
+    account.later(days=8)
+    fail(account, queue, word)
+
+
+@pytest.mark.parametrize("failed", [_rolled_back, _ineffective])
+def test_after_a_fix_that_did_not_help_the_next_is_proposed(
+    account: Account, fixed: str, failed: object
+) -> None:
+    first = case_of(account).case_id
+    assert callable(failed)
+    failed(account)
+    before = account.visibility(fixed)
+    _a_week_later(account, fixed, "again-")
+    case = case_of(account)
+    assert (case.state, account.visibility(fixed)) == ("proposed", before), "and nothing changed"
+    assert f"case {first} did not help or was taken back" in case.reason
+    assert case.evidence[LOWERED] == first
+
+
+def test_calls_that_a_stranger_forges_raise_nothing(account: Account, fixed: str) -> None:
+    """However often: each proposal that nobody answers hands the doubt on to the next."""
+    first = case_of(account).case_id
+    _rolled_back(account)
+    for word in ("b-", "c-", "d-"):
+        _a_week_later(account, fixed, word)
+        assert (case_of(account).state, account.visibility(fixed)) == ("proposed", 30)
+        assert case_of(account).evidence[LOWERED] == first
+        move(account, case_of(account), "expired")
+
+
+def test_once_a_person_has_approved_one_it_heals_again(account: Account, fixed: str) -> None:
+    _rolled_back(account)
+    _a_week_later(account, fixed, "b-")
+    Heal(account)
+    account.later(hours=1)
+    say(account, "approve", case_of(account).case_id)
+    assert (states(account)[-1], account.visibility(fixed)) == ("applied", 45)
+    for state in ("verified", "watching", "closed"):
+        account.later(hours=1)
+        move(account, case_of(account), state)
+    _a_week_later(account, fixed, "c-")
+    assert (states(account)[-1], account.visibility(fixed)) == ("applied", 68), "by itself"
+    assert LOWERED not in case_of(account).evidence
+
+
+def test_another_queue_of_that_name_begins_anew(account: Account, fixed: str) -> None:
+    _rolled_back(account)
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    account.later(days=8)
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue, "b-")
+    assert case_of(account).state == "applied"

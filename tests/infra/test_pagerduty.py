@@ -1,0 +1,138 @@
+"""Cases as PagerDuty's incidents: our events through the template's rules into a receiver.
+
+Patterns and transformers are applied by the emulator; the receiver takes what the documented format
+allows and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from ministack.services import eventbridge
+
+from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, State
+from mendq.notifications.sent import NotificationText
+from tests.cases.test_integrations import DENIED, schema
+from tests.heal.conftest import Account, account
+from tests.heal.operators import context_of, fail, say
+from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
+
+__all__ = ["account"]
+KEY = "e93facc04764012d7bfb002500d5d1a6"
+SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:pagerduty-AbCdEf"
+
+
+@dataclass
+class Receiver:
+    """PagerDuty: a trigger opens an incident or joins the one that is open under its key."""
+
+    open_now: dict[str, list[Any]] = field(default_factory=dict)
+    resolved: list[str] = field(default_factory=list)
+
+    def take(self, body: str) -> None:
+        event = json.loads(body)
+        schema("pagerduty-event").validate(event)
+        if event["event_action"] == "trigger":
+            self.open_now.setdefault(event["dedup_key"], []).append(event["payload"])
+        elif self.open_now.pop(event["dedup_key"], None):
+            self.resolved.append(event["dedup_key"])
+
+
+def delivered(events: Iterable[Mapping[str, Any]], to: Receiver) -> int:
+    """Every event through the rules; the routing key is what the secret holds."""
+    template, calls = template_of("named"), 0
+    rules = template.all("AWS::Events::Rule")
+    (body,) = template.only("AWS::Events::Connection")["AuthParameters"][
+        "InvocationHttpParameters"
+    ]["BodyParameters"]
+    for each in events:
+        record = {**each, "Account": ACCOUNT, "Region": REGION, "Time": 1_800_000_000}
+        view = eventbridge._pattern_event_view(record)
+        for name in sorted(rule for rule in rules if rule.startswith("PagerDuty")):
+            rule = rules[name]["Properties"]
+            if eventbridge._matches_pattern_view(json.dumps(rule["EventPattern"]), view):
+                (target,) = rule["Targets"]
+                said = eventbridge._apply_input_transformer(target["InputTransformer"], rule, view)
+                to.take(eventbridge._merge_body_parameters(said, {body["Key"]: KEY}))
+                calls += 1
+    return calls
+
+
+def test_two_cases_at_once_are_two_incidents_and_each_ends_with_its_case(account: Account) -> None:
+    receiver = Receiver()
+    with account.bus() as events:
+        for name in ("orders", "billing"):
+            fail(account, account.queue(name, KmsMasterKeyId="alias/orders"), name, **DENIED)
+    assert delivered(events * 2, receiver) == 4, "at least once"
+    cases = {each["queue_arn"].rpartition(":")[2]: each for each in account.transitions()}
+    first, second = (cases[name]["case_id"] for name in ("orders", "billing"))
+    assert receiver.open_now.keys() == {first, second}
+    (subject, text), _ = account.pages("urgent")
+    payload, again = receiver.open_now[first]
+    assert payload == again
+    assert payload["summary"] == subject
+    assert payload["custom_details"]["text"] == text
+    account.later(minutes=5)
+    with account.bus() as events:
+        say(account, "close", first)
+    assert delivered(events * 2, receiver) == 2
+    assert (receiver.resolved, [*receiver.open_now]) == ([first], [second])
+
+
+def test_a_page_of_no_case_is_one_incident_however_often_it_comes(account: Account) -> None:
+    receiver, text = Receiver(), 'lost "two"\n\tprobes \\ <detail> {"a": 1}\x07'
+    with account.bus() as events:
+        for hour in range(2):
+            page = NotificationText(f'the "probe" {hour}', text)
+            context_of(account).notifier.send_about_account("probe", f"lost {hour}", page)
+            account.later(hours=2)
+    assert delivered(events, receiver) == 2
+    ((key, payloads),) = receiver.open_now.items()
+    assert key not in {"", None}
+    assert [each["custom_details"]["text"] for each in payloads] == [text] * 2
+    assert [each["summary"] for each in payloads] == ['the "probe" 0', 'the "probe" 1']
+
+
+@pytest.mark.parametrize("state", State)
+def test_what_is_not_over_or_never_paged_resolves_nothing(state: State) -> None:
+    def event(n: int) -> dict[str, Any]:
+        detail = json.dumps({"case_id": "c", "n": n, "to": state})
+        return {"Source": EVENT_SOURCE, "DetailType": TRANSITION_EVENT, "Detail": detail}
+
+    assert delivered([event(1)], Receiver()) == 0
+    assert delivered([event(2)], Receiver()) == (state in FINAL)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"DetailType": "any other"},
+        {"Source": "somebody"},
+        {"Detail": json.dumps({"severity": "info", "dedup_key": "c"})},
+    ],
+)
+def test_what_is_not_urgent_or_not_ours_opens_nothing(over: dict[str, str]) -> None:
+    urgent = {"severity": "urgent", "dedup_key": "c", "subject": "s", "symptom": "x"}
+    event = {
+        "Source": EVENT_SOURCE,
+        "DetailType": NOTIFICATION_EVENT,
+        "Detail": json.dumps(urgent),
+    }
+    assert delivered([event], Receiver()) == 1
+    assert delivered([{**event, **over}], Receiver()) == 0
+
+
+def test_the_key_stands_in_no_template_and_the_region_of_the_service_is_chosen() -> None:
+    template = template_of("named").raw
+    assert f"{{{{resolve:secretsmanager:{SECRET}:SecretString:::}}}}" in json.dumps(template)
+    given = {"secretArn": SECRET, "serviceRegion": "EU"}
+    european = template_with({"notifications": {"pagerduty": given}})
+    (endpoint,) = {
+        each["Properties"]["InvocationEndpoint"]
+        for each in european.all("AWS::Events::ApiDestination").values()
+    }
+    assert endpoint == "https://events.eu.pagerduty.com/v2/enqueue"

@@ -1,0 +1,87 @@
+"""The same findings for who runs cfn-lint itself, and before each commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mendq.cli.app import app
+from mendq.cli.command_group import written
+from mendq.lint.judging import LOOKED_FOR, Severity
+from mendq.lint.rules import RULES, rule_id
+from tests.lint.test_command import COSTING_TOO_MUCH, FAULTY, ROOT
+
+OURS = {each.id: each for each in RULES}
+SOUND = FAULTY.replace("Default: 20", "Default: 180")
+
+
+def _cfn_lint(path: Path, *more: str) -> list[dict[str, Any]]:
+    """What cfn-lint says with our rules beside its own, of ours alone."""
+    asked = ("-a", "mendq.lint.rules", "--format", "json", *more, "-t", str(path))
+    program = Path(sys.executable).with_name("cfn-lint")
+    run = subprocess.run((program, *asked), capture_output=True, text=True, check=False)
+    said = json.loads(run.stdout)
+    assert not [each for each in said if each["Rule"]["Id"] == "E0002"], "no rule of ours fails"
+    return [each for each in said if each["Rule"]["Id"] in {*OURS, "I9500", "W9500"}]
+
+
+def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text(SOUND)
+    assert _cfn_lint(path) == []
+    path.write_text(FAULTY.replace("ignore: [tls_not_enforced]", "ignore: []"))
+    linted = CliRunner().invoke(app, ["lint", str(path), "--json"]).stdout
+    findings = json.loads(linted)["templates"][0]["findings"]
+    assert len(findings) == 2
+    wanted = {
+        (rule_id(each["symptom"], Severity(each["severity"])), each["line"]) for each in findings
+    }
+    found = _cfn_lint(path, "--include-checks", "I9500")
+    said = {(each["Rule"]["Id"], each["Location"]["Start"]["LineNumber"]) for each in found}
+    assert said == wanted | {("I9500", 9)}
+    (error,) = (each["Message"] for each in found if each["Level"] == "Error")
+    assert "VisibilityTimeout: 180" in error
+    left_out = _cfn_lint(path, "--ignore-checks", *(each for each, _ in wanted))
+    assert left_out == []
+
+
+def test_what_is_too_costly_is_said_once_and_is_not_clean(tmp_path: Path) -> None:
+    path = tmp_path / "costly.json"
+    path.write_text(COSTING_TOO_MUCH)
+    (said,) = _cfn_lint(path)
+    assert said["Rule"]["Id"] == "W9500"
+    assert "takes more than" in said["Message"]
+
+
+def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -> None:
+    assert len(OURS) == len(RULES)
+    assert {each.shortdesc for each in RULES} == {each.name for each in LOOKED_FOR}
+    assert len({each.id[1:] for each in RULES}) == len(LOOKED_FOR)
+    assert all(each.id[0] in "EW" and 9500 < int(each.id[1:]) < 10_000 for each in RULES)
+
+
+@pytest.mark.parametrize(("second", "code"), [(SOUND, 0), (FAULTY, 1), ("Resources", 2)])
+def test_the_hook_runs_the_command_on_all_files_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, code: int
+) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    program, command = hook["entry"].split()
+    assert (hook["id"], program in project["scripts"]) == ("mendq-lint", True)
+    assert command in written()
+    (extra,) = hook["additional_dependencies"]
+    assert extra.removeprefix(".[").removesuffix("]") in project["optional-dependencies"]
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a.yaml", SOUND), ("b.yaml", second)):
+        Path(name).write_text(text)
+    result = CliRunner().invoke(app, [command, "a.yaml", "b.yaml"])
+    assert result.exit_code == code
+    assert code == 0 or "b.yaml: " in result.output

@@ -1,0 +1,214 @@
+"""What a scan shows of queues that a user made just now, and of their look-alikes.
+
+Each is put back by an hour, which the queue has to be as it is before it is measured.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from tests.local_account.callers import ALL_OF_SQS, Function, new_function
+from tests.local_account.queues import Queue, eventually, new_queue
+from tests.local_account.slow_consumers import found
+
+pytestmark = [pytest.mark.account, pytest.mark.long]
+AN_HOUR, UNTIL_MEASURED = 61, 5  # minutes
+# Works as long as a message says; "crash" gives it back at once, "hold" for good, "bad" fails.
+CODE = """
+import time
+
+def give_back(record, seconds):
+    import boto3
+    sqs, name = boto3.client("sqs"), record["eventSourceARN"].split(":")[-1]
+    url, handle = sqs.get_queue_url(QueueName=name)["QueueUrl"], record["receiptHandle"]
+    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=seconds)
+    raise ValueError("gave it back")
+
+def handler(event, context):
+    for each in event["Records"]:
+        body = each["body"]
+        if body == "hold":
+            give_back(each, 900)
+        if body == "crash" and each["attributes"]["ApproximateReceiveCount"] == "1":
+            give_back(each, 0)
+        time.sleep(0 if body == "crash" else float(body))
+"""
+SLOW_SECONDS, DEFAULT_SECONDS = 21, 30
+SHORT_SECONDS, WORK_SECONDS, RUNS = 5, 0.6, 33
+# Long enough for a slow machine to fail in: a run that is cut off at its timeout proves nothing.
+FAILS_SECONDS = 15
+HOURS_SECONDS = 14_400
+FOUND = (
+    ("open", "policy_is_public", "lets anybody in the world call sqs:SendMessage"),
+    ("repeated", "dedup_interval_outlasted", "SQS dropped 2 sends of the last hour"),
+    ("nobody chose", "visibility_timeout_default", "SQS's default of 30 s"),
+    ("hours", "visibility_timeout_too_long", "what crashes waits 14,400 s"),
+    ("more than reserved", "mapping_wastes_receives", "20 times at once"),
+    ("whole batches", "mapping_wastes_receives", "brings up to 10 messages back"),
+    ("too long in full", "batch_outlasts_timeout", "longer than the visibility timeout of 5 s"),
+)
+NOT_FOUND = (
+    ("narrowed", "policy_is_public"),
+    ("repeated in time", "dedup_interval_outlasted"),
+    ("sent once", "dedup_interval_outlasted"),
+    ("31 s are chosen", "visibility_timeout_default"),
+    ("15 minutes", "visibility_timeout_too_long"),
+    ("as many as reserved", "mapping_wastes_receives"),
+    ("one at a time", "mapping_wastes_receives"),
+    ("full ones fit", "batch_outlasts_timeout"),
+)
+
+
+@dataclass
+class Made:
+    """Queues by what they are made for, and what a scan finds of each."""
+
+    account: LocalAccount
+    queues: dict[str, Queue] = field(default_factory=dict)
+    mapping_ids: list[str] = field(default_factory=list)
+    findings: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+
+    def queue(self, of: str, **options: Any) -> Queue:
+        self.queues[of] = new_queue(self.account, tags={"mendq": "observe"}, **options)
+        return self.queues[of]
+
+    def consumed(
+        self, of: str, function: Function, mapping: Mapping[str, Any], **given: str
+    ) -> None:
+        """A queue that an event source mapping feeds to the function."""
+        arn = self.queue(of, **given).arn
+        asked = {"FunctionName": function.name, "EventSourceArn": arn, **mapping}
+        self.mapping_ids.append(function.client.create_event_source_mapping(**asked)["UUID"])
+
+    def send(self, of: str, *bodies: object) -> None:
+        for body in bodies:
+            self.queues[of].send(f"{body}")
+
+    def put_back(self, minutes: int) -> None:
+        for each in self.queues.values():
+            self.account.put_back(each.arn, minutes=minutes)
+
+    def because(self, of: str, symptom: str) -> str:
+        """What the scan says of it; empty where it says nothing."""
+        said: str = self.findings.get((self.queues[of].arn, symptom), {}).get("because", "")
+        return said
+
+
+def _function(account: LocalAccount, timeout_seconds: int) -> Function:
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("index.py", CODE)
+    function = new_function(account, ALL_OF_SQS, Timeout=timeout_seconds)
+    function.client.update_function_code(FunctionName=function.name, ZipFile=code.getvalue())
+    return function
+
+
+def _open_and_narrowed(made: Made) -> None:
+    anybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
+    narrow = {"Condition": {"StringEquals": {"aws:SourceAccount": "111111111111"}}}
+    for of, condition in (("open", {}), ("narrowed", narrow)):
+        queue = made.queue(of)
+        statement = {**anybody, **condition, "Resource": queue.arn}
+        queue.set(Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+
+def _for_repeats(made: Made) -> None:
+    for of, seconds in (("repeated", 301), ("repeated in time", 300), ("sent once", 301)):
+        made.queue(of, fifo=True, VisibilityTimeout=f"{seconds}")
+
+
+def _send_repeats(made: Made) -> None:
+    for of, ids in (("repeated", "aaab"), ("repeated in time", "aaab"), ("sent once", "abcd")):
+        queue = made.queues[of]
+        for each in ids:
+            said = {"MessageGroupId": "g", "MessageDeduplicationId": each}
+            queue.sqs.send_message(QueueUrl=queue.url, MessageBody="hello", **said)
+
+
+def _worked(made: Made) -> None:
+    """All mappings poll at once, the slowest of them for as long as the test takes."""
+    account, one, ten = made.account, {"BatchSize": 1}, {"BatchSize": 10}
+    slow, fails = _function(account, DEFAULT_SECONDS), _function(account, DEFAULT_SECONDS)
+    made.consumed("nobody chose", slow, one)
+    made.consumed("31 s are chosen", slow, one, VisibilityTimeout="31")
+    made.consumed("hours", fails, one, VisibilityTimeout=f"{HOURS_SECONDS}")
+    made.consumed("15 minutes", fails, one, VisibilityTimeout="900")
+    for of, most in (("more than reserved", 20), ("as many as reserved", 5)):
+        reserves = _function(account, DEFAULT_SECONDS)
+        reserves.client.put_function_concurrency(
+            FunctionName=reserves.name, ReservedConcurrentExecutions=5
+        )
+        mapping = {**ten, "ScalingConfig": {"MaximumConcurrency": most}}
+        made.consumed(of, reserves, mapping, VisibilityTimeout="900")
+    for of, size in (("whole batches", ten), ("one at a time", one)):
+        timeout = {"VisibilityTimeout": f"{FAILS_SECONDS}"}
+        made.consumed(of, _function(account, FAILS_SECONDS), size, **timeout)
+    short = {"VisibilityTimeout": f"{SHORT_SECONDS}"}
+    made.consumed("too long in full", _function(account, SHORT_SECONDS), ten, **short)
+    made.consumed("full ones fit", _function(account, DEFAULT_SECONDS), ten, VisibilityTimeout="60")
+
+
+def _sent_to_functions(made: Made) -> None:
+    for of in ("nobody chose", "31 s are chosen"):
+        made.send(of, SLOW_SECONDS)
+    for of in ("hours", "15 minutes"):
+        made.send(of, *[0] * 10, "crash")
+    for of in ("whole batches", "one at a time"):
+        batch = [{"Id": f"{n}", "MessageBody": "bad" if n % 2 else "0"} for n in range(10)]
+        queue = made.queues[of]
+        for _ in range(3):
+            queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=batch)
+    for of in ("more than reserved", "as many as reserved"):
+        made.send(of, "bad")
+    alone = ("too long in full", "full ones fit")
+    for body, left in ((0, 0), ("hold", 1), *[(WORK_SECONDS, 1)] * RUNS):
+        for of in alone:
+            made.send(of, body)
+        for of in alone:  # or a batch of a slow machine were a full one, which never ends in time
+            eventually(partial(_leaves, made.queues[of], left))
+    for of in ("nobody chose", "31 s are chosen", "hours", "15 minutes"):
+        eventually(partial(_leaves, made.queues[of], 0), every_seconds=0.5)
+
+
+def _leaves(queue: Queue, count: int) -> bool:
+    return queue.count() + queue.count("ApproximateNumberOfMessagesNotVisible") == count
+
+
+@pytest.fixture(scope="module")
+def made(account: LocalAccount) -> Iterator[Made]:
+    """Queues of an hour, and what a scan finds minutes after their traffic; gone afterwards."""
+    made = Made(account)
+    try:
+        _open_and_narrowed(made)
+        _for_repeats(made)
+        _worked(made)
+        made.put_back(AN_HOUR)
+        _send_repeats(made)
+        _sent_to_functions(made)
+        made.put_back(UNTIL_MEASURED)
+        made.findings = found(account, *made.queues.values())
+        yield made
+    finally:  # what polls on would fail the tests of those that share the account
+        for mapping_id in made.mapping_ids:
+            account.client("lambda").delete_event_source_mapping(UUID=mapping_id)
+        for queue in made.queues.values():
+            queue.sqs.delete_queue(QueueUrl=queue.url)
+
+
+@pytest.mark.parametrize(("of", "symptom", "told"), FOUND)
+def test_it_is_found(made: Made, of: str, symptom: str, told: str) -> None:
+    assert told in made.because(of, symptom)
+
+
+@pytest.mark.parametrize(("of", "symptom"), NOT_FOUND)
+def test_its_look_alike_is_not(made: Made, of: str, symptom: str) -> None:
+    assert not made.because(of, symptom)

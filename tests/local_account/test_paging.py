@@ -1,0 +1,90 @@
+"""Cases of the deployed Lambdas as PagerDuty's incidents, through the account's own EventBridge.
+
+The rules are those that the stack has where the settings name PagerDuty; a server of this process
+stands in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from tests.infra.synthesized import template_of
+from tests.infra.test_pagerduty import KEY, Receiver
+from tests.local_account.mendq_here import case_in, mendq_here
+from tests.local_account.queues import eventually, fail_late, new_queue
+from tests.local_account.test_enforced_roles import without_action
+
+pytestmark = pytest.mark.account
+
+
+@contextmanager
+def _listening(receiver: Receiver) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            receiver.take(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(202)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v2/enqueue"
+        server.shutdown()
+
+
+@contextmanager
+def _connected(account: LocalAccount, url: str) -> Iterator[None]:
+    """The stack's two rules, with the destination where the server listens."""
+    events: Any = account.client("events")
+    authorized = template_of("named").only("AWS::Events::Connection")["AuthParameters"]
+    authorized["InvocationHttpParameters"]["BodyParameters"][0]["Value"] = KEY
+    connection = events.create_connection(
+        Name="paging", AuthorizationType="API_KEY", AuthParameters=authorized
+    )
+    destination = events.create_api_destination(
+        Name="paging",
+        ConnectionArn=connection["ConnectionArn"],
+        InvocationEndpoint=url,
+        HttpMethod="POST",
+    )
+    rules = template_of("named").all("AWS::Events::Rule")
+    mine = {name: each["Properties"] for name, each in rules.items() if name.startswith("PagerD")}
+    for name, rule in mine.items():
+        (target,) = rule["Targets"]
+        aimed = {"Id": "1", "Arn": destination["ApiDestinationArn"]}
+        events.put_rule(Name=name, EventPattern=json.dumps(rule["EventPattern"]))
+        transformer = {"InputTransformer": target["InputTransformer"]}
+        events.put_targets(Rule=name, Targets=[aimed | transformer])
+    try:
+        yield
+    finally:
+        for name in mine:
+            events.remove_targets(Rule=name, Ids=["1"])
+            events.delete_rule(Name=name)
+
+
+def test_two_cases_are_two_incidents_and_one_is_resolved_when_it_is_closed(
+    account: LocalAccount,
+) -> None:
+    receiver = Receiver()
+    with _listening(receiver) as url, _connected(account, url):
+        tags = {"mendq": "heal"}
+        queues = [new_queue(account, fifo=True, tags=tags, VisibilityTimeout="2") for _ in range(2)]
+        with without_action(account, "sqs:SetQueueAttributes"):
+            for queue in queues:
+                fail_late(queue, times=4)
+            first, second = (case_in(account, queue, "escalated") for queue in queues)
+        eventually(lambda: receiver.open_now.keys() == {first, second})
+        assert mendq_here(account, "close", first, "--yes").exit_code == 0
+        eventually(lambda: receiver.resolved == [first])
+    assert [*receiver.open_now] == [second]

@@ -1,0 +1,38 @@
+"""How many messages a symptom has hit, as far as the facts tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from mendq.catalogue.examples import dlq, measured, standard, with_dlq
+from mendq.model.facts import Facts, messages_of
+
+RACE = measured(sent=1_000, received=1_400, deleted=1_300)
+TOO_SHORT = "visibility_timeout_too_short"
+
+
+@pytest.mark.parametrize(
+    ("symptom", "facts", "messages"),
+    [
+        ("consumer_stopped", standard(ApproximateNumberOfMessages=340), {"delayed": 340}),
+        ("consumer_stopped", standard(ApproximateNumberOfMessages=0), {}),
+        ("dlq_messages_arriving", dlq(ApproximateNumberOfMessages=12), {"dead": 12}),
+        (TOO_SHORT, standard(ApproximateNumberOfMessages=340), {}),
+        (TOO_SHORT, Facts(standard().queue_arn, {}, {}, measured=RACE), {"handled_twice": 300}),
+        ("kms_throttled", Facts(standard().queue_arn, {}, {}, measured=RACE), {}),
+    ],
+)
+def test_what_the_facts_tell_and_nothing_beside(
+    symptom: str, facts: Facts, messages: dict[str, int]
+) -> None:
+    assert messages_of(symptom, facts) == messages
+
+
+def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
+    died = measured(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
+    facts = with_dlq(3)
+    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=died)) == {
+        "dead": 400
+    }
+    few = measured(backlog_before=500, backlog_now=100, received=100, deleted=0)
+    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=few)) == {}

@@ -1,0 +1,82 @@
+"""The pictures of a case on the page: what is drawn, what is not, and nobody's markup in it."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from mendq.report.drawing import Bar, Lanes, pictures_of
+from mendq.report.html_page import page
+from mendq.report.summary import SummaryUnreadable, read
+from tests.report.hostile import PAYLOADS
+from tests.report.page_parts import PageParts
+from tests.report.weeks import PICTURED, Document, incident, summary, week
+
+
+def drawn(**changes: object) -> list[Lanes]:
+    """The pictures of one case."""
+    (case,) = summary([incident(**{**deepcopy(PICTURED), **changes})]).cases
+    return list(pictures_of(case))
+
+
+def test_two_points_are_no_picture_and_what_nothing_names_is_not_drawn() -> None:
+    assert drawn(timeline=PICTURED["timeline"][:2], visibility=[]) == []
+    assert "How it went" not in page(summary([incident()]))
+
+
+def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_ended() -> None:
+    (line, _) = drawn()
+    assert [(each.label, each.figure) for each in line.lanes] == [
+        ("first failure", "Mon 9 14:02"),
+        ("evidence complete", "+1 min 49 s"),
+        ("applied", "+2 min 9 s"),
+        ("closed", "+2 d"),
+    ]
+    bars = [each.bars[0] for each in line.lanes]
+    assert (bars[0], [each.tone for each in bars[1:]]) == (Bar(0, 0), ["calm", "calm", "good"])
+    assert [each.begins for each in bars[1:]] == [each.ends for each in bars[:-1]]
+    assert line.x(bars[-1].ends) == 340
+
+
+def test_what_consumers_need_stands_on_one_scale_with_the_timeout() -> None:
+    (_, need) = drawn()
+    assert [(each.label, need.x(each.bars[0].ends), each.bars[0].tone) for each in need.lanes] == [
+        ("Lambda p99", 159.0, "calm"),
+        ("timeout before", 113.3, "bad"),
+        ("timeout after", 340.0, "good"),
+    ]
+    assert need.edge == 30
+
+
+def test_times_that_run_backwards_or_take_none_are_drawn_within_the_picture() -> None:
+    points = PICTURED["timeline"]
+    for odd in ([*points[::-1]], [points[0]] * 3):
+        (line, *_) = drawn(timeline=odd)
+        assert all(0 <= line.x(bar.begins) <= line.x(bar.ends) <= 340
+                   for lane in line.lanes for bar in lane.bars)  # fmt: skip
+
+
+def test_somebody_elses_words_are_text_in_a_picture() -> None:
+    def of(text: str) -> Document:
+        points = [{**each, "state": text} for each in PICTURED["timeline"]]
+        spans = [{**each, "what": text} for each in PICTURED["visibility"]]
+        return incident(timeline=points, visibility=spans)
+
+    hostile, tame = (
+        PageParts(page(summary([of(each) for each in some])))
+        for some in (PAYLOADS, ["tame"] * len(PAYLOADS))
+    )
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
+
+
+@pytest.mark.parametrize(("name", "most"), [("timeline", 12), ("visibility", 7)])
+def test_a_list_that_no_case_fills_is_refused(name: str, most: int) -> None:
+    def with_many(count: int) -> Document:
+        many: Document = {name: [PICTURED[name][0]] * count}
+        return week([incident(**many)])
+
+    read(json.dumps(with_many(most)).encode())
+    with pytest.raises(SummaryUnreadable):
+        read(json.dumps(with_many(most + 1)).encode())

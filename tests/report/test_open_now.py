@@ -1,0 +1,113 @@
+"""What waits for a person: its commands and addresses are ours, whatever a summary says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mendq.notifications.next_steps import runbook_of
+from mendq.report.links import Here, anchor, console, runbook
+from mendq.report.open_now import kinds
+from tests.report.hostile import PAYLOADS
+from tests.report.weeks import ACCOUNT, HERE, arn, open_case, read, week
+
+# As every transition names it.
+KMS = runbook_of("kms_denied")
+CASE = "visibility_timeout_too_short-0a1b2c3d4e5f"
+SHOWN = f"mendq show {CASE} --region us-east-1"
+URL = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/invoices"
+TAG = f"aws sqs tag-queue --queue-url {URL} --tags mendq:max-visibility-seconds=1380"
+
+
+def _command(command: str = "", **fields: Any) -> str:
+    step = {"sentence": "So.", "command": command, "runbook": ""}
+    (kind,) = kinds(read(week(open_now=[open_case(next_step=step, **fields)])), HERE)
+    return kind.cases[0].command
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *PAYLOADS,
+        *(
+            f"{SHOWN}{each}"
+            for each in ("; id", " && id", " $(id)", "\nid", " | sh", " > x", " `id`")
+        ),
+        *(
+            f"sh {CASE}",
+            f"mendq destroy {CASE}",
+            f"mendq {CASE}",
+            f"mendq show {CASE}0",
+            "mendq show",
+        ),
+        f"aws sqs delete-queue --queue-url {URL}",
+        f"aws sqs purge-queue --queue-url {URL}",
+        f"aws sqs tag-queue --queue-url {URL} --tags team=a",
+        TAG.replace("invoices", "invoices2"),
+        f"{SHOWN} {'a' * 500}",
+        *(f"mendq approve {CASE} {each}" for each in ("--yes", "-y", "--ye")),
+        f"mendq rollback {CASE[:-1]}0 {CASE} --since 2026-01-01",
+        "mendq policy unpin invoices",
+        "mendq redrive orders --all invoices-dlq",
+        f"aws sqs tag-queue --queue-url {URL} --tags mendq=heal mendq:max-visibility-seconds=1380",
+        f"aws sqs get-queue-attributes --queue-url {URL} --endpoint-url https://elsewhere.example",
+        f"aws sqs get-queue-attributes --queue-url {URL} --endp https://elsewhere.example",
+        f"aws sqs get-queue-attributes --queue-url https://elsewhere.example/{ACCOUNT}/invoices",
+    ],
+)
+def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
+    assert _command(odd) == SHOWN
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        *(TAG, SHOWN, TAG.replace("1380", "SECONDS"), f"mendq rollback {CASE}"),
+        "mendq policy show invoices --region us-east-1",
+        "mendq redrive invoices --all --dry-run --region us-east-1",
+        f"aws sqs get-queue-attributes --region us-east-1 --queue-url {URL} --attribute-names All",
+    ],
+)
+def test_the_cases_own_next_step_is(harmless: str) -> None:
+    assert _command(harmless) == harmless
+
+
+def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> None:
+    assert _command(case_id="x; id") == _command(queue_arn="unresolved") == ""
+    assert _command(TAG, queue_arn=arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
+    assert _command(symptom="kms_denied") == ""
+    assert _command(state="proposed") == f"mendq approve {CASE} --region us-east-1"
+    assert _command() == SHOWN
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *PAYLOADS,
+        *("unresolved", "orders", arn("a/b"), arn("q" * 81), f"{arn('orders')}\n"),
+        *(arn("a").replace("us-east-1", each) for each in ("evil.example", "x", "us-east-1.evil")),
+        arn("a").replace("arn:aws", "arn:aws-iso"),
+    ],
+)
+def test_what_is_no_queue_of_a_known_console_is_no_link(odd: str) -> None:
+    assert console(odd) == anchor(odd) == ""
+
+
+@pytest.mark.parametrize(
+    "odd", [*PAYLOADS, "kms_denied", "docs/runbooks/../kms_denied.md", f"https://a.example/{KMS}"]
+)
+def test_what_is_no_name_of_a_runbook_is_no_link(odd: str) -> None:
+    assert runbook(odd, HERE) == ""
+
+
+def test_a_queue_leads_to_its_console_a_case_to_its_place_and_a_runbook_to_the_docs() -> None:
+    there = f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F{ACCOUNT}%2Forders.fifo"
+    at = "console.aws.amazon.com/sqs/v3/home?region=us-east-1#/queues"
+    assert console(arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
+    china = arn("a").replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1")
+    assert console(china).startswith("https://cn-north-1.console.amazonaws.cn/")
+    assert "sqs.cn-north-1.amazonaws.com.cn" in console(china)
+    assert anchor(CASE) == f"case-{CASE}"
+    assert anchor(None) == runbook(KMS, None) == runbook(KMS, Here("r", "a")) == ""
+    assert runbook(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.md"

@@ -1,0 +1,91 @@
+"""The weeks of the demo's stories: subject, headline and tiles against the stories' cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from local_account.demo.story import BadQueue, Story, stories_of
+from local_account.demo.verdict import of_week
+from mendq.model.case import Severity
+from mendq.report.mail import Outgoing
+from mendq.report.tiles import tiles
+from mendq.report.verdict import headline, others
+from tests.report.weeks import HERE, Document, incident, reached_a_person, read, week
+
+STORIES = stories_of("all")
+# What each story's week says: its subject, its headline, whom its cases reached.
+SAID = {
+    "visibility": (
+        "3 incidents, 0 healed, 1 told",
+        "3 incidents, none healed.",
+        "1 of the 3 told a person.",
+    ),
+    "catalogue": (
+        "7 incidents, 0 healed, 1 paged, 4 told",
+        "7 incidents, none healed.",
+        "1 of the 7 paged a person and 4 told one.",
+    ),
+    "life": (
+        "5 incidents, 2 healed, 1 paged, 2 told",
+        "5 incidents, 2 healed, 1 of them after approval.",
+        "1 of the 5 paged a person and 2 told one.",
+    ),
+    "scan": (
+        "3 incidents, 0 healed, 1 paged, 1 told",
+        "3 incidents, all found by scans, none healed.",
+        "1 of the 3 paged a person and 1 told one.",
+    ),
+    "redrive": (
+        "2 incidents, 2 healed, 1 told",
+        "2 incidents, 1 of them found by a scan, both healed, 1 of them after approval.",
+        "1 of the 2 told a person.",
+    ),
+}
+
+
+def _row(bad: BadQueue) -> Document:
+    calls = {"found_by": "scan", "failed_calls": 0, "principals": [], "error_codes": []}
+    return incident(
+        bad.name,
+        symptom=bad.symptom,
+        outcome=bad.outcome or str(bad.states[-1]),
+        notified=bad.notifies is not None,
+        urgent=bad.notifies is Severity.URGENT,
+        **(calls if bad.is_silent else {"failed_calls": 3}),
+    )
+
+
+def _mail(story: Story) -> Outgoing:
+    made = week([_row(bad) for bad in story.queues])
+    urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
+    made["totals"] |= {"urgent_notifications": urgent}
+    made["reached_a_person"] = reached_a_person(left_out=story.notifications)
+    return Outgoing(read(made), "PLACE", HERE, "")
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
+    story, (subject, first, reached) = STORIES[name], SAID[name]
+    mail = _mail(story)
+    assert mail.subject == f"Mendq 2026-W46: {subject}"
+    assert headline(mail.summary) == first
+    said = others(mail.summary)
+    assert said.lower().endswith(reached)
+    healed = sum(bad.outcome == "healed" for bad in story.queues)
+    urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
+    calls = sum(3 for bad in story.queues if not bad.is_silent)
+    incidents, by_itself, paged, _, failed = tiles(mail.summary)
+    assert (incidents.figure, by_itself.figure) == (f"{len(story.queues)}", f"{healed}")
+    assert (paged.figure, failed.figure) == (f"{urgent}", f"{calls}")
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_demo_finds_what_a_subject_leaves_out(name: str) -> None:
+    right = _mail(STORIES[name]).subject
+    assert [holds for _, holds in of_week(STORIES[name], right)] == [True]
+    for wrong in ("", "Mendq 2026-W46: no incidents", right.replace(" told", " paged")):
+        assert [holds for _, holds in of_week(STORIES[name], wrong)] == [False]
+
+
+def test_every_story_is_asked() -> None:
+    assert SAID.keys() == STORIES.keys()
