@@ -88,7 +88,8 @@ class Scanned:
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
     not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
     counts those that are no more, `unseen` those of which nothing could be seen; `skipped` are
-    suspects that were not measured, for the budget. `looked_at` holds the configuration of those at
+    suspects that were not measured, for the budget; `unsettled` those that were made or changed too
+    lately to be. `looked_at` holds the configuration of those at
     which all was looked that may be wrong, `queues` how the measured ones stood.
     """
 
@@ -103,6 +104,7 @@ class Scanned:
     failed: Mapping[str, Exception] = field(default_factory=dict)
     looked_at: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -244,6 +246,7 @@ def together(one: Scanned, other: Scanned) -> Scanned:
         failed={**one.failed, **other.failed},
         looked_at={**one.looked_at, **other.looked_at},
         skipped=(*one.skipped, *other.skipped),
+        unsettled=(*one.unsettled, *other.unsettled),
         queues={**one.queues, **other.queues},
         **{name: getattr(one, name) + getattr(other, name) for name in counts},
     )

@@ -111,7 +111,13 @@ def _look_at(
     to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
     unsure = suspected or failed or window is None
     whole = {} if unsure else {queue.queue_arn: described(facts)}
-    looked = Scanned(queues_scanned=1, findings=tuple(findings), failed=failed, looked_at=whole)
+    looked = Scanned(
+        queues_scanned=1,
+        findings=tuple(findings),
+        failed=failed,
+        looked_at=whole,
+        unsettled=(queue.queue_arn,) if suspected and not window else (),
+    )
     return looked, to_measure
 
 

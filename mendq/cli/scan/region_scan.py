@@ -35,6 +35,7 @@ from mendq.model.limits import Consent, Limits, Mode, Timing
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
+from mendq.notifications.text import counted
 from mendq.scan.reader import ScanReader
 
 _NOT_MEASURED = f"not measured: {TOO_DEAR}"
@@ -119,6 +120,12 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return sorted({each for each in self.patterns if not each.endswith("*")} - known)
 
     @cached_property
+    def _timing(self) -> Timing:
+        """The stack's, where there is one: both find the same."""
+        deployed = self.deployed
+        return deployed.account.settings.timing if isinstance(deployed, DryRun) else Timing()
+
+    @cached_property
     def _looking(self) -> Clients:
         return looking(self.account.session)
 
@@ -128,7 +135,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return ScanReader(
             self._looking,
             self.now,
-            Timing(),
+            self._timing,
             open_about=lambda _: frozenset(),
             noted_moves=frozenset,
             newest_about=lambda _: (),
@@ -169,6 +176,11 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """Without a case store nothing is."""
         return facts
 
+    @property
+    def _too_new(self) -> str:
+        minutes = counted(self._timing.measuring_minutes, "minute")
+        return f"not measured: made or changed too lately, as {minutes} of it have to be counted"
+
     def not_seen(self, scanned: Scanned) -> dict[str, str]:
         """Why nothing, or not everything, is known of a queue, or of what the stack would do."""
         there, failed = self._listing, {**self._listing.failed, **scanned.failed}
@@ -180,6 +192,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(quarantines, _QUARANTINE),
             **dict.fromkeys(there.off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
+            **dict.fromkeys(scanned.unsettled, self._too_new),
             **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
         }
 

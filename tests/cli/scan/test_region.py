@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
+from msgspec import structs
 from typer.testing import CliRunner
 
 from mendq.aws.errors import FactsUnavailable
@@ -18,7 +21,8 @@ from mendq.catalogue import CATALOGUE
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.scan.region_scan import Severity
+from mendq.cli.scan.dry_run import Purse
+from mendq.cli.scan.region_scan import RegionScan, Severity
 from mendq.model.facts import scan_read_actions
 from mendq.scan.reader import Paces
 from tests.cli.asked import noted
@@ -67,7 +71,7 @@ def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Opera
     assert found["severity"] == Severity.AT_RISK
     assert "MessageRetentionPeriod" in found["plan"]["steps"][0] or found["plan"]["why"]
     assert len(said["queues"]) == 2
-    assert said["not_seen"] == {}
+    assert {*said["not_seen"]} == {*said["queues"]}, "made just now, they cannot be measured yet"
     assert said["metrics_asked"] == 0
 
 
@@ -85,7 +89,7 @@ def test_only_the_queues_that_were_asked_for_are_looked_at(alone: Operator) -> N
     assert looked_at("--prefix", "order") == {"orders", "ordered"}
     assert looked_at("--queue", "bills", "--prefix", "orders") == {"bills", "orders"}
     absent = alone.json("scan", "--queue", "none", "--queue", "bills", code=Exit.NOT_FOUND)
-    assert absent["not_seen"] == {"none": "there is no queue of that name"}
+    assert absent["not_seen"]["none"] == "there is no queue of that name"
     assert [each.rpartition(":")[2] for each in absent["queues"]] == ["bills"]
 
 
@@ -112,6 +116,23 @@ def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> Non
     shown = alone.shown("scan")
     assert "not judged, or not wholly" in shown
     assert "nothing was found" not in shown
+
+
+@pytest.mark.parametrize("measuring_minutes", [60, 1])
+def test_a_queue_that_is_too_new_to_be_measured_is_no_healthy_one(
+    operator: Operator, measuring_minutes: int
+) -> None:
+    """Beside a stack it is measured as soon as that measures it."""
+    queue = operator.aws.queue("orders", "observe")
+    timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
+    settings = structs.replace(operator.account.known, timing=timing)
+    beside = StandIn(operator.account.session, "Mendq", settings)
+    this = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), Purse(100))
+    *_, scanned = this.stretches()
+    why = "not measured: made or changed too lately, as 60 minutes of it have to be counted"
+    expected = {queue: why} if measuring_minutes == 60 else {}
+    assert this.not_seen(scanned) == expected
+    assert scanned.measured == (measuring_minutes == 1)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +221,7 @@ def test_a_stack_that_cannot_be_read_costs_no_finding(
     monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
     dead = pair(operator, "heal")
     said = operator.json("scan")
-    assert said["not_seen"] == {"the stack Mendq": str(why)}
+    assert said["not_seen"]["the stack Mendq"] == str(why)
     plan = finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
     assert plan["would"] in {"could change", "would change nothing"}
 
