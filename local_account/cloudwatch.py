@@ -63,11 +63,12 @@ def install(counting: Counting) -> None:
 
 
 def _measure(counting: Counting) -> None:
-    """An empty queue that nobody asks about reports as well, each minute."""
+    """Measure each minute at its end, also empty queues that nobody asks about."""
     while True:
-        time.sleep(MINUTE_SECONDS - time.time() % MINUTE_SECONDS)
+        minute = time.time() // MINUTE_SECONDS * MINUTE_SECONDS
+        time.sleep(max(0.0, minute + MINUTE_SECONDS - time.time()))
         try:
-            counting.measure()
+            counting.measure(minute)
         except Exception:
             logger.exception("the metrics of the queues are lost for this minute")
 

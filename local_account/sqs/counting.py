@@ -105,18 +105,22 @@ class Counting:
             if receipt_handles:
                 self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
 
-    def measure(self) -> None:
-        """Measure every queue now, and let those that count nothing report zeros."""
+    def measure(self, minute: float | None = None) -> None:
+        """Measure every queue now, and let those that count nothing report zeros.
+
+        It stands for the running minute, or for the one that begins at `minute`.
+        """
         now = time.time()
+        minute = _minute(now) if minute is None else minute
         for queue in sqs._queues.all_values():
             with sqs._queues_lock:
                 self._note_arrivals(queue)
                 measured = _measured(queue, now)
             with self._lock:
                 for name, value in measured.items():
-                    self._values[_arn(queue), name][_minute(now)] = value
-            for name in COUNTED:
-                self._count(queue, name, 0)
+                    self._values[_arn(queue), name][minute] = value
+                for name in COUNTED:
+                    self._values[_arn(queue), name].setdefault(minute, 0.0)
 
     def series(self, account: str, region: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """The points of each (queue's name, metric) of one account and Region, for MiniStack."""
@@ -168,7 +172,7 @@ class Counting:
             self._count(queue, SENT, sent)
 
     def _count(self, queue: Queue, name: str, how_many: int) -> None:
-        """Add to what this minute has counted; 0 says that the queue was looked at."""
+        """Add to what this minute has counted."""
         minute = _minute(time.time())
         with self._lock:
             values = self._values[_arn(queue), name]

@@ -19,6 +19,8 @@ A_RECEIVE = 10
 STANDS_STILL_HOURS = 0.5
 # From so many receives on the time before tells which share comes to nothing here anyway.
 ENOUGH_RECEIVES, MAY_FAIL_SHARE = 1_000, 0.2
+# Only the local account measures less than that; in minutes nothing tells chance from tries.
+LEAST_HOURS_FOR_CHANCE = 1
 # What fails by chance varies by as much as it counts, tries at intervals hardly at all: a quarter
 # of that in a dozen stretches of four tries comes by chance once in a hundred times.
 LEAST_STRETCHES, REGULAR_SHARE = 12, 0.2
@@ -53,6 +55,8 @@ def head_is_stuck(measured: Measured, visibility_seconds: int) -> bool:
     tries = seconds / max(visibility_seconds, 1)
     risen, in_vain = still.now.backlog - still.before.backlog, still.fruitless_receives
     may_be = flows or measured.now.groups_in_flight == 1
+    if measured.hours < LEAST_HOURS_FOR_CHANCE:
+        return may_be and in_vain >= TRIES
     if not may_be or tries < TRIES or in_vain < tries / 2 or risen < -tries / 4:
         return False
     by_chance = MAY_FAIL_SHARE * still.received

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
@@ -35,8 +36,9 @@ def detect(facts: Facts) -> Found | None:
     still = measured.recent.standstill
     if still is None or not head_is_stuck(measured, facts.visibility_seconds):
         return None
+    lasted = min(still.lasted, timedelta(seconds=measured.now.oldest_age_seconds))
     return Found(
-        f"{waits}, and was the oldest for the last {span(still.lasted)}: "
+        f"{waits}, and was the oldest for the last {span(lasted)}: "
         f"{counted(still.deleted, 'message')} went by a delete, and {still.fruitless_receives:,} "
         "receives ended in none, as where it is tried after each visibility timeout of "
         f"{facts.visibility_seconds:,} s. At least one group is held up; "

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
+from local_account.demo.redrive import consuming
 from local_account.process import LocalAccount
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import newest_case
-from tests.local_account.queues import eventually
+from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.slow_consumers import (
     NAME,
     RECEIVES,
@@ -23,7 +27,7 @@ MESSAGES, WORKERS = 200, 60
 SETTINGS = {"timing": {"measuringMinutes": 1}, "limits": {"massSymptomShare": 1}}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hasty() -> Iterator[LocalAccount]:
     with LocalAccount(SETTINGS) as running:
         yield running
@@ -50,3 +54,53 @@ def test_a_slow_consumer_is_found_within_its_first_minutes_dry_and_deployed(
     assert invoked(hasty, "Scan", {})["findings"]
     both = (late, gives_up)
     eventually(lambda: {newest_case(hasty, each).get("symptom") for each in both} == {NAME})
+
+
+BLOCKED, STUCK, GROUPS = "fifo_group_blocked", "stuck", 5
+
+
+def _worked_in_groups(queue: Queue) -> Callable[[], None]:
+    """Send to five groups and work them off; what the sixth holds always fails."""
+    waiting: list[dict[str, Any]] = []
+
+    def consume() -> None:
+        waiting.extend(queue.receive_some(MessageSystemAttributeNames=["MessageGroupId"]))
+        while waiting:
+            message = waiting.pop()
+            if message["Attributes"]["MessageGroupId"] != STUCK:
+                queue.delete(message["ReceiptHandle"])
+        for group in range(GROUPS):
+            _send(queue, f"group-{group}")
+
+    return consume
+
+
+def _send(queue: Queue, group: str) -> None:
+    queue.sqs.send_message(
+        QueueUrl=queue.url,
+        MessageBody="work",
+        MessageGroupId=group,
+        MessageDeduplicationId=f"{uuid.uuid4()}",
+    )
+
+
+def test_a_stuck_group_among_five_that_flow_is_found_within_its_first_minutes(
+    hasty: LocalAccount,
+) -> None:
+    blocked, flows = (
+        new_queue(hasty, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout="2")
+        for _ in range(2)
+    )
+    _send(blocked, STUCK)
+    with ExitStack() as worked:
+        for queue in (blocked, flows):
+            worked.enter_context(consuming(_worked_in_groups(queue), 1))
+        eventually(
+            lambda: (blocked.arn, BLOCKED) in found(hasty, blocked, flows),
+            seconds=240,
+            every_seconds=3,
+        )
+        shown = found(hasty, blocked, flows)
+    assert "At least one group is held up" in shown[blocked.arn, BLOCKED]["because"]
+    assert shown[blocked.arn, BLOCKED]["would"] == "proposes"
+    assert (flows.arn, BLOCKED) not in shown
