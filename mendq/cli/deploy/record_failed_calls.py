@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
+if TYPE_CHECKING:
+    import boto3
 
 # Mendq leaves queues of such a name with these tags alone, and its reports leave them out.
 PREFIX, TAGS = "mendq-drill-record-", {"mendq": "off", "mendq:drill": "true"}
@@ -37,7 +38,7 @@ topic, a role, a KMS key. Lets calls fail on these queues. Deletes it all again;
 cannot go at once, the deletion is scheduled, in 7 days. Costs about $0.01. Use a sandbox account"""
 WAYS = {"trail": "logging", "event": "target"}
 COLUMNS = ("error code", "matched as", "queue in", "role in", "error message")
-_ONCE = Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE)
+_PATIENCE: dict[str, Any] = {"retries": {"total_max_attempts": 1}, "max_pool_connections": AT_ONCE}
 _GONE = re.compile("NotFound|NoSuch|NonExistent|KMSInvalidState")
 _WORD = re.compile(r"<([\w.-]+)>")
 _ARNS = "ResourceTagMappingList[].ResourceARN"
@@ -177,7 +178,10 @@ class Run:
     def _operation(self, does: str, session: Any = None) -> Any:
         service, name = does.split(".")
         self.dollars += DOLLARS.get(service, 0) + DOLLARS.get(does, 0)
-        return getattr((session or self._session).client(service, config=_ONCE), name)
+        from botocore.config import Config
+
+        client = (session or self._session).client(service, config=Config(**_PATIENCE))
+        return getattr(client, name)
 
     def _filled(self, asked: Any) -> Any:
         words, url, text = self._words, self._url, json.dumps(asked)
@@ -280,7 +284,7 @@ class Run:
         asked = {"RoleArn": "<role>", "RoleSessionName": "drill"}
         given = self._ask("sts.assume_role", asked)["Credentials"]
         key, secret, token = map(given.get, ("AccessKeyId", "SecretAccessKey", "SessionToken"))
-        return boto3.Session(key, secret, token, self._session.region_name)
+        return type(self._session)(key, secret, token, self._session.region_name)
 
     def _late_handle(self, queue: str) -> str:
         once, is_fifo = secrets.token_hex(8), ".fifo" in queue
@@ -387,6 +391,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long, at most")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     given = parser.parse_args()
+    import boto3
+
     sure = str if given.yes else lambda _: parser.exit(2, "nothing was made: --yes starts it\n")
     try:
         found = drill(boto3.Session(), given.folder, given.minutes, print, sure)
