@@ -190,8 +190,11 @@ def _show_region(
         none = "no queue was looked at" if not_seen else "there is no queue here"
         out.say("nothing was found" if this.queues else none, "green")
     out.say("")
-    for why, queues in _by_reason(not_seen).items():
+    by_reason = _by_reason(not_seen)
+    for why, queues in by_reason.items():
         out.say(f"not judged, or not wholly: {some(queues, _MOST_NAMED)}: {why}", "yellow")
+    if any(len(queues) > _MOST_NAMED for queues in by_reason.values()):
+        out.say("--json and --html name every queue", "dim")
     an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
     out.say(
         f"{counted(scanned.queues_scanned, 'queue')} looked at, {len(would):,} findings, "

@@ -32,6 +32,7 @@ from mendq.cli.scan.dry_run import (
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
@@ -178,10 +179,15 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return {
             **dict.fromkeys(self.absent, _NONE),
             **dict.fromkeys(quarantines, _QUARANTINE),
-            **dict.fromkeys(there.off, _OFF),
+            **dict.fromkeys((arn for arn in there.off if not self._is_own(arn)), _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
         }
+
+    def _is_own(self, arn: str) -> bool:
+        """Whether the stack, which tags its queues `off`, has made a queue by its own name."""
+        name = parts_of(arn).name
+        return name == PROBE_QUEUE or name.startswith(f"{self.account.stack}-")
 
     def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
         """For scripts: what was found, where one looked, and what could not be judged and why."""
