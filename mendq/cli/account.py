@@ -37,10 +37,10 @@ Stored = TypeVar("Stored", bound=Table)
 
 
 _ONCE: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
-# Every command asks one of two questions first, and by these a wrong endpoint is told of: AWS may
-# be slow once, an endpoint that somebody has named has three seconds in all.
 _TWICE = {"mode": "standard", "total_max_attempts": 2}
 _IMPATIENT: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWICE}
+# Every command asks one of two questions first, and by these a wrong endpoint is told of: AWS may
+# be slow once, an endpoint that somebody has named has three seconds in all.
 _FIRST = {"read_timeout": 4}
 _FIRST_ELSEWHERE = {**_ONCE, "connect_timeout": 1, "read_timeout": 1.5}
 _OF_AWS = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
@@ -59,8 +59,8 @@ def _session(profile: str | None, region: str | None) -> boto3.Session:
             try:
                 return super().client(*arguments, **named)
             except ValueError as wrong:
-                line = f"{wrong}: see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the "
-                raise Stopped(f"{line}region", Exit.USAGE) from wrong
+                where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+                raise Stopped(f"{wrong}: {where}", Exit.USAGE) from wrong
 
     core = get_session()
     # By this the nightly job knows whose calls they are.
@@ -104,9 +104,8 @@ class Account(Struct, frozen=True, dict=True):
 
     def _asked_first(self, service: str) -> Any:
         client = self._client(service, _FIRST)
-        if _OF_AWS.fullmatch(client.meta.endpoint_url):
-            return client
-        return self._client(service, _FIRST_ELSEWHERE)
+        is_aws = _OF_AWS.fullmatch(client.meta.endpoint_url)
+        return client if is_aws else self._client(service, _FIRST_ELSEWHERE)
 
     @cached_property
     def _described(self) -> StackTypeDef:
