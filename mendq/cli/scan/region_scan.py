@@ -175,19 +175,17 @@ class RegionScan(DryRun, frozen=True, dict=True):
         there, failed = self._listing, {**self._listing.failed, **scanned.failed}
         if isinstance(self.deployed, Exception):
             failed[f"the stack {self.account.stack}"] = self.deployed
+        # The stack tags its queues `off`, and alarms watch them.
+        own = (f"{self.account.stack}-", PROBE_QUEUE)
+        off = (arn for arn in there.off if not parts_of(arn).name.startswith(own))
         quarantines = (each.queue_arn for each in there.queues if is_quarantine(each.name))
         return {
             **dict.fromkeys(self.absent, _NONE),
             **dict.fromkeys(quarantines, _QUARANTINE),
-            **dict.fromkeys((arn for arn in there.off if not self._is_own(arn)), _OFF),
+            **dict.fromkeys(off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
         }
-
-    def _is_own(self, arn: str) -> bool:
-        """Whether the stack, which tags its queues `off`, has made a queue by its own name."""
-        name = parts_of(arn).name
-        return name == PROBE_QUEUE or name.startswith(f"{self.account.stack}-")
 
     def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
         """For scripts: what was found, where one looked, and what could not be judged and why."""

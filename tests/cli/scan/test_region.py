@@ -261,6 +261,7 @@ QUEUES = 1_000
 MOST_SECONDS = 60
 
 
+@pytest.mark.long
 def test_a_thousand_queues_take_under_a_minute_of_what_aws_lets_one_ask(alone: Operator) -> None:
     """Counted calls over the paces that the scan keeps: no clock is asked."""
     sqs, calls = boto3.client("sqs", "us-east-1"), Counter[str]()
