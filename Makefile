@@ -56,7 +56,7 @@ check: .venv/.ready ## lint, types, the floors between rooms, the size of the ho
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \
-		tests/local_account tests/infra
+		tests/local_account tests/infra tests/cli/scan
 	@$(RUN) -m tests.prove $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler, nightly or consumer, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
@@ -66,7 +66,7 @@ docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) -m docs.derive
 
 docs-site: build/docs-venv/.ready build/docs-site/javascripts ## the documents as a site that can be searched, in build/site
-	@$(RUN) -c 'from tests.browser.reports import html_of; print(html_of("busy"))' > build/docs-site/sample-report.html
+	@$(RUN) -c 'from tests.browser.reports import html_of; print(html_of("busy").replace("https://docs.example/mendq/", ""))' > build/docs-site/sample-report.html
 	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --clean
 	@echo "written to build/site/: open index.html"
 

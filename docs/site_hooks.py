@@ -25,12 +25,7 @@ BESIDE = {
 MADE = ("sample-report.html", "javascripts/iframe-worker.js", "javascripts/mermaid.min.js")
 NOTE = """<main><p><strong>A sample: this week, its accounts and its queues are made up.</strong>
 <a href="index.html">The documents</a></p>"""
-_DOCS = re.compile(r"https://docs\.example/mendq/([\w/]+)\.md")
-_LINK = re.compile(r"(?<!!)\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
-# What stands below an item of a list: three spaces do for GitHub, and Python-Markdown wants four.
-_WITHIN = re.compile(r"^(```.*?^```$)|^ {3}(?=[^\n]*\S)", re.MULTILINE | re.DOTALL)
-_NEXT_ITEM = re.compile(r"^( {3}[^\n]*\n)(?=\d+\. )", re.MULTILINE)
-_PICTURE = re.compile(r"\]\(docs/(?=pictures/)")
+_LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -48,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri in MADE:
         text = (ROOT / "build" / "docs-site" / uri).read_text("utf-8")
         if uri.endswith(".html"):
-            text = _DOCS.sub(r"\1.html", text).replace("<main>", NOTE, 1)
+            text = text.replace("<main>", NOTE, 1)
         files.append(File.generated(config, uri, content=text))
     return files
 
@@ -68,6 +63,4 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
             return found[0]
         return f'<span title="{escape(target)}">{text}</span>'
 
-    apart = _NEXT_ITEM.sub(r"\1\n", markdown)
-    indented = _WITHIN.sub(lambda within: within[1] or "    ", apart)
-    return _PICTURE.sub("](", _LINK.sub(anew, indented))
+    return _LINK.sub(anew, markdown)

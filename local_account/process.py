@@ -69,7 +69,8 @@ class LocalAccount:
         try:
             given = () if self._settings is None else ("--settings", json.dumps(self._settings))
             self._start([*self._arguments, *given])
-            self._answered.wait(START_SECONDS)
+            if not self._answered.wait(START_SECONDS):
+                self.log_lines.append(f"it was not ready within {START_SECONDS} s")
         except BaseException:  # an interrupt among them: nobody else will end it
             self._stop()
             raise

@@ -96,9 +96,9 @@ _SUBSCRIBER = text(
     ("^http://", "use https://"),
 )
 _DOCS = text(
-    "an https URL",
-    r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?",
-    "https://wiki.example.com/mendq/docs",
+    "an https URL with `*` for a page",
+    r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{0,500}\*[A-Za-z0-9._/-]{0,20}",
+    "https://wiki.example.com/mendq/docs/*.md",
     ("^http://", "use https://"),
 )
 _ALARMS = text("full or essential", f"{FULL}|essential", FULL)
@@ -327,8 +327,9 @@ class DeploymentSettings:
     notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
     docs_url: Annotated[str, _DOCS] | None = None
-    """Where these docs are read, as the folder `docs` of a copy that your browser shows: report and
-    notifications link to its `runbooks/`. Without it, they name them."""
+    """Where these docs are read, with `*` for a page's path: report and notifications link to its
+    runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where you
+    serve what `make docs-site` makes. Without it, they name the runbook."""
     nightly: NightlySettings = NightlySettings()
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the

@@ -251,7 +251,8 @@ class RedriveStage(Stage):
             FunctionName=name, Environment={"Variables": variables}
         )
         self.floors_lowered += lowered()
-        self.say("bounds", f"other bounds for this story: {'; '.join(lowered())}", "yellow")
+        told = f"the plan tells of those that ship; this story has {'; '.join(lowered())}"
+        self.say("bounds", told, "yellow")
 
     def send_back(self) -> None:
         """Fire the follow-up whenever the redrive has something to do, until its case has ended.

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.session import Session, get_session
 from msgspec import Struct
 
 from mendq.model.case import EVENT_SOURCE
 
 if TYPE_CHECKING:
     import boto3
+    from botocore.config import Config
+    from botocore.session import Session
     from mypy_boto3_cloudtrail import CloudTrailClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -39,11 +39,11 @@ _TRIES, _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 3, 1, 3
 _SECONDS_BETWEEN_TRIES = 2 ** (_TRIES - 1) - 1
 SECONDS_OF_A_HUNG_CALL = _TRIES * (_SECONDS_TO_CONNECT + _SECONDS_TO_READ) + _SECONDS_BETWEEN_TRIES
 
-_CONFIG = Config(
-    connect_timeout=_SECONDS_TO_CONNECT,
-    read_timeout=_SECONDS_TO_READ,
-    retries={"mode": "standard", "total_max_attempts": _TRIES},
-)
+_PATIENCE = {
+    "connect_timeout": _SECONDS_TO_CONNECT,
+    "read_timeout": _SECONDS_TO_READ,
+    "retries": {"mode": "standard", "total_max_attempts": _TRIES},
+}
 
 _ONCE = {"mode": "standard", "total_max_attempts": 1}
 _PATIENT_ONCE = {"connect_timeout": 2, "read_timeout": 20, "retries": _ONCE}
@@ -86,8 +86,14 @@ class LambdaSession(Struct, frozen=True):
 
 def _client(service_name: str, **over: Any) -> Any:
     """With the usual patience, but for what is given."""
-    config = _CONFIG.merge(Config(**over))
-    return cached_property(lambda clients: clients.session.client(service_name, config=config))
+
+    def made(clients: Clients) -> Any:
+        from botocore.config import Config  # noqa: PLC0415 - a command's help does without
+
+        config = Config(**(_PATIENCE | over))  # type: ignore[arg-type]
+        return clients.session.client(service_name, config=config)
+
+    return cached_property(made)
 
 
 class Clients(Struct, frozen=True, dict=True):
@@ -137,6 +143,8 @@ class Clients(Struct, frozen=True, dict=True):
     @classmethod
     def of_this_lambda(cls) -> Clients:
         """With the role, region and endpoint that Lambda gives."""
+        from botocore.session import get_session  # noqa: PLC0415 - as for Config
+
         return cls(LambdaSession(get_session()))
 
     @property

@@ -1,22 +1,20 @@
 """The account that a command is about: who asks, where, and what the stack has put there.
 
 AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean what they mean to the AWS CLI; boto3 reads all of
-them but AWS_REGION by itself.
+them but AWS_REGION by itself. It is imported where it is asked: a command's help does without.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError, ProfileNotFound
-from botocore.session import get_session
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
@@ -28,6 +26,7 @@ from mendq.model.names import OPERATOR_AGENT
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
+    import boto3
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
     from mypy_boto3_lambda import LambdaClient
@@ -37,24 +36,37 @@ if TYPE_CHECKING:
 Stored = TypeVar("Stored", bound=Table)
 
 
-class OperatorSession(boto3.Session):
-    """Whatever names an endpoint that is no URL, is a mistake of whoever asks."""
-
-    def client(self, *arguments: Any, **named: Any) -> Any:
-        """Raise Stopped where there is no such endpoint."""
-        try:
-            return super().client(*arguments, **named)
-        except ValueError as wrong:
-            line = f"{wrong}: see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
-            raise Stopped(line, Exit.USAGE) from wrong
-
-
-# A wrong endpoint is told of within seconds.
-_IMPATIENT = Config(connect_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
-# Every command asks one of two questions first; an endpoint that never answers is told of by these.
-_FIRST = Config(read_timeout=4)
+_ONCE: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
+_TWICE = {"mode": "standard", "total_max_attempts": 2}
+_IMPATIENT: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWICE}
+# Every command asks one of two questions first, and by these a wrong endpoint is told of: AWS may
+# be slow once, an endpoint that somebody has named has three seconds in all.
+_FIRST = {"read_timeout": 4}
+_FIRST_ELSEWHERE = {**_ONCE, "connect_timeout": 1, "read_timeout": 1.5}
+_OF_AWS = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
 # An approval waits for the owner of the write, which has a minute; asked twice it would be two.
-_PATIENT = Config(read_timeout=150, retries={"total_max_attempts": 1})
+_PATIENT = {**_ONCE, "read_timeout": 150}
+
+
+def _session(profile: str | None, region: str | None) -> boto3.Session:
+    """Its clients raise Stopped where what is named as the endpoint is no URL."""
+    import boto3  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+    from botocore.session import get_session  # noqa: PLC0415
+
+    class OperatorSession(boto3.Session):
+        def client(self, *arguments: Any, **named: Any) -> Any:
+            try:
+                return super().client(*arguments, **named)
+            except ValueError as wrong:
+                where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+                raise Stopped(f"{wrong}: {where}", Exit.USAGE) from wrong
+
+    core = get_session()
+    # By this the nightly job knows whose calls they are.
+    core.user_agent_name, core.user_agent_version = OPERATOR_AGENT.split("/")
+    core.set_default_client_config(Config(**_IMPATIENT))
+    return OperatorSession(botocore_session=core, profile_name=profile, region_name=region)
 
 
 class Account(Struct, frozen=True, dict=True):
@@ -69,14 +81,8 @@ class Account(Struct, frozen=True, dict=True):
         if not stack.strip():
             raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
-        core = get_session()
-        # By this the nightly job knows whose calls they are.
-        core.user_agent_name, core.user_agent_version = OPERATOR_AGENT.split("/")
-        core.set_default_client_config(_IMPATIENT)
         try:
-            session = OperatorSession(
-                botocore_session=core, profile_name=profile, region_name=named
-            )
+            session = _session(profile, named)
         except ProfileNotFound as missing:
             raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
         if not session.region_name:
@@ -91,10 +97,20 @@ class Account(Struct, frozen=True, dict=True):
     def clients(self) -> Clients:
         return Clients(self.session)
 
+    def _client(self, service: str, patience: Mapping[str, Any]) -> Any:
+        from botocore.config import Config  # noqa: PLC0415
+
+        return self.session.client(service, config=Config(**patience))
+
+    def _asked_first(self, service: str) -> Any:
+        client = self._client(service, _FIRST)
+        is_aws = _OF_AWS.fullmatch(client.meta.endpoint_url)
+        return client if is_aws else self._client(service, _FIRST_ELSEWHERE)
+
     @cached_property
     def _described(self) -> StackTypeDef:
         """Stopped where there is no such stack."""
-        client: CloudFormationClient = self.session.client("cloudformation", config=_FIRST)
+        client: CloudFormationClient = self._asked_first("cloudformation")
         try:
             (found,) = client.describe_stacks(StackName=self.stack)["Stacks"]
         except ClientError as error:
@@ -156,7 +172,7 @@ class Account(Struct, frozen=True, dict=True):
     @cached_property
     def identity(self) -> str:
         """The ARN of whoever asks."""
-        client: STSClient = self.session.client("sts", config=_FIRST)
+        client: STSClient = self._asked_first("sts")
         return client.get_caller_identity()["Arn"]
 
     @cached_property
@@ -165,7 +181,7 @@ class Account(Struct, frozen=True, dict=True):
 
     def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """What the Lambda behind a stack output answers; Stopped where it fails."""
-        client: LambdaClient = self.session.client("lambda", config=_PATIENT)
+        client: LambdaClient = self._client("lambda", _PATIENT)
         name = self.output(output)
         answer = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
         said = json.loads(answer["Payload"].read() or b"null")

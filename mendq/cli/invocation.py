@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
-from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
 from mendq.aws.errors import (
@@ -90,10 +89,17 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
         wrong = Stopped(line, word="case_store_unreadable")
-    except (ClientError, BotoCoreError, ResponseParserError, *_ABOUT_AWS) as error:
+    except (ClientError, BotoCoreError, _no_answer_of_aws(), *_ABOUT_AWS) as error:
         wrong = Stopped(in_one_line(error), word=_word_of(of_aws(error)))
     call.out.fault(wrong)
     return wrong.code
+
+
+def _no_answer_of_aws() -> type[Exception]:
+    """Imported where something has gone wrong: a command's help does without."""
+    from botocore.parsers import ResponseParserError  # noqa: PLC0415
+
+    return ResponseParserError
 
 
 def of_aws(error: Exception) -> Exception:
@@ -116,7 +122,7 @@ def in_one_line(error: Exception) -> str:
         words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
     elif isinstance(cause, NoCredentialsError):
         words = "no credentials: give --profile, or log in as for the AWS CLI"
-    elif isinstance(cause, ResponseParserError):
+    elif isinstance(cause, _no_answer_of_aws()):
         words = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
     else:
         words = str(cause)

@@ -19,7 +19,7 @@ MOST_COMMAND = 1_200
 _MOST_READ = 4_096
 _LINK = re.compile(r"(?<=:)//|(?<=www)\.", re.IGNORECASE)
 _PRINTABLE = re.compile(r"[ -~]+")
-_RUNBOOK = re.compile(r"^( *runbook: )docs/(runbooks/[a-z_]{1,64}\.md)$", re.MULTILINE)
+_RUNBOOK = re.compile(r"^( *runbook: )docs/(runbooks/[a-z_]{1,64})\.md$", re.MULTILINE)
 
 
 def plain(text: object, most: int = MOST_VALUE) -> str:
@@ -54,9 +54,12 @@ def value(text: object, most: int = MOST_VALUE) -> str:
 
 
 def linked(text: str, docs_url: str | None) -> str:
-    """`text` with its runbooks where the docs are read; as it is where nobody said where."""
-    root = docs_url and docs_url.rstrip("/")
-    return _RUNBOOK.sub(lambda it: f"{it[1]}{root}/{it[2]}", text) if root else text
+    """`text` with its runbooks where the docs are read; as it is where nobody said where.
+
+    A page's path takes the place of the `*` in `docs_url`.
+    """
+    url = docs_url or "docs/*.md"
+    return _RUNBOOK.sub(lambda it: it[1] + url.replace("*", it[2]), text)
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -13,7 +13,10 @@ from mendq.report.summary import Summary
 
 
 class Here(NamedTuple):
-    """The region and account that Mendq looks after, its alias, and where the docs are read."""
+    """The region and account that Mendq looks after, its alias, and where the docs are read.
+
+    A page's path takes the place of the `*` in `docs_url`.
+    """
 
     region: str
     account: str
@@ -35,7 +38,7 @@ QUEUE_ARN = re.compile(
 CASE_ID = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
 # As a case names its page.
-_RUNBOOK = re.compile(r"docs/(runbooks/[a-z_]{1,64}\.md)")
+_RUNBOOK = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
 # Of a partition: where its console lies, and its queues.
 _HOSTS = {
     "aws": ("console.aws.amazon.com", "amazonaws.com"),
@@ -57,7 +60,7 @@ def console(queue_arn: str) -> str:
 def runbook(page: str, here: Here | None) -> str:
     """The runbook's address; empty where nobody said where the docs are read."""
     found = _RUNBOOK.fullmatch(page)
-    return f"{here.docs_url.rstrip('/')}/{found[1]}" if found and here and here.docs_url else ""
+    return here.docs_url.replace("*", found[1]) if found and here else ""
 
 
 def anchor(case_id: str | None) -> str:

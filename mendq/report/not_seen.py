@@ -127,7 +127,7 @@ def _unread(summary: Summary) -> dict[str, list[date]]:
     for each in seen.nightly_runs_missing:
         if seen.began is not None and each < seen.began:
             found["not_begun"].append(each)
-        elif not seen.week_is_over and (each >= made_on or each == summary.last_day):
+        elif each >= made_on or (each == summary.last_day and not seen.week_is_over):
             found["to_come"].append(each)
         else:
             found["silent" if each in silent else "not_read"].append(each)
@@ -146,7 +146,7 @@ def _nightly_runs(summary: Summary) -> Iterator[str]:
         yield _read_whole(summary)
     if days["not_begun"] and seen.began is not None:
         yield f"Mendq had not begun before {day(seen.began)}."
-    if not seen.week_is_over:
+    if days["to_come"] or not seen.week_is_over:
         yield f"The week is not over{_coming(days['to_come'])}."
     elsewhere = {*days["not_begun"], *days["to_come"]}
     yield from _in_doubt([each for each in seen.nightly_runs if each.day not in elsewhere])

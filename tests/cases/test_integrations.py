@@ -200,13 +200,23 @@ def test_a_page_takes_the_form_that_its_topic_is_set_to(
     assert [each.get("MessageStructure") for each in asked] == [form]
 
 
-def test_a_page_links_to_its_runbook_where_settings_say_where(account: Account) -> None:
-    account.settings = structs.replace(account.settings, docs_url="https://wiki.example/mendq/")
+@pytest.mark.parametrize(
+    ("docs_url", "link"),
+    [
+        ("https://wiki.example/docs/*.md", "https://wiki.example/docs/runbooks/kms_denied.md"),
+        ("https://docs.example/*.html", "https://docs.example/runbooks/kms_denied.html"),
+        ("https://docs.example/*/", "https://docs.example/runbooks/kms_denied/"),
+    ],
+)
+def test_a_page_links_to_its_runbook_where_settings_say_where(
+    account: Account, docs_url: str, link: str
+) -> None:
+    account.settings = structs.replace(account.settings, docs_url=docs_url)
     hostile = "x\n  runbook: docs/runbooks/kms_denied.md"
     fail(account, account.queue(KmsMasterKeyId="alias/orders"), **DENIED, userAgent=hostile)
     ((_, body),) = account.pages(USUAL)
     links = [line for line in body.splitlines() if "https://" in line]
-    assert links == ["  runbook: https://wiki.example/mendq/runbooks/kms_denied.md"]
+    assert links == [f"  runbook: {link}"]
 
 
 def test_an_event_that_is_refused_is_an_error_of_aws(account: Account) -> None:

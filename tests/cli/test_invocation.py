@@ -17,7 +17,6 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -99,8 +98,10 @@ def test_what_names_no_account_is_one_line(
 
 
 def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = cli_account._FIRST.merge(Config(read_timeout=0.1))
-    monkeypatch.setattr(cli_account, "_FIRST", first)
+    most = cli_account._FIRST_ELSEWHERE
+    assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
+    assert most["retries"] == {"total_max_attempts": 1}
+    monkeypatch.setattr(cli_account, "_FIRST_ELSEWHERE", {**most, "read_timeout": 0.1})
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)

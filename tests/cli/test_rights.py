@@ -52,6 +52,16 @@ def test_help_tells_of_every_command_that_there_is_without_importing_one() -> No
     assert said.stdout == "False\n"
 
 
+def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
+    """boto3's imports are a third of a second before a help of half a page."""
+    asked = (
+        "import sys; from mendq.cli.commands import declared; declared();"
+        "print([each for each in ('boto3', 'botocore.session', 'urllib3') if each in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert said.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])
 def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
     words = _words_behind(command)

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
 from mendq.cli import account as cli_account
-from mendq.cli.account import OperatorSession
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from tests.cli.conftest import things_in
@@ -108,12 +107,14 @@ def test_records_are_saved_placed_matched_and_explained(
     monkeypatch.setattr(recorder, "DISABLED_SECONDS", 0)
     monkeypatch.setattr(recorder, "BURST", 20)  # nothing is throttled there
 
-    class Session(OperatorSession):
-        def __init__(self, **named: Any) -> None:
-            super().__init__(**named)
-            _reshaped(self, SHAPES[shape])
+    made = cli_account._session
 
-    monkeypatch.setattr(cli_account, "OperatorSession", Session)
+    def session(*named: str | None) -> boto3.Session:
+        found = made(*named)
+        _reshaped(found, SHAPES[shape])
+        return found
+
+    monkeypatch.setattr(cli_account, "_session", session)
     before = things_in(account.client)
     minutes = 0.5 if shape == "bare" else 0.25
     words = ("drill", "--record", f"{tmp_path}", "--minutes", f"{minutes}", "--yes", "--json")

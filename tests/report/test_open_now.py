@@ -110,4 +110,4 @@ def test_a_queue_leads_to_its_console_a_case_to_its_place_and_a_runbook_to_the_d
     assert "sqs.cn-north-1.amazonaws.com.cn" in console(china)
     assert anchor(CASE) == f"case-{CASE}"
     assert anchor(None) == runbook(KMS, None) == runbook(KMS, Here("r", "a")) == ""
-    assert runbook(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.md"
+    assert runbook(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.html"

@@ -23,7 +23,7 @@ from mendq.report.summary import read as read_whole
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 ACCOUNT = "123456789012"
-HERE = Here("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/")
+HERE = Here("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/*.html")
 Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.

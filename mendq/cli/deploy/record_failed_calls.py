@@ -16,12 +16,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any, Callable
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 # Mendq leaves queues of such a name with these tags alone, and its reports leave them out.
@@ -37,7 +36,7 @@ topic, a role, a KMS key. Lets calls fail on these queues. Deletes it all again;
 cannot go at once, the deletion is scheduled, in 7 days. Costs about $0.01. Use a sandbox account"""
 WAYS = {"trail": "logging", "event": "target"}
 COLUMNS = ("error code", "matched as", "queue in", "role in", "error message")
-_ONCE = Config(retries={"total_max_attempts": 1}, max_pool_connections=AT_ONCE)
+_ONCE: dict[str, Any] = {"retries": {"total_max_attempts": 1}, "max_pool_connections": AT_ONCE}
 _GONE = re.compile("NotFound|NoSuch|NonExistent|KMSInvalidState")
 _WORD = re.compile(r"<([\w.-]+)>")
 _ARNS = "ResourceTagMappingList[].ResourceARN"
@@ -154,7 +153,7 @@ def matched_as(record: Any) -> str:
 class Run:
     """What was `refused`, and is `left`, by name. DIR has its id before anything is made."""
 
-    def __init__(self, session: boto3.Session, folder: Path, say: Say) -> None:
+    def __init__(self, session: Any, folder: Path, say: Say) -> None:
         self._session, self._say, self.file = session, say, folder / UNFINISHED
         who, region = session.client("sts").get_caller_identity()["Arn"], session.region_name
         _, partition, _, _, account, _ = who.split(":", 5)
@@ -177,7 +176,8 @@ class Run:
     def _operation(self, does: str, session: Any = None) -> Any:
         service, name = does.split(".")
         self.dollars += DOLLARS.get(service, 0) + DOLLARS.get(does, 0)
-        return getattr((session or self._session).client(service, config=_ONCE), name)
+        config = import_module("botocore.config").Config(**_ONCE)
+        return getattr((session or self._session).client(service, config=config), name)
 
     def _filled(self, asked: Any) -> Any:
         words, url, text = self._words, self._url, json.dumps(asked)
@@ -276,11 +276,11 @@ class Run:
         request = found["ResponseMetadata"]["RequestId"]
         return {"call": call, "answer": answer, "at": at, "request": request, "records": {}}
 
-    def _as_role(self) -> boto3.Session:
+    def _as_role(self) -> Any:
         asked = {"RoleArn": "<role>", "RoleSessionName": "drill"}
         given = self._ask("sts.assume_role", asked)["Credentials"]
         key, secret, token = map(given.get, ("AccessKeyId", "SecretAccessKey", "SessionToken"))
-        return boto3.Session(key, secret, token, self._session.region_name)
+        return type(self._session)(key, secret, token, self._session.region_name)
 
     def _late_handle(self, queue: str) -> str:
         once, is_fifo = secrets.token_hex(8), ".fifo" in queue
@@ -356,7 +356,7 @@ def table(document: Json) -> Iterator[str]:
         yield from (f"{what}: {name}: {why}" for name, why in document[what].items())
 
 
-def drill(session: boto3.Session, folder: Path, minutes: float, say: Say, confirm: Say) -> Json:
+def drill(session: Any, folder: Path, minutes: float, say: Say, confirm: Say) -> Json:
     """Record, and delete what was made and was left before; `confirm` raises unless it is yes."""
     folder.mkdir(parents=True, exist_ok=True)
     is_left, run = (folder / UNFINISHED).exists(), Run(session, folder, say)
@@ -389,7 +389,7 @@ def main() -> int:
     given = parser.parse_args()
     sure = str if given.yes else lambda _: parser.exit(2, "nothing was made: --yes starts it\n")
     try:
-        found = drill(boto3.Session(), given.folder, given.minutes, print, sure)
+        found = drill(import_module("boto3").Session(), given.folder, given.minutes, print, sure)
     except _FROM_AWS as error:
         parser.exit(1, f"{error}\n")
     print(*table(found), sep="\n")

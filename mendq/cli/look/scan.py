@@ -33,7 +33,6 @@ from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications.text import counted, plain
 
-_MOST_FAILURES = 5
 _MOST_NAMED = 4
 # Of queues with the same symptom; a file names them all.
 _MOST_ALIKE = 5
@@ -169,10 +168,8 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
         f"${dollars_per_month(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
         "dim",
     )
-    for arn, error in sorted(scanned.failed.items())[:_MOST_FAILURES]:
-        out.say(f"could not look at {parts_of(arn).name}: {error}", "red")
-    if len(scanned.failed) > _MOST_FAILURES:
-        out.say(f"nor at {len(scanned.failed) - _MOST_FAILURES:,} others", "red")
+    for why, queues in _by_reason(scanned.failed).items():
+        out.say(f"could not look at {some(queues, _MOST_NAMED)}: {why}", "red")
     out.say("nothing was changed, noted or paged")
 
 
@@ -192,6 +189,8 @@ def _show_region(
     out.say("")
     for why, queues in _by_reason(not_seen).items():
         out.say(f"not judged, or not wholly: {some(queues, _MOST_NAMED)}: {why}", "yellow")
+    if max(len(not_seen), len(would)) > _MOST_NAMED:
+        out.say("--json and --html name every queue", "dim")
     an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
     out.say(
         f"{counted(scanned.queues_scanned, 'queue')} looked at, {len(would):,} findings, "
@@ -207,12 +206,12 @@ def _show_region(
     out.say("nothing was changed")
 
 
-def _by_reason(not_seen: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_reason(not_seen: Mapping[str, object]) -> dict[str, list[str]]:
     """The queues by why they were not judged; a reason that names its queue is alone."""
     found = defaultdict[str, list[str]](list)
     for about, why in not_seen.items():
         name = parts_of(about).name if arn_of(about) else about
-        found[why.replace(about, "the queue")].append(name)
+        found[f"{why}".replace(about, "the queue")].append(name)
     return found
 
 

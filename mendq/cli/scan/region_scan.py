@@ -32,6 +32,7 @@ from mendq.cli.scan.dry_run import (
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
@@ -186,11 +187,14 @@ class RegionScan(DryRun, frozen=True, dict=True):
         there, failed = self._listing, {**self._listing.failed, **scanned.failed}
         if isinstance(self.deployed, Exception):
             failed[f"the stack {self.account.stack}"] = self.deployed
+        # The stack tags its queues `off`, and alarms watch them.
+        own = (f"{self.account.stack}-", PROBE_QUEUE)
+        off = (arn for arn in there.off if not parts_of(arn).name.startswith(own))
         quarantines = (each.queue_arn for each in there.queues if is_quarantine(each.name))
         return {
             **dict.fromkeys(self.absent, _NONE),
             **dict.fromkeys(quarantines, _QUARANTINE),
-            **dict.fromkeys(there.off, _OFF),
+            **dict.fromkeys(off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **dict.fromkeys(scanned.unsettled, self._too_new),
             **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
