@@ -25,8 +25,11 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
-_SLOW_TO_START = re.compile(
-    r"local_account|analytics|infra/test_(app|cdk_cli|emr|rights|roles)|browser"
+# What takes longest, by its files, and of that first what waits for processes of its own.
+_LONGEST = [re.compile(rf"tests/{each}") for each in ("local_account", "analytics", "infra")]
+# Who synthesizes stacks, all in one process: importing the CDK starts a Node that takes seconds.
+_SYNTHESIZE = re.compile(
+    r"tests/(infra/|docs/test_(derived|operate_page|threat_model)|cli/cost/test_bill)"
 )
 
 _ROOT = Path(__file__).parents[1]
@@ -52,11 +55,12 @@ def pytest_configure() -> None:
     """A shell has what it starts with `&` ignore interrupts; so would all that the tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until all is collected: of what is imported, nothing is garbage
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for processes of its own comes first: no worker is left alone with it at last."""
-    items.sort(key=lambda item: _SLOW_TO_START.search(item.nodeid) is None)
+    """No worker is left alone with what takes long at last."""
+    items.sort(key=lambda item: [each.match(item.nodeid) is None for each in _LONGEST])
 
 
 class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
@@ -73,6 +77,8 @@ def _shared_by(file: str) -> str:
         return found[1]
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
+    if _SYNTHESIZE.match(file):
+        return "stacks"
     text = (_ROOT / file).read_text()
     if "tiny: LocalAccount" in text:
         return "tiny"
@@ -90,6 +96,7 @@ def pytest_collection_finish() -> None:
     """What is imported by now stays: looking for garbage in it again takes seconds a minute."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)
 
 
