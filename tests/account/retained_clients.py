@@ -107,9 +107,8 @@ def remember() -> None:
     parser: Any = ConditionExpressionParser
     parser._lex_one_node = staticmethod(cache(partial(parser._lex_one_node, parser)))
     # What is made for one emitter holds for all: nobody has aliases of his own.
-    alias = EventAliaser(None)._alias_event_name
     aliaser: Any = EventAliaser
-    aliaser._alias_event_name = staticmethod(cache(alias))
+    aliaser._alias_event_name = staticmethod(cache(aliaser(None)._alias_event_name))
     backend_index.backend_url_patterns.sort(key=lambda each: each[0] not in _ASKED_MOST)
     # Nobody calls moto here but botocore, and patterns for `requests` are 1,288 a test.
     RESPONSES_METHODS.clear()
