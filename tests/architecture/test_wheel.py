@@ -24,7 +24,6 @@ from tests.analytics.outsider.scene import Size, scene
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 UV = str(Path(sys.executable).with_name("uv"))
-TEMPLATE = "Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: 10}}}\n"
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 DAY = 1_767_225_600
@@ -32,11 +31,10 @@ DAY = 1_767_225_600
 HEAVY = ("altair", "cfnlint", "css_inline", "pandas", "pyarrow", "pyspark", "vl_convert")
 ASK = """
 import sys
-from mendq.cli.__main__ import main
+from mendq.cli.app import app
 for command in sys.argv[1:]:
-    sys.argv[1:] = command, "--region", "us-east-1"
     try:
-        main()
+        app([command, "--region", "us-east-1"], prog_name="mendq")
     except SystemExit as ended:
         print(ended.code)
 """
@@ -121,7 +119,6 @@ def _installed(built: Path, at: Path, names: list[str]) -> Installed:
     subprocess.run([*uv, "pip", "check", *python], check=True)
     folder = environment.with_name("empty")
     folder.mkdir()
-    (folder / "queue.yaml").write_text(TEMPLATE)
     (folder / "record.json").write_text(RECORD)
     return Installed(environment, folder)
 
@@ -169,11 +166,6 @@ def test_the_four_commands_run(installed: Installed) -> None:
     assert json.loads(policy.out)["Version"] == "2012-10-17"
     explained = installed.run("mendq", "explain", "record.json", "--json")
     assert '"not_failed"' in explained.out
-
-
-def test_lint_names_the_extra_that_it_needs(installed: Installed) -> None:
-    linted = installed.run("mendq", "lint", "queue.yaml")
-    assert (linted.code, "pip install '.[lint]'" in linted.error) == (2, True)
 
 
 def test_backtest_names_the_extra_before_it_asks_for_anything(installed: Installed) -> None:
