@@ -25,10 +25,8 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
-# What takes longest, by its files, and of that first what waits for processes of its own.
-_LONGEST = [re.compile(rf"tests/{each}") for each in ("local_account", "analytics", "infra")]
-# Who synthesizes stacks: the first one takes a process seconds more than the next.
-_SYNTHESIZE = re.compile(r"tests/(infra/|cli/cost/test_bill)")
+# The rooms that take longest, and of them first what waits for processes of its own.
+_LONGEST = ("local_account", "analytics", "infra")
 
 _ROOT = Path(__file__).parents[1]
 
@@ -58,7 +56,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """No worker is left alone with what takes long at last."""
-    items.sort(key=lambda item: [each.match(item.nodeid) is None for each in _LONGEST])
+    items.sort(key=lambda item: [f"tests/{each}/" not in item.nodeid for each in _LONGEST])
 
 
 class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
@@ -71,12 +69,11 @@ class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
 @cache
 def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
-    if found := re.match(r"tests/(analytics|browser)/", file):
-        return found[1]
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
-    if _SYNTHESIZE.match(file):
-        return "stacks"
+    # The first stack takes a process seconds more to synthesize than the next one.
+    if found := re.match(r"tests/(analytics|browser|infra)/", file):
+        return found[1]
     text = (_ROOT / file).read_text()
     if "tiny: LocalAccount" in text:
         return "tiny"

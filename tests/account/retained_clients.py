@@ -41,13 +41,9 @@ class _Retained:
         method(*given, **named)
 
 
+# Each client has its own copy of its session's handlers.
+_session = cache(boto3.Session)
 _retained: dict[tuple[str, str, str], _Retained] = {}
-
-
-@cache
-def _session_of(region_name: str) -> boto3.Session:
-    """Every client gets its own copy of the session's handlers."""
-    return boto3.Session(region_name=region_name)
 
 
 class RetainedSession:
@@ -62,7 +58,7 @@ class RetainedSession:
             return self._own.client(service_name, config=config)
         key = (self.region_name, service_name, repr(vars(config)))
         if key not in _retained or not _retained[key].is_as_made:
-            made = _session_of(self.region_name).client(service_name, config=config)
+            made = _session(region_name=self.region_name).client(service_name, config=config)
             _retained[key] = _Retained(made)
         return _retained[key].client
 

@@ -46,11 +46,7 @@ class Data:
     """What was sent, by series and minute."""
 
     def __init__(self, sent: Mapping[Series, Mapping[int, float]]) -> None:
-        self._sent = {
-            series: tuple(map(list, zip(*sorted(values.items()), strict=True)))
-            for series, values in sent.items()
-            if values
-        }
+        self._sent = {s: tuple(zip(*sorted(v.items()), strict=True)) for s, v in sent.items() if v}
 
     def has(self, series: Series) -> bool:
         return series in self._sent
