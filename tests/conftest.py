@@ -25,9 +25,8 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
-_SLOW_TO_START = re.compile(
-    r"local_account|analytics|infra/test_(app|cdk_cli|emr|rights|roles)|browser"
-)
+# The rooms that take longest, and of them first what waits for processes of its own.
+_LONGEST = ("local_account", "analytics", "infra")
 
 _ROOT = Path(__file__).parents[1]
 
@@ -52,11 +51,12 @@ def pytest_configure() -> None:
     """A shell has what it starts with `&` ignore interrupts; so would all that the tests start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # until all is collected: of what is imported, nothing is garbage
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for processes of its own comes first: no worker is left alone with it at last."""
-    items.sort(key=lambda item: _SLOW_TO_START.search(item.nodeid) is None)
+    """No worker is left alone with what takes long at last."""
+    items.sort(key=lambda item: [f"tests/{each}/" not in item.nodeid for each in _LONGEST])
 
 
 class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
@@ -69,10 +69,11 @@ class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
 @cache
 def _shared_by(file: str) -> str:
     """What the file's tests share with other files, or the file."""
-    if found := re.match(r"tests/(analytics|browser)/", file):
-        return found[1]
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
+    # The first stack takes a process seconds more to synthesize than the next one.
+    if found := re.match(r"tests/(analytics|browser|infra)/", file):
+        return found[1]
     text = (_ROOT / file).read_text()
     if "tiny: LocalAccount" in text:
         return "tiny"
@@ -90,6 +91,7 @@ def pytest_collection_finish() -> None:
     """What is imported by now stays: looking for garbage in it again takes seconds a minute."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)
 
 

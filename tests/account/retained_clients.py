@@ -9,6 +9,8 @@ from typing import Any
 import boto3
 from botocore import compat, hooks, useragent
 from botocore.config import Config
+from botocore.hooks import EventAliaser
+from moto import backend_index
 from moto.core import responses
 from moto.core.models import RESPONSES_METHODS
 from moto.core.serialize import AttributePicker, XFormedAttributePicker
@@ -39,6 +41,8 @@ class _Retained:
         method(*given, **named)
 
 
+# Each client has its own copy of its session's handlers.
+_session = cache(boto3.Session)
 _retained: dict[tuple[str, str, str], _Retained] = {}
 
 
@@ -54,8 +58,8 @@ class RetainedSession:
             return self._own.client(service_name, config=config)
         key = (self.region_name, service_name, repr(vars(config)))
         if key not in _retained or not _retained[key].is_as_made:
-            made = boto3.Session(region_name=self.region_name)
-            _retained[key] = _Retained(made.client(service_name, config=config))
+            made = _session(region_name=self.region_name).client(service_name, config=config)
+            _retained[key] = _Retained(made)
         return _retained[key].client
 
     def __getattr__(self, name: str) -> Any:
@@ -74,6 +78,8 @@ _OF_ITS_ARGUMENTS_ALONE = (
     (responses, "method_names_from_class"),
     (models, "camelcase_to_underscores"),
 )
+# Each has a host of its own; moto would try 150 services' patterns before the last of them.
+_ASKED_MOST = ("dynamodb", "sqs", "sns", "lambda", "cloudwatch", "events", "cloudtrail")
 
 
 def _names_of(picker: type[Any]) -> Callable[[Any, Any], tuple[str, ...]]:
@@ -96,6 +102,10 @@ def remember() -> None:
         picker.get_possible_keys = _names_of(picker)
     parser: Any = ConditionExpressionParser
     parser._lex_one_node = staticmethod(cache(partial(parser._lex_one_node, parser)))
+    # What is made for one emitter holds for all: nobody has aliases of his own.
+    aliaser: Any = EventAliaser
+    aliaser._alias_event_name = staticmethod(cache(aliaser(None)._alias_event_name))
+    backend_index.backend_url_patterns.sort(key=lambda each: each[0] not in _ASKED_MOST)
     # Nobody calls moto here but botocore, and patterns for `requests` are 1,288 a test.
     RESPONSES_METHODS.clear()
     for module, name in _OF_ITS_ARGUMENTS_ALONE:

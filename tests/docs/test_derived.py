@@ -1,4 +1,4 @@
-"""What the documents derive from the code is whole, and none of it is stale."""
+"""What the documents derive from the code is whole; that it is not stale, `make check` says."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ def _page(name: str) -> str:
     return " ".join((DOCS / name).read_text().split())
 
 
-def test_no_document_is_stale_and_every_derived_part_stands_on_a_page(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert derive.main(["--check"]) == 0, capsys.readouterr().err
+def test_every_derived_part_stands_on_a_page() -> None:
     text = "".join(each.read_text() for each in EVERY_PAGE)
     marks = [each["name"] for each in derive.MARKED.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))

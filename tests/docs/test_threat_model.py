@@ -7,10 +7,8 @@ import re
 import pytest
 
 from docs.stack_outline import granted_to
-from infra.settings.deployment import read
-from infra.synthesis import outline
 from tests.architecture.test_documents import ROOT
-from tests.infra.synthesized import REGION, SETTINGS
+from tests.infra.synthesized import template_of
 from tests.prove.__main__ import PROOFS
 
 DOCS = ROOT / "docs"
@@ -51,7 +49,7 @@ def test_every_proof_that_it_names_is_one() -> None:
 
 @pytest.mark.parametrize("settings", ["tagged", "named"])
 def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
-    resources = outline(read(SETTINGS[settings]), REGION)["Resources"]
+    resources = template_of(settings).raw["Resources"]
     roles = [name for name, each in resources.items() if each["Type"] == "AWS::IAM::Role"]
     granted = {a for role in roles for each in granted_to({role}, resources) for a in each.actions}
     assert "sqs:SetQueueAttributes" in granted

@@ -30,11 +30,7 @@ CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 SETTINGS: Mapping[str, Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("settings.json").read_text()
 )
-WITHOUT_NIGHTLY: Mapping[str, Any] = {
-    "nightly": {"enabled": False},
-    "trail": {"create": False, "bucket": "our-logs", "bucketRegion": "eu-west-1"},
-    "report": {"sender": "reports@example.com", "recipients": ["ada@example.com"]},
-}
+NIGHTLY_OFF = {"nightly": {"enabled": False}}
 THREE = (
     {"account": ACCOUNT, "region": REGION},
     {"account": ACCOUNT, "region": "ap-southeast-4"},

@@ -15,6 +15,7 @@ from infra.synthesis import new_app, synthesize
 from mendq.model.limits import Consent, Mode
 from tests.infra.synthesized import (
     ACCOUNT,
+    NIGHTLY_OFF,
     REGION,
     SETTINGS,
     THREE,
@@ -55,7 +56,6 @@ ALONE: Mapping[str, Mapping[str, Any]] = {
     },
     "trails below a prefix": {"trail": {"prefix": "logs/trail"}},
 }
-NIGHTLY_OFF = {"nightly": {"enabled": False}}
 _HASH = re.compile(r"(?<=[A-Za-z])[0-9A-F]{8}(?=\W|$)|[0-9a-f]{64}")
 
 

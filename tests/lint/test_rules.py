@@ -23,9 +23,9 @@ OURS = {each.id: each for each in RULES}
 SOUND = FAULTY.replace("Default: 20", "Default: 180")
 
 
-def _cfn_lint(path: Path, *more: str) -> list[dict[str, Any]]:
+def _cfn_lint(*asked: str) -> list[dict[str, Any]]:
     """What cfn-lint says with our rules beside its own, of ours alone."""
-    asked = ("-a", "mendq.lint.rules", "--format", "json", *more, "-t", str(path))
+    asked = ("-a", "mendq.lint.rules", "--format", "json", *asked)
     program = Path(sys.executable).with_name("cfn-lint")
     run = subprocess.run((program, *asked), capture_output=True, text=True, check=False)
     said = json.loads(run.stdout)
@@ -35,8 +35,9 @@ def _cfn_lint(path: Path, *more: str) -> list[dict[str, Any]]:
 
 def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
-    path.write_text(SOUND)
-    assert _cfn_lint(path) == []
+    sound, costly = path.with_name("sound.yaml"), path.with_name("costly.json")
+    sound.write_text(SOUND)
+    costly.write_text(COSTING_TOO_MUCH)
     path.write_text(FAULTY.replace("ignore: [tls_not_enforced]", "ignore: []"))
     linted = CliRunner().invoke(app, ["lint", str(path), "--json"]).stdout
     findings = json.loads(linted)["templates"][0]["findings"]
@@ -44,21 +45,19 @@ def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path)
     wanted = {
         (rule_id(each["symptom"], Severity(each["severity"])), each["line"]) for each in findings
     }
-    found = _cfn_lint(path, "--include-checks", "I9500")
+    files = ("-t", *map(str, (sound, path, costly)))
+    every = _cfn_lint("--include-checks", "I9500", *files)
+    found, of_sound, (too_costly,) = (
+        [each for each in every if each["Filename"] == str(file)] for file in (path, sound, costly)
+    )
+    assert [each["Rule"]["Id"] for each in of_sound] == ["I9500"]
     said = {(each["Rule"]["Id"], each["Location"]["Start"]["LineNumber"]) for each in found}
     assert said == wanted | {("I9500", 9)}
     (error,) = (each["Message"] for each in found if each["Level"] == "Error")
     assert "VisibilityTimeout: 180" in error
-    left_out = _cfn_lint(path, "--ignore-checks", *(each for each, _ in wanted))
-    assert left_out == []
-
-
-def test_what_is_too_costly_is_said_once_and_is_not_clean(tmp_path: Path) -> None:
-    path = tmp_path / "costly.json"
-    path.write_text(COSTING_TOO_MUCH)
-    (said,) = _cfn_lint(path)
-    assert said["Rule"]["Id"] == "W9500"
-    assert "takes more than" in said["Message"]
+    assert too_costly["Rule"]["Id"] == "W9500"
+    assert "takes more than" in too_costly["Message"]
+    assert _cfn_lint("--ignore-checks", *(each for each, _ in wanted), "-t", str(path)) == []
 
 
 def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -> None:

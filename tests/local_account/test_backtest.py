@@ -15,6 +15,7 @@ from tests.local_account.trail import TrailFiles
 
 
 @pytest.mark.account
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_it_reads_a_bucket_and_the_queues_as_they_stand(
     account: LocalAccount, tmp_path: Path

@@ -21,7 +21,7 @@ from mendq.model import prices
 from mendq.model.names import GAUGES, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.settings import FULL
 from tests.functions.conftest import call_with
-from tests.infra.synthesized import SETTINGS, WITHOUT_NIGHTLY, template_of, template_with
+from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"
@@ -96,7 +96,7 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     assert few == by_follow_up - GAUGES < by_follow_up
     always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)
-    on, off = template_of("default"), template_with(WITHOUT_NIGHTLY)
+    on, off = template_of("default"), template_with(NIGHTLY_OFF)
     for template, sometimes, hours in ((on, 8, runs + of_weeks), (off, 2, of_weeks)):
         lines = {each.what: each for each in bill.lines(Deployed(template.raw))}
         metrics = lines["custom metrics"]

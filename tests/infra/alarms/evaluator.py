@@ -46,16 +46,14 @@ class Data:
     """What was sent, by series and minute."""
 
     def __init__(self, sent: Mapping[Series, Mapping[int, float]]) -> None:
-        self._sent = {series: dict(sorted(values.items())) for series, values in sent.items()}
-        self._minutes = {series: [*values] for series, values in self._sent.items()}
+        self._sent = {s: tuple(zip(*sorted(v.items()), strict=True)) for s, v in sent.items() if v}
 
     def has(self, series: Series) -> bool:
-        return bool(self._sent.get(series))
+        return series in self._sent
 
     def within(self, series: Series, after: int, until: int) -> Sequence[float]:
-        minutes = self._minutes.get(series, [])
-        between = minutes[bisect_right(minutes, after) : bisect_right(minutes, until)]
-        return [self._sent[series][each] for each in between]
+        minutes, values = self._sent.get(series, ((), ()))
+        return values[bisect_right(minutes, after) : bisect_right(minutes, until)]
 
 
 @dataclass
