@@ -19,13 +19,13 @@ from infra.stackset.one_template import REGION
 STACK_SET = "mendq"
 SCRIPT = Path(__file__).with_name("rollout.sh")
 Unit = Annotated[str, Meta(pattern=r"^(?:r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32})\Z")]
+# The guard knows those that begin so.
+StackSet = Annotated[str, Meta(pattern=rf"^{STACK_SET}(?:-[A-Za-z0-9]+)*\Z", max_length=64)]
 Profile = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.@+-]{1,128}\Z")]
 # Whether probes come through, heal works and the scan runs: there in any case, `alarms` or not.
-ALARMS = (
-    *(each.called() for each in (health.PROBE_LOST, health.SILENT, health.LATE)),
-    *(each.called() for each in (health.HEAL_ERRORS, health.FOLLOW_UP_ERRORS)),
-    *(health.SCAN_MISSING.called(), health.UNDELIVERED.called(), health.OWN_DLQ.called(INTAKE)),
-)
+_FAILS = (health.HEAL_ERRORS, health.FOLLOW_UP_ERRORS, health.UNDELIVERED)
+_ALARMS = (health.PROBE_LOST, *_FAILS, health.SILENT, health.LATE, health.SCAN_MISSING)
+ALARMS = (*(each.called() for each in _ALARMS), health.OWN_DLQ.called(INTAKE))
 
 
 class Waves(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -39,6 +39,7 @@ class Waves(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     waves: Annotated[
         tuple[Annotated[tuple[Unit, ...], Meta(min_length=1)], ...], Meta(min_length=1)
     ]
+    stack_set: StackSet = STACK_SET
     call_as: Literal["SELF", "DELEGATED_ADMIN"] = "DELEGATED_ADMIN"
     accounts_at_once: Annotated[int, Meta(ge=1, le=500)] = 5
     soak_minutes: Annotated[int, Meta(ge=1, le=10_080)] = 180
@@ -71,7 +72,7 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
         "PARAMETERS": _json(pairs),
         "REGIONS": " ".join(waves.regions),
         "SOAK": str(waves.soak_minutes),
-        "STACK_SET": STACK_SET,
+        "STACK_SET": waves.stack_set,
         "URL": shlex.quote(waves.template_url or url),
         "WAVES": "\n".join(_wave(waves, *each) for each in enumerate((every, *waves.waves))),
         "WHOSE": "\n".join(whose(*each) for each in waves.canaries.items()),
@@ -84,14 +85,11 @@ def _wave(waves: Waves, number: int, units: tuple[str, ...]) -> str:
     kind = "DIFFERENCE" if number else "INTERSECTION"
     accounts = list(waves.canaries)
     targets = {"OrganizationalUnitIds": units, "Accounts": accounts, "AccountFilterType": kind}
-    preferences = {
-        "RegionConcurrencyType": "SEQUENTIAL",
-        "RegionOrder": waves.regions,
-        "FailureToleranceCount": 0,
-        # The strict mode would let one more at once than may fail.
-        "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE",
-        "MaxConcurrentCount": waves.accounts_at_once if number else 1,
-    }
+    at_once = waves.accounts_at_once if number else 1
+    order = {"RegionConcurrencyType": "SEQUENTIAL", "RegionOrder": waves.regions}
+    # The strict mode would let one more at once than may fail.
+    bounds = {"MaxConcurrentCount": at_once, "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE"}
+    preferences = {**order, "FailureToleranceCount": 0, **bounds}
     return f"wave {number} {_json(targets)} {_json(preferences)}"
 
 
