@@ -38,12 +38,18 @@ finish() {
   done
 }
 look() { # the states that are fine; an alarm that is not there is not
+  fine=" $* "
   for canary in @CANARIES@; do
     for region in @REGIONS@; do
       states=$(aws cloudwatch describe-alarms --alarm-names $alarms --profile "$canary" --region "$region" --query 'MetricAlarms[].[AlarmName,StateValue]' --output text)
       for alarm in $alarms; do
-        state=$(echo "$states" | awk -v name="$alarm" '$1 == name {print $2}')
-        case " $* " in *" ${state:-missing} "*) ;; *) halt "$alarm is ${state:-missing}, of $canary in $region" ;; esac
+        state=missing
+        set -- $states
+        while [ $# -ge 2 ]; do
+          [ "$1" != "$alarm" ] || state=$2
+          shift 2
+        done
+        case $fine in *" $state "*) ;; *) halt "$alarm is $state, of $canary in $region" ;; esac
       done
     done
   done

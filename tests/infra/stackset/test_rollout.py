@@ -86,8 +86,15 @@ def test_a_wave_takes_one_region_after_the_other_and_tolerates_no_failure(tmp_pa
         assert option(wave, "--template-url") == url
 
 
-@pytest.mark.parametrize("alarm", [PROBE_LOST.called(), HEAL_ERRORS.called()])
-@pytest.mark.parametrize("state", ["ALARM", "INSUFFICIENT_DATA", ""])
+@pytest.mark.parametrize(
+    ("alarm", "state"),
+    [
+        (PROBE_LOST.called(), "ALARM"),
+        (HEAL_ERRORS.called(), "ALARM"),
+        (PROBE_LOST.called(), "INSUFFICIENT_DATA"),
+        (HEAL_ERRORS.called(), ""),
+    ],
+)
 def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Path) -> None:
     """At once where an alarm rings, else when the time is over."""
     # Two looks before the first wave, one for each region.
@@ -182,6 +189,7 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
         ({"callAs": "ROOT"}, "callAs"),
         ({"soakMinutes": 0}, "soakMinutes"),
         ({"canary": CANARY}, "canary"),
+        ({"stackSet": "ours"}, "stackSet"),
         ({"parameters": {"Queues": "*"}}, "Queues"),
     ],
 )
