@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 PORT ?= 0
 SETTINGS ?=
+BUCKET ?=
+WAVES ?=
 STORY ?= visibility
 NAMES ?=
 ONLY ?=
@@ -16,7 +18,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-ur
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check prove bench docs docs-site cdk synth lock release clean
+.PHONY: help setup demo account test check prove bench docs docs-site cdk synth stackset lock release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +93,10 @@ synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credential
 	@echo "synthesizing the stack (half a minute)"
 	@$(RUN) app.py
 	@echo "written to cdk.out/: *.template.json is what CloudFormation gets"
+
+# As it was typed: make itself would take ${AWS::Region} for a variable of its own.
+stackset: .venv/.ready ## what a stack set deploys to many accounts, in build/stackset/ (BUCKET=name SETTINGS=file.json WAVES=file.json)
+	@$(RUN) -m infra.stackset.publishing '$(value BUCKET)' '$(SETTINGS)' '$(WAVES)'
 
 lock: ## write the requirements.txt files anew from the .in files beside them
 	@$(COMPILE) requirements.in -o requirements.txt

@@ -43,6 +43,14 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
     )
 
 
+def many(stacks: str) -> str:
+    """What so many stacks cost together while nothing fails."""
+    whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
+    full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
+    said = (dollars(int(stacks) * each) for each in (full, sum(each.dollars for each in least)))
+    return "**{}** a month without dashboards, **{}** with the essential alarms.".format(*said)
+
+
 def stack_and_prices(stack: Deployed | None = None) -> str:
     """The stack as it ships, a million calls, and the prices behind both."""
     return "\n".join(_parts(stack or Deployed(template())))

@@ -20,11 +20,17 @@ from docs.stack_outline import (
 )
 from docs.stack_outline import parts as parts_of
 from docs.tables import code, table
+from infra.stackset import publishing
 
 NOTHING, PERSON = "nothing", "a person"
 
 
 _template = partial(resources, tagMayRaiseTo="heal")
+
+
+def guard() -> str:
+    """The service control policy that `make stackset` writes."""
+    return f"```json\n{publishing.guard()}```"
 
 
 def picture() -> str:

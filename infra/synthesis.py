@@ -21,6 +21,7 @@ from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack
 
 STACK_NAME = "Mendq"
+DESCRIPTION = "Mendq fixes SQS queues"
 CDK_JSON = ROOT / "cdk.json"
 
 
@@ -87,7 +88,7 @@ def synthesize(
     if mistakes := [*misplaced(settings, [str(each.region) for each in where], accounts)]:
         raise SettingsRefused(mistakes)
     with TemporaryDirectory(prefix="mendq-") as folder:
-        staged = code or _staged(Path(folder), target)
+        staged = code or staged_code(Path(folder), target)
         for place in where:
             name = STACK_NAME if len(where) == 1 else f"Mendq-{place.account}-{place.region}"
             _add(app, name, place, settings, staged)
@@ -101,7 +102,7 @@ def _add(
         app,
         name,
         stack_name=STACK_NAME,
-        description="Mendq fixes SQS queues",
+        description=DESCRIPTION,
         env=place,
         analytics_reporting=False,
         settings=settings,
@@ -131,7 +132,8 @@ def empty_code(folder: Path) -> Code:
     return Code(folder, folder, emr.EmrPackage(files[2], files[1], files[3]))
 
 
-def _staged(folder: Path, target: Sequence[str]) -> Code:
+def staged_code(folder: Path, target: Sequence[str] = LAMBDA) -> Code:
+    """The code that is shipped, in `folder`; raises what `stage` raises."""
     lambdas, report = folder / "lambdas", folder / "report"
     stage(lambdas, LAMBDAS, target)
     stage(report, REPORT, target)

@@ -46,7 +46,8 @@ def _make(words: list[str]) -> None:
     given = dict(each.split("=", 1) for each in words if "=" in each)
     recipes = "".join(RECIPES[each] for each in words if "=" not in each)
     assert given.keys() <= VARIABLES, "no such variable"
-    assert all(f"$({name})" in recipes for name in given.keys() - {"PYTHON"}), "it takes no such"
+    taken = set(re.findall(r"\$\((?:value )?([A-Z]+)\)", recipes))
+    assert given.keys() - {"PYTHON"} <= taken, "it takes no such"
     stories_of(given.get("STORY", "visibility"))
     assert set(given.get("NAMES", "").split()) <= {each.name for each in PROOFS}, "no such proof"
     assert given.get("SETTINGS", ".json").endswith(".json"), "a file, not what stands in it"

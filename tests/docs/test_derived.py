@@ -39,7 +39,11 @@ def _pieces() -> Iterator[str]:
     for place, module in derive.PLACES.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
             asks = set(inspect.signature(each).parameters)
-            if each.__module__ == module.__name__ and name[0] != "_" and asks <= {"name", "stack"}:
+            if (
+                each.__module__ == module.__name__
+                and name[0] != "_"
+                and asks <= {"name", "stack", "stacks"}
+            ):
                 yield f"{place}.{name}"
 
 

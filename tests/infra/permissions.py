@@ -16,18 +16,21 @@ def decision(
     resource: str,
     tags: Mapping[str, str] | None = None,
     keys: Mapping[str, str] | None = None,
+    *,
+    principal: str = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/heal",
 ) -> str:
     """`Allow`, `Deny` or `ImplicitDeny` for a call on a resource that carries `tags`.
 
     `keys` are further condition keys of the call, such as `iam:PassedToService`.
     """
     context = EvalContext(
-        principal_arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/heal",
+        principal_arn=principal,
         principal_type="AssumedRole",
         principal_account=ACCOUNT,
         action=action,
         resource_arn=resource,
         region=REGION,
+        secure_transport=(keys or {}).get("aws:SecureTransport") != "false",
         # A call that names no tags has no aws:TagKeys.
         service_context={"aws:tagkeys": None}
         | {f"aws:resourcetag/{k}": v for k, v in (tags or {}).items()}

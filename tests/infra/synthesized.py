@@ -131,19 +131,24 @@ def _sources() -> str:
 def _retained(settings: Mapping[str, Any], code: Code | None) -> Path:
     """The cloud assembly that the same sources gave before, to whichever worker or run."""
     named = json.dumps([_sources(), settings, own_place(), code is None])
-    retained = CACHE / sha256(named.encode()).hexdigest()[:16]
+    return retained(named, lambda fresh: synthesize(read(settings), new_app(fresh), code=code))
+
+
+def retained(named: str, make: Callable[[Path], object]) -> Path:
+    """The folder that `make` fills, or filled before under the same name."""
+    found = CACHE / sha256(named.encode()).hexdigest()[:16]
     CACHE.mkdir(parents=True, exist_ok=True)
-    with _lock_of(retained).open("w") as lock:
+    with _lock_of(found).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making the same
-        if not (retained / "manifest.json").is_file():
+        if not found.is_dir():
             fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-            synthesize(read(settings), new_app(fresh), code=code)
-            fresh.replace(retained)
-    retained.touch()
+            make(fresh)
+            fresh.replace(found)
+    found.touch()
     for old in sorted(CACHE.glob("[!.]*"), key=lambda each: -each.stat().st_mtime)[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)
         _lock_of(old).unlink(missing_ok=True)
-    return retained
+    return found
 
 
 def _lock_of(retained: Path) -> Path:

@@ -1,0 +1,119 @@
+"""`make stackset BUCKET=name`: what a stack set deploys, the same bytes twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import zipfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from infra.node import NodeMissing, require_node
+from infra.packaging.wheels import ROOT, WheelsUnavailable
+from infra.settings.deployment import DeploymentSettings, FileRefused, object_in
+from infra.settings.reading import SettingsRefused
+from infra.stack import Code
+from infra.stackset.one_template import (
+    PREFIX,
+    REGION,
+    bucket_of,
+    settings_for_many,
+    template_for_many,
+)
+from infra.stackset.waves import SCRIPT as ROLLOUT
+from infra.stackset.waves import STACK_SET, Waves, rollout, waves_in
+from infra.synthesis import new_app, raw_settings, staged_code
+from infra.trail import TRAIL_NAME
+from mendq.model.names import NIGHTLY, PROBE_QUEUE, role_name
+from mendq.notifications.commands import ALARM_PREFIX
+
+FOLDER = ROOT / "build" / "stackset"
+GUARD, POLICY, SCRIPT = "guard.json", "bucket-policy.json", "publish.sh"
+_HERE = Path(__file__).parent
+# What StackSets calls a stack, and CloudFormation what a stack makes: after the stack.
+_OWN = f"StackSet-{STACK_SET}-*"
+_NAMES: Mapping[str, str] = {
+    "STACK": _OWN,
+    "BUCKETS": _OWN.lower(),
+    "TRAIL": TRAIL_NAME,
+    "ALARMS": f"{ALARM_PREFIX}*",
+    "PROBE": PROBE_QUEUE,
+    "ROLES": role_name("*", "*"),
+    "STARTS": role_name("start-nightly", "*"),
+    "DELETES": role_name(NIGHTLY, "*"),
+}
+
+
+def guard() -> str:
+    """A service control policy: what Mendq stands on, StackSets alone changes.
+
+    Nobody else passes Mendq's roles to anything, and only the nightly job deletes an object.
+    """
+    text = (_HERE / GUARD).read_text()
+    return re.sub("@([A-Z]+)@", lambda found: _NAMES[found[1]], text)
+
+
+def publish(
+    settings: DeploymentSettings,
+    bucket: str,
+    code: Code,
+    waves: Waves | None = None,
+    folder: Path = FOLDER,
+) -> str:
+    """Write the folder anew; the template's key.
+
+    Raises what `template_for_many` and `rollout` raise.
+    """
+    template, files = template_for_many(settings, bucket, code)
+    text = json.dumps(template, separators=(",", ":")).encode()
+    key = f"{PREFIX}{sha256(text).hexdigest()[:16]}.template.json"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "objects" / PREFIX).mkdir(parents=True)
+    (folder / "objects" / key).write_bytes(text)
+    for name, source in files.items():
+        _put(folder / "objects" / name, source)
+    script = (_HERE / SCRIPT).read_text().replace("@BUCKET@", bucket.replace(REGION, "${region}"))
+    (folder / SCRIPT).write_text(script)
+    shutil.copyfile(_HERE / POLICY, folder / POLICY)
+    (folder / GUARD).write_text(guard())
+    if waves:
+        defaults = {name: each["Default"] for name, each in template["Parameters"].items()}
+        (folder / ROLLOUT.name).write_text(rollout(waves, bucket, key, defaults))
+    return key
+
+
+def _put(path: Path, source: Path) -> None:
+    """A folder as a zip, without times and in the order of names; a file as it is."""
+    if source.is_file():
+        shutil.copyfile(source, path)
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each in sorted(each for each in source.rglob("*") if each.is_file()):
+            member = zipfile.ZipInfo(each.relative_to(source).as_posix())
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, each.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def main(bucket: str, file: str = "", waves_file: str = "") -> int:
+    """Write `build/stackset/`, and say what comes next; 1 and what is wrong where that fails."""
+    try:
+        require_node()
+        raw = object_in(Path(file)) if file else raw_settings(new_app())
+        name, settings = bucket_of(bucket), settings_for_many(raw)
+        waves = waves_in(Path(waves_file)) if waves_file else None
+        with TemporaryDirectory(prefix="mendq-") as folder:
+            key = publish(settings, name, staged_code(Path(folder)), waves)
+    except (NodeMissing, FileRefused, SettingsRefused, WheelsUnavailable) as refused:
+        print(refused, file=sys.stderr)  # noqa: T201
+        return 1
+    print(f"written to {FOLDER.relative_to(ROOT)}/: {key}, for buckets {name}")  # noqa: T201
+    print("next: sh build/stackset/publish.sh ORGANIZATION REGION...; docs/stacksets.md")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,89 @@
+#!/bin/sh
+# sh rollout.sh first|update [WAVE]   wave 0 are the canaries; WAVE goes on where it was halted
+# After each wave the canaries' alarms are watched, and nothing goes further where one rings: no
+# operation of StackSets takes an alarm that would stop it.
+set -eu
+how=${1:-}
+from=${2:-0}
+case $how in first | update) ;; *) sed -n 2p "$0" | cut -c3- >&2; exit 2 ;; esac
+case $from in *[!0-9]*) echo "$from is no wave" >&2; exit 2 ;; esac
+alarms=@ALARMS@
+
+halt() {
+  echo "halted: $*" >&2
+  exit 1
+}
+whose() {
+  found=$(aws sts get-caller-identity --profile "$2" --query Account --output text)
+  [ "$found" = "$1" ] || halt "the profile $2 is of account $found, not of $1"
+}
+stack_set() {
+  verb=$1
+  shift
+  aws cloudformation "$verb" --stack-set-name @STACK_SET@ --call-as @CALL_AS@ --output text "$@"
+}
+with_template() {
+  verb=$1
+  shift
+  stack_set "$verb" --template-url @URL@ --parameters @PARAMETERS@ --capabilities CAPABILITY_NAMED_IAM "$@"
+}
+finish() {
+  while :; do
+    state=$(stack_set describe-stack-set-operation --operation-id "$2" --query StackSetOperation.Status)
+    case $state in
+      QUEUED | RUNNING | STOPPING) sleep 30 ;;
+      SUCCEEDED) return ;;
+      *) halt "$1 ended as ${state:-nothing}; aws cloudformation list-stack-set-operation-results --stack-set-name @STACK_SET@ --call-as @CALL_AS@ --operation-id $2 says why" ;;
+    esac
+  done
+}
+look() { # the states that are fine; an alarm that is not there is not
+  fine=" $* "
+  for canary in @CANARIES@; do
+    for region in @REGIONS@; do
+      states=$(aws cloudwatch describe-alarms --alarm-names $alarms --profile "$canary" --region "$region" --query 'MetricAlarms[].[AlarmName,StateValue]' --output text)
+      for alarm in $alarms; do
+        state=missing
+        set -- $states
+        while [ $# -ge 2 ]; do
+          [ "$1" != "$alarm" ] || state=$2
+          shift 2
+        done
+        case $fine in *" $state "*) ;; *) halt "$alarm is $state, of $canary in $region" ;; esac
+      done
+    done
+  done
+}
+wave() { # its number, where it goes, how
+  [ "$1" -ge "$from" ] || return 0
+  echo "wave $1: $2"
+  set -- "$1" --regions @REGIONS@ --deployment-targets "$2" --operation-preferences "$3" --query OperationId
+  number=$1
+  shift
+  if [ "$how" = first ]; then
+    operation=$(stack_set create-stack-instances "$@")
+  else
+    operation=$(with_template update-stack-set "$@")
+  fi
+  finish "wave $number" "$operation"
+  echo "wave $number is deployed; watching the canaries for @SOAK@ minutes"
+  minutes=0
+  while [ "$minutes" -lt @SOAK@ ]; do
+    sleep 60
+    minutes=$((minutes + 1))
+    # What was just made is looked at in the end: until its first probe some alarms ring.
+    [ "$how" = first ] || look OK INSUFFICIENT_DATA
+  done
+  look OK
+}
+
+@WHOSE@
+if [ "$how" = first ] && [ "$from" = 0 ]; then
+  with_template create-stack-set --permission-model SERVICE_MANAGED --auto-deployment Enabled=false >/dev/null
+else
+  look OK
+fi
+@WAVES@
+operation=$(with_template update-stack-set --auto-deployment Enabled=true,RetainStacksOnAccountRemoval=true --query OperationId)
+finish "the deployment to accounts that join" "$operation"
+echo "done: accounts that join a unit get a stack by themselves"

@@ -1,0 +1,113 @@
+"""From the bucket alone, without the clone: an account that nobody bootstrapped gets the stack.
+
+Not StackSets itself, which nothing emulates: the template and its files, as it would hand them on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_sns as sns
+
+from infra.packaging.zips import THIS_MACHINE
+from infra.stackset.one_template import bucket_of, settings_for_many
+from infra.stackset.publishing import publish
+from infra.synthesis import new_app, staged_code
+from local_account.deployment import WAITING
+from local_account.process import LocalAccount
+from local_account.where import REGION
+from mendq.model.names import EVERY, role_name
+
+pytestmark = [pytest.mark.account, pytest.mark.long]
+STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
+SETTINGS: Mapping[str, Any] = {"queues": ["orders-*"]}
+PARAMETERS = {"Mode": "propose", "TagMayRaiseTo": "heal", "UrgentMail": "ops@example.com"}
+
+
+def _nothing_of_ours(folder: Path) -> Path:
+    """An assembly with a topic, so that the account begins without Mendq and without bootstrap."""
+    app = new_app(folder)
+    synthesizer = cdk.CliCredentialsStackSynthesizer()
+    stack = cdk.Stack(app, "Mendq", synthesizer=synthesizer, analytics_reporting=False)
+    sns.CfnTopic(stack, "Topic")
+    app.synth()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
+    place = tmp_path_factory.mktemp("published")
+    bucket = bucket_of("our-mendq")
+    code = staged_code(place / "code", THIS_MACHINE)
+    key = publish(settings_for_many(SETTINGS), bucket, code, folder=place / "folder")
+    options = ("--assembly", str(_nothing_of_ours(place / "empty")))
+    with LocalAccount(options=options) as account:
+        s3, cloudformation = account.client("s3"), account.client("cloudformation")
+        here = f"our-mendq-{REGION}"
+        s3.create_bucket(Bucket=here)
+        objects = place / "folder" / "objects"
+        for each in (each for each in objects.rglob("*") if each.is_file()):
+            name = each.relative_to(objects).as_posix()
+            s3.put_object(Bucket=here, Key=name, Body=each.read_bytes())
+        given = [{"ParameterKey": k, "ParameterValue": v} for k, v in PARAMETERS.items()]
+        cloudformation.create_stack(
+            StackName=STACK,
+            TemplateURL=f"{s3.meta.endpoint_url}/{here}/{key}",
+            Parameters=given,
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+        )
+        waiter = cloudformation.get_waiter("stack_create_complete")
+        waiter.wait(StackName=STACK, WaiterConfig=WAITING)
+        yield account
+
+
+@pytest.fixture(scope="module")
+def outputs(account: LocalAccount) -> dict[str, str]:
+    (stack,) = account.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+    return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
+
+
+def test_every_role_carries_the_region_it_is_in(account: LocalAccount) -> None:
+    roles = {each["RoleName"] for each in account.client("iam").list_roles()["Roles"]}
+    assert {role_name(each, REGION) for each in EVERY} <= roles
+
+
+def test_the_parameters_reach_the_lambdas_and_the_topics(
+    account: LocalAccount, outputs: Mapping[str, str]
+) -> None:
+    function = account.client("lambda").get_function_configuration(
+        FunctionName=outputs["HealFunction"]
+    )
+    consent = json.loads(function["Environment"]["Variables"]["MENDQ_CONSENT"])
+    assert consent["mode"] == "propose"
+    assert consent["tag_may_raise_to"] == "heal"
+    assert consent["queues"] == ["orders-*"]
+    subscribed = account.client("sns").list_subscriptions_by_topic(TopicArn=outputs["UrgentTopic"])
+    assert [each["Endpoint"] for each in subscribed["Subscriptions"]] == ["ops@example.com"]
+    told = account.client("sns").list_subscriptions_by_topic(TopicArn=outputs["InfoTopic"])
+    assert told["Subscriptions"] == []
+
+
+def test_the_lambdas_run_and_the_nightly_job_s_code_is_where_they_look(
+    account: LocalAccount, outputs: Mapping[str, str]
+) -> None:
+    """The scan finds a queue that the settings name, and may not write one as long as it looks."""
+    account.client("sqs").create_queue(QueueName="orders-new")
+    answer = account.client("lambda").invoke(
+        FunctionName=outputs["ScanFunction"],
+        Payload=json.dumps({"time": "2026-11-24T10:00:00Z"}).encode(),
+    )
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    function = account.client("lambda").get_function_configuration(
+        FunctionName=outputs["StartNightlyFunction"]
+    )
+    variables = function["Environment"]["Variables"]
+    for name in ("MENDQ_ENTRY_POINT", "MENDQ_PACKAGE", "MENDQ_COMPILED_PACKAGES"):
+        bucket, _, key = variables[name].removeprefix("s3://").partition("/")
+        assert bucket == f"our-mendq-{REGION}"
+        assert account.client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"]

@@ -1,0 +1,220 @@
+"""One template for many accounts: in each, the stack that the settings would give it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cfnlint.api import ManualArgs, lint
+
+from infra.settings.reading import SettingsRefused
+from infra.stackset.one_template import bucket_of, settings_for_many
+from mendq.model.limits import MODES
+from tests.infra.stackset.published import (
+    BUCKET,
+    Deployed,
+    folder_of,
+    template_in,
+    written,
+)
+from tests.infra.synthesized import (
+    ACCOUNT,
+    REGION,
+    SETTINGS,
+    Template,
+    as_list,
+    template_of,
+    template_with,
+)
+
+WRITES = {"sqs:SetQueueAttributes", "sqs:CreateQueue"}
+OWN, REGIONS = "cdk-hnb659fds-assets-${AWS::AccountId}-", BUCKET.replace("${AWS::Region}", "")
+
+
+def _comparable(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Wherever the code lies, and in whatever order statements stand."""
+    text = json.dumps(resources).replace(f"{REGIONS}{REGION}/mendq/", f"{OWN}{REGION}/")
+    text = text.replace(f"{REGIONS}{REGION}", f"{OWN}{REGION}")
+    found: dict[str, Any] = json.loads(text)
+    for each in found.values():
+        properties = each.get("Properties", {})
+        properties.pop("Code", None)
+        if policy := properties.get("PolicyDocument"):
+            for one in policy["Statement"]:
+                one["Resource"] = sorted(map(json.dumps, as_list(one["Resource"])))
+            policy["Statement"].sort(key=json.dumps)
+    return found
+
+
+def _of_one_account(template: Template) -> dict[str, Any]:
+    bare = {"Parameters": {}, "Conditions": {}, "Resources": template.raw["Resources"]}
+    return _comparable(Deployed(bare).resources)
+
+
+@pytest.fixture(scope="module")
+def named() -> dict[str, Any]:
+    return template_in(folder_of("named"))
+
+
+def test_in_one_account_it_is_the_stack_that_its_settings_give(named: dict[str, Any]) -> None:
+    assert _comparable(Deployed(named).resources) == _of_one_account(template_of("named"))
+
+
+def test_while_watching_no_role_may_write_a_queue(named: dict[str, Any]) -> None:
+    """IAM says so, not only the code; in the other modes one may."""
+    for mode, raised, may in (
+        ("observe", "observe", False),
+        ("propose", "observe", True),
+        ("observe", "propose", True),
+    ):
+        there = Deployed(named, Mode=mode, TagMayRaiseTo=raised).resources
+        policies = (
+            each["Properties"]["PolicyDocument"]["Statement"]
+            for each in there.values()
+            if each["Type"] == "AWS::IAM::Policy"
+        )
+        allowed = [each for policy in policies for each in policy if each["Effect"] == "Allow"]
+        writes = [each for each in allowed if WRITES.intersection(as_list(each["Action"]))]
+        assert bool(writes) is may
+        heal = next(each for name, each in there.items() if name.startswith("HealFunction"))
+        consent = json.loads(heal["Properties"]["Environment"]["Variables"]["MENDQ_CONSENT"])
+        assert (consent["mode"], consent["tag_may_raise_to"]) == (mode, raised)
+
+
+@pytest.mark.long
+def test_for_every_mode_it_is_the_stack_that_the_settings_give(tmp_path: Path) -> None:
+    settings = {"queues": ["orders-*", "pay"], "mode": "propose"}
+    template = template_in(written(settings, tmp_path / "folder"))
+    assert template["Parameters"]["Mode"]["Default"] == "propose"
+    for mode, raised in product(MODES, MODES):
+        alone = template_with({**settings, "mode": mode, "tagMayRaiseTo": raised})
+        deployed = Deployed(template, Mode=mode, TagMayRaiseTo=raised)
+        assert _comparable(deployed.resources) == _of_one_account(alone)
+
+
+def test_an_address_that_is_given_is_subscribed_and_an_empty_one_is_not(
+    named: dict[str, Any],
+) -> None:
+    there = Deployed(named, UrgentMail="ops@example.com").resources
+    added = there.keys() - Deployed(named).resources.keys()
+    assert added == {"UrgentMailSubscription"}
+    subscribed = there["UrgentMailSubscription"]["Properties"]
+    assert (subscribed["Endpoint"], subscribed["Protocol"]) == ("ops@example.com", "email")
+
+
+def test_cfn_lint_finds_nothing(named: dict[str, Any]) -> None:
+    # W3005: CDK writes dependencies that references imply already.
+    asked = ManualArgs(ignore_checks=["W3005"], regions=["us-east-1", "eu-west-1"])
+    assert [str(each) for each in lint(json.dumps(named), config=asked)] == []
+
+
+def test_it_needs_no_bootstrap_and_names_no_account_and_region(named: dict[str, Any]) -> None:
+    """Service-managed stack sets take no transform, and a template of a megabyte at most.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackSet.html
+    """
+    text = json.dumps(named, separators=(",", ":"))
+    assert "Transform" not in named
+    assert named["Parameters"].keys() == {"Mode", "TagMayRaiseTo", "UrgentMail", "InfoMail"}
+    for local in ("cdk-", "BootstrapVersion", ACCOUNT, "000000000000", "xx-stackset", REGION):
+        assert local not in text
+    assert len(text) < 500_000
+    names = {
+        json.dumps(each["Properties"]["RoleName"])
+        for each in named["Resources"].values()
+        if each["Type"] == "AWS::IAM::Role"
+    }
+    assert names
+    assert all('{"Ref": "AWS::Region"}' in each for each in names)
+
+
+def test_all_code_is_asked_of_the_region_s_bucket_and_is_there(named: dict[str, Any]) -> None:
+    """The report's Lambda and the nightly job's package among it."""
+    text = json.dumps(Deployed(named).resources)
+    keys = {each.name for each in (folder_of("named") / "objects" / "mendq").iterdir()}
+    code = {each for each in keys if not each.endswith(".template.json")}
+    assert {Path(each).suffix for each in code} == {".py", ".zip", ".tgz"}
+    for key in code:
+        assert f"mendq/{key}" in text
+    lambdas = [each for each in named["Resources"].values() if each["Type"].endswith("::Function")]
+    for each in lambdas:
+        assert each["Properties"]["Code"]["S3Bucket"] == {"Fn::Sub": BUCKET}
+        assert each["Properties"]["Code"]["S3Key"].removeprefix("mendq/") in keys
+
+
+@pytest.mark.long
+def test_the_same_bytes_come_out_twice(tmp_path: Path) -> None:
+    folders = [written(SETTINGS["default"], tmp_path / name) for name in ("one", "other")]
+    one, other = (
+        {path.relative_to(each): path.read_bytes() for path in each.rglob("*") if path.is_file()}
+        for each in folders
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["our-mendq", "our-mendq-", BUCKET, "our-mendq-$${AWS::Region}"],
+)
+def test_a_bucket_s_name_is_taken_however_the_shell_left_it(typed: str) -> None:
+    assert bucket_of(typed) == BUCKET
+
+
+def test_the_region_s_place_may_be_elsewhere_in_the_name() -> None:
+    assert bucket_of("mendq-${AWS::Region}-prod") == "mendq-${AWS::Region}-prod"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["", "Our-Mendq", "our.mendq", "a" * 48, f"{BUCKET}-{BUCKET}", "x;id", "our-${AWS::AccountId}"],
+)
+def test_what_is_no_name_for_each_region_is_refused(typed: str) -> None:
+    with pytest.raises(SettingsRefused, match=r"BUCKET: .*; say one such as our-mendq"):
+        bucket_of(typed)
+
+
+TOPIC = "arn:aws:sns:${AWS::Region}:${AWS::AccountId}:on-call"
+
+
+def test_settings_may_say_each_stack_s_own_account_and_region() -> None:
+    raw = {
+        "notifications": {"topics": {"urgent": TOPIC}, "teams": {"payments": TOPIC}},
+        "trail": {
+            "create": False,
+            "bucket": "our-${AWS::Region}",
+            "bucketRegion": "${AWS::Region}",
+        },
+    }
+    settings = settings_for_many(raw)
+    assert "${Token[AWS.Region" in str(settings.notifications.topics.urgent)
+    assert "${Token[AWS.AccountId" in settings.notifications.teams["payments"]
+    assert str(settings.trail.bucket).startswith("our-${Token[AWS.Region")
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ({"notifications": {"topics": {"urgent": f"arn:aws:sns:{REGION}:{ACCOUNT}:t"}}}, "urgent"),
+        ({"trail": {"create": False, "bucket": "b-logs", "bucketRegion": REGION}}, "bucketRegion"),
+        ({"environments": [{"account": ACCOUNT, "region": REGION}]}, "environments"),
+        ({"mode": "${AWS::Region}"}, "mode"),
+    ],
+)
+def test_what_one_place_alone_could_use_is_refused(raw: dict[str, Any], field: str) -> None:
+    with pytest.raises(SettingsRefused, match=rf"{field}: "):
+        settings_for_many(raw)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "names", [[f"{'q' * 60}-{n}" for n in range(60)], [f"orders-{n:06}" for n in range(200)]]
+)
+def test_more_queues_than_a_template_can_name_are_refused(names: list[str], tmp_path: Path) -> None:
+    """By a Lambda's environment, or because CDK makes another policy for some modes alone."""
+    with pytest.raises(SettingsRefused, match=r"queues: .*name fewer"):
+        written({"mode": "heal", "queues": names}, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()

@@ -1,0 +1,205 @@
+"""The buckets that the organization reads, and the guard of what Mendq stands on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.packaging.wheels import ROOT
+from infra.stackset.one_template import bucket_of
+from infra.stackset.publishing import guard
+from mendq.model.names import EVERY, role_name
+from tests.infra.permissions import decision
+from tests.infra.stackset.published import BUCKET, Deployed, folder_of, template_in
+from tests.infra.stackset.scripts import Answers, Run, option
+from tests.infra.synthesized import ACCOUNT, REGION
+
+ORGANIZATION = "o-exampleorgid"
+OURS: Answers = {"get-caller-identity": ACCOUNT, "head-bucket": "!404"}
+
+
+def _run(tmp_path: Path, answers: Answers, *arguments: str) -> Run:
+    return Run(folder_of("named") / "publish.sh", tmp_path, {**OURS, **answers}, *arguments)
+
+
+def test_a_bucket_in_each_region_is_made_closed_and_filled(tmp_path: Path) -> None:
+    run = _run(tmp_path, {}, ORGANIZATION, "eu-west-1", "us-east-1")
+    assert run.code == 0, run.refused
+    european, american = run.of("create-bucket")
+    assert option(european, "--bucket") == "our-mendq-eu-west-1"
+    assert "LocationConstraint=eu-west-1" in european
+    assert "--create-bucket-configuration" not in american
+    targets = [next(word for word in each if word.startswith("s3://")) for each in run.of("sync")]
+    assert targets == ["s3://our-mendq-eu-west-1", "s3://our-mendq-us-east-1"]
+
+
+def test_the_organization_reads_what_is_mendq_s_and_nobody_else_anything(tmp_path: Path) -> None:
+    put = _run(tmp_path, {}, ORGANIZATION, REGION).of("put-bucket-policy")[0]
+    statements = json.loads(option(put, "--policy"))["Statement"]
+    within = {"aws:PrincipalOrgID": ORGANIZATION, "aws:SecureTransport": "true"}
+    bucket = f"arn:aws:s3:::our-mendq-{REGION}"
+    code = f"{bucket}/mendq/code.zip"
+    listing = {**within, "s3:prefix": "mendq/"}
+    for action, resource, keys, said in (
+        ("s3:GetObject", code, within, "Allow"),
+        ("s3:ListBucket", bucket, listing, "Allow"),
+        ("s3:ListBucket", bucket, {**listing, "s3:prefix": "other/"}, "ImplicitDeny"),
+        ("s3:GetObject", f"{bucket}/other/file", within, "ImplicitDeny"),
+        ("s3:PutObject", code, within, "ImplicitDeny"),
+        ("s3:GetObject", code, {**within, "aws:PrincipalOrgID": "o-another0000"}, "ImplicitDeny"),
+        ("s3:GetObject", code, {"aws:SecureTransport": "true"}, "ImplicitDeny"),
+        ("s3:GetObject", code, {**within, "aws:SecureTransport": "false"}, "Deny"),
+    ):
+        asked = [{k: v for k, v in each.items() if k != "Principal"} for each in statements]
+        assert decision(asked, action, resource, keys=keys) == said, (action, resource, keys)
+
+
+def test_a_bucket_of_somebody_else_s_gets_nothing(tmp_path: Path) -> None:
+    """Whoever guesses the name could hand their code to every account."""
+    taken = _run(tmp_path, {"create-bucket": "!BucketAlreadyExists"}, ORGANIZATION, REGION)
+    readable = {"head-bucket": "", "put-public-access-block": "!AccessDenied"}
+    foreign = _run(tmp_path, readable, ORGANIZATION, REGION)
+    for run in (taken, foreign):
+        assert run.code
+        assert run.of("sync") == run.of("put-bucket-policy") == []
+    (looked,) = foreign.of("put-public-access-block")
+    assert option(looked, "--expected-bucket-owner") == ACCOUNT
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), (ORGANIZATION,), ("123456789012", REGION), ("o-*", REGION)]
+)
+def test_without_an_organization_and_a_region_nothing_is_called(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = _run(tmp_path, {}, *arguments)
+    assert (run.code, run.calls) == (2, [])
+
+
+STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
+ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/Administrator"
+STACK_SETS = f"arn:aws:iam::{ACCOUNT}:role/stacksets-exec-0123456789abcdef"
+PLACE = f"{REGION}:{ACCOUNT}"
+HEAL, START, NIGHTLY = (
+    f"arn:aws:iam::{ACCOUNT}:role/{role_name(each, REGION)}"
+    for each in ("heal", "start-nightly", "nightly")
+)
+
+
+def _answer(action: str, resource: str, principal: str) -> str:
+    statements = json.loads(guard())["Statement"]
+    return decision(statements, action, resource, principal=principal)
+
+
+GUARDED = (
+    ("cloudformation:DeleteStack", f"arn:aws:cloudformation:{PLACE}:stack/{STACK}/guid"),
+    ("cloudformation:UpdateStack", f"arn:aws:cloudformation:{PLACE}:stack/{STACK}/guid"),
+    ("cloudtrail:StopLogging", f"arn:aws:cloudtrail:{PLACE}:trail/mendq"),
+    ("cloudtrail:PutEventSelectors", f"arn:aws:cloudtrail:{PLACE}:trail/mendq"),
+    ("cloudwatch:DeleteAlarms", f"arn:aws:cloudwatch:{PLACE}:alarm:mendq-probe-lost"),
+    ("dynamodb:DeleteTable", f"arn:aws:dynamodb:{PLACE}:table/{STACK}-CaseStoreTable-1"),
+    ("dynamodb:UpdateTable", f"arn:aws:dynamodb:{PLACE}:table/{STACK}-CaseStoreTable-1"),
+    ("events:DisableRule", f"arn:aws:events:{PLACE}:rule/{STACK}-IntakeFailedCalls-1"),
+    ("iam:PutRolePolicy", HEAL),
+    ("iam:UpdateAssumeRolePolicy", HEAL),
+    ("iam:PassRole", HEAL),
+    ("lambda:UpdateFunctionCode", f"arn:aws:lambda:{PLACE}:function:{STACK}-HealFunction-1"),
+    ("s3:PutBucketPolicy", f"arn:aws:s3:::{STACK.lower()}-casesbucket-1"),
+    ("s3:DeleteObjectVersion", f"arn:aws:s3:::{STACK.lower()}-casesbucket-1/cases/a.json"),
+    ("scheduler:UpdateSchedule", f"arn:aws:scheduler:{PLACE}:schedule/default/{STACK}-Probe-1"),
+    ("sns:SetTopicAttributes", f"arn:aws:sns:{PLACE}:{STACK}-TopicsUrgentTopic-1"),
+    ("sqs:SetQueueAttributes", f"arn:aws:sqs:{PLACE}:{STACK}-IntakeQueue-1"),
+    ("sqs:DeleteQueue", f"arn:aws:sqs:{PLACE}:mendq-probe.fifo"),
+)
+
+
+@pytest.mark.parametrize(("action", "resource"), GUARDED)
+def test_what_mendq_stands_on_is_changed_by_stack_sets_alone(action: str, resource: str) -> None:
+    assert _answer(action, resource, ADMINISTRATOR) == "Deny"
+    assert _answer(action, resource, STACK_SETS) != "Deny"
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "principal"),
+    [
+        ("sqs:SetQueueAttributes", f"arn:aws:sqs:{PLACE}:orders", HEAL),
+        ("sqs:DeleteQueue", f"arn:aws:sqs:{PLACE}:mendq-drill-abc", ADMINISTRATOR),
+        ("iam:PutRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/mendqualified", ADMINISTRATOR),
+        (
+            "cloudtrail:StopLogging",
+            f"arn:aws:cloudtrail:{PLACE}:trail/mendq-of-ours",
+            ADMINISTRATOR,
+        ),
+        ("dynamodb:UpdateItem", f"arn:aws:dynamodb:{PLACE}:table/{STACK}-CaseStoreTable-1", HEAL),
+        ("dynamodb:DeleteItem", f"arn:aws:dynamodb:{PLACE}:table/{STACK}-CaseStoreTable-1", HEAL),
+        (
+            "lambda:InvokeFunction",
+            f"arn:aws:lambda:{PLACE}:function:{STACK}-Approve-1",
+            ADMINISTRATOR,
+        ),
+        ("logs:PutLogEvents", f"arn:aws:logs:{PLACE}:log-group:{STACK}-HealLog-1:*", HEAL),
+        ("s3:PutObject", f"arn:aws:s3:::{STACK.lower()}-casesbucket-1/cases/a.json", HEAL),
+        ("s3:DeleteObject", f"arn:aws:s3:::{STACK.lower()}-reports-1/quality/.writing-1", NIGHTLY),
+        ("iam:PassRole", NIGHTLY, START),
+        ("sqs:PurgeQueue", f"arn:aws:sqs:{PLACE}:{STACK}-HealDlq-1", ADMINISTRATOR),
+    ],
+)
+def test_it_denies_nothing_else(action: str, resource: str, principal: str) -> None:
+    """What Mendq and its operators do, and what is called in a similar way."""
+    assert _answer(action, resource, principal) != "Deny"
+
+
+def test_all_that_has_a_name_of_its_own_is_guarded() -> None:
+    there = Deployed(template_in(folder_of("named"))).resources.values()
+
+    def names(kind: str, key: str) -> list[Any]:
+        found = [each["Properties"].get(key) for each in there if each["Type"] == kind]
+        return [each for each in found if isinstance(each, str)]
+
+    roles = names("AWS::IAM::Role", "RoleName")
+    assert len(roles) >= len(EVERY)
+    for kind, key, action, arn in (
+        ("AWS::IAM::Role", "RoleName", "iam:DeleteRole", f"arn:aws:iam::{ACCOUNT}:role/"),
+        (
+            "AWS::CloudTrail::Trail",
+            "TrailName",
+            "cloudtrail:DeleteTrail",
+            f"arn:aws:cloudtrail:{PLACE}:trail/",
+        ),
+        (
+            "AWS::CloudWatch::Alarm",
+            "AlarmName",
+            "cloudwatch:DeleteAlarms",
+            f"arn:aws:cloudwatch:{PLACE}:alarm:",
+        ),
+        (
+            "AWS::CloudWatch::CompositeAlarm",
+            "AlarmName",
+            "cloudwatch:DeleteAlarms",
+            f"arn:aws:cloudwatch:{PLACE}:alarm:",
+        ),
+        ("AWS::SQS::Queue", "QueueName", "sqs:DeleteQueue", f"arn:aws:sqs:{PLACE}:"),
+    ):
+        found = names(kind, key)
+        assert found
+        assert {_answer(action, arn + each, ADMINISTRATOR) for each in found} == {"Deny"}
+
+
+def test_it_is_no_longer_than_a_policy_may_be() -> None:
+    """https://docs.aws.amazon.com/organizations/latest/userguide/orgs_reference_limits.html"""
+    assert len(json.dumps(json.loads(guard()), separators=(",", ":"))) <= 5_120
+
+
+@pytest.mark.parametrize("typed", [BUCKET, "our-mendq", "our-mendq-$${AWS::Region}"])
+def test_make_hands_on_the_bucket_as_it_was_typed(typed: str) -> None:
+    """`make` takes ${..} for a variable of its own."""
+    command = ["make", "--dry-run", "--always-make", "stackset", f"BUCKET={typed}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    (line,) = (each for each in done.stdout.splitlines() if "stackset.publishing" in each)
+    words = shlex.split(line)
+    assert bucket_of(words[words.index("infra.stackset.publishing") + 1]) == BUCKET

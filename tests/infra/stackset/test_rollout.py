@@ -1,0 +1,206 @@
+"""The waves: nothing goes further where a canary is not well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.alarms import NOTIFIED, WATCHED
+from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
+from infra.settings.deployment import FileRefused
+from infra.stackset.waves import ALARMS, rollout, waves_in
+from tests.infra.stackset.published import BUCKET
+from tests.infra.stackset.scripts import Answers, Run, option
+
+CANARY, KEY = "111122223333", "mendq/0123456789abcdef.template.json"
+PARAMETERS = {"Mode": "observe", "UrgentMail": ""}
+UNITS = ("ou-abcd-11111111", "ou-abcd-22222222", "ou-abcd-33333333")
+WAVES: Mapping[str, Any] = {
+    "regions": ["eu-west-1", "us-east-1"],
+    "canaries": {CANARY: "canary"},
+    "waves": [[UNITS[0]], [UNITS[1], UNITS[2]]],
+    "soakMinutes": 1,
+}
+STARTS = {"create-stack-set", "create-stack-instances", "update-stack-set"}
+
+
+def _states(**other: str) -> str:
+    said = dict.fromkeys(ALARMS, "OK") | {name.replace("_", "-"): s for name, s in other.items()}
+    return "\n".join(f"{name}\t{state}" for name, state in said.items() if state)
+
+
+WELL: Answers = {
+    "get-caller-identity": CANARY,
+    "describe-stack-set-operation": ["QUEUED", "RUNNING", "SUCCEEDED"],
+    "describe-alarms": _states(),
+    "update-stack-set": "operation-1",
+    "create-stack-instances": "operation-1",
+}
+
+
+def _run(tmp_path: Path, answers: Answers, *arguments: str, **waves: Any) -> Run:
+    file, script = tmp_path / "waves.json", tmp_path / "rollout.sh"
+    file.write_text(json.dumps({**WAVES, **waves}))
+    script.write_text(rollout(waves_in(file), BUCKET, KEY, PARAMETERS))
+    return Run(script, tmp_path, {**WELL, **answers}, *arguments)
+
+
+def _started(run: Run) -> list[dict[str, Any]]:
+    words = [
+        option(each, "--deployment-targets") for each in run.calls if "--deployment-targets" in each
+    ]
+    return [json.loads(each) for each in words]
+
+
+def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> None:
+    run = _run(tmp_path, {}, "update")
+    assert run.code == 0, run.refused
+    kinds = [(tuple(e["OrganizationalUnitIds"]), e["AccountFilterType"]) for e in _started(run)]
+    assert kinds == [
+        (UNITS, "INTERSECTION"),
+        (UNITS[:1], "DIFFERENCE"),
+        (UNITS[1:], "DIFFERENCE"),
+    ]
+    assert all(each["Accounts"] == [CANARY] for each in _started(run))
+    joining = run.of("update-stack-set")[-1]
+    assert "Enabled=true" in option(joining, "--auto-deployment")
+    # AWS refuses places beside it.
+    assert "--regions" not in joining
+
+
+def test_a_wave_takes_one_region_after_the_other_and_tolerates_no_failure(tmp_path: Path) -> None:
+    for wave, at_once in zip(
+        _run(tmp_path, {}, "update").of("update-stack-set")[:3], (1, 5, 5), strict=True
+    ):
+        preferences = json.loads(option(wave, "--operation-preferences"))
+        assert preferences["RegionConcurrencyType"] == "SEQUENTIAL"
+        assert preferences["RegionOrder"] == WAVES["regions"]
+        assert preferences["FailureToleranceCount"] == 0
+        assert preferences["MaxConcurrentCount"] == at_once
+        assert option(wave, "--call-as") == "DELEGATED_ADMIN"
+        url = f"https://our-mendq-eu-west-1.s3.eu-west-1.amazonaws.com/{KEY}"
+        assert option(wave, "--template-url") == url
+
+
+@pytest.mark.parametrize(
+    ("alarm", "state"),
+    [
+        (PROBE_LOST.called(), "ALARM"),
+        (HEAL_ERRORS.called(), "ALARM"),
+        (PROBE_LOST.called(), "INSUFFICIENT_DATA"),
+        (HEAL_ERRORS.called(), ""),
+    ],
+)
+def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Path) -> None:
+    """At once where an alarm rings, else when the time is over."""
+    # Two looks before the first wave, one for each region.
+    looks = [_states(), _states(), *[_states(**{alarm.replace("-", "_"): state})] * 9]
+    run = _run(tmp_path, {"describe-alarms": looks}, "update")
+    assert run.code == 1
+    assert f"{alarm} is {state or 'missing'}, of canary in eu-west-1" in run.refused
+    assert len(_started(run)) == 1
+
+
+def test_a_canary_that_is_not_well_before_starts_nothing(tmp_path: Path) -> None:
+    run = _run(tmp_path, {"describe-alarms": _states(mendq_probe_lost="ALARM")}, "update")
+    assert run.code == 1
+    assert not STARTS.intersection(run.operations)
+
+
+@pytest.mark.parametrize("state", ["FAILED", "STOPPED", ""])
+def test_an_operation_that_does_not_succeed_halts_it(state: str, tmp_path: Path) -> None:
+    run = _run(tmp_path, {"describe-stack-set-operation": ["RUNNING", state]}, "update")
+    assert run.code == 1
+    assert f"wave 0 ended as {state or 'nothing'}" in run.refused
+    assert len(_started(run)) == 1
+
+
+@pytest.mark.parametrize(
+    "operation", ["update-stack-set", "describe-alarms", "get-caller-identity"]
+)
+def test_a_call_that_fails_halts_it(operation: str, tmp_path: Path) -> None:
+    run = _run(tmp_path, {operation: "!AccessDenied"}, "update")
+    assert run.code
+    assert "AccessDenied" in run.refused
+    assert len(_started(run)) <= 1
+
+
+def test_the_profile_of_another_account_starts_nothing(tmp_path: Path) -> None:
+    run = _run(tmp_path, {"get-caller-identity": "444455556666"}, "update")
+    assert "is of account 444455556666, not of 111122223333" in run.refused
+    assert run.operations == ["get-caller-identity"]
+
+
+def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -> None:
+    """Alarms that ring until the first probe halt nothing, and what still rings in the end does."""
+    looks = [_states(mendq_probe_lost="ALARM")]
+    run = _run(tmp_path, {"describe-alarms": looks}, "first")
+    assert run.operations[1] == "create-stack-set"
+    assert "Enabled=false" in option(run.of("create-stack-set")[0], "--auto-deployment")
+    assert len(run.of("create-stack-instances")) == 1
+    assert run.code == 1
+    well = _run(tmp_path, {}, "first")
+    assert well.code == 0, well.refused
+    assert len(well.of("create-stack-instances")) == 3
+
+
+def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
+    for how in ("first", "update"):
+        run = _run(tmp_path, {}, how, "2")
+        assert run.code == 0
+        assert "create-stack-set" not in run.operations
+        assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
+
+
+@pytest.mark.parametrize("arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id")])
+def test_what_it_does_not_understand_calls_nothing(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = _run(tmp_path, {}, *arguments)
+    assert (run.code, run.calls) == (2, [])
+
+
+def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
+    """Whatever is in a value of a parameter, the shell does not read it."""
+    hostile = "a'; touch hurt #$(touch hurt)@ALARMS@"
+    run = _run(tmp_path, {}, "update", parameters={"UrgentMail": hostile})
+    pairs = json.loads(option(run.of("update-stack-set")[0], "--parameters"))
+    assert {each["ParameterKey"]: each["ParameterValue"] for each in pairs} == {
+        "Mode": "observe",
+        "UrgentMail": hostile,
+    }
+    assert not list(Path().glob("hurt"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"regions": []}, "regions"),
+        ({"regions": ["eu-west-1; id"]}, "regions"),
+        ({"canaries": {}}, "canaries"),
+        ({"canaries": {CANARY: "a b"}}, "canaries"),
+        ({"canaries": {"1": "canary"}}, "canaries"),
+        ({"waves": [[]]}, "waves"),
+        ({"waves": [["ou-x"]]}, "waves"),
+        ({"callAs": "ROOT"}, "callAs"),
+        ({"soakMinutes": 0}, "soakMinutes"),
+        ({"canary": CANARY}, "canary"),
+        ({"stackSet": "ours"}, "stackSet"),
+        ({"parameters": {"Queues": "*"}}, "Queues"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused(
+    wrong: Mapping[str, Any], named: str, tmp_path: Path
+) -> None:
+    with pytest.raises(FileRefused, match=rf"WAVES.*{named}"):
+        _run(tmp_path, {}, "update", **wrong)
+    assert not (tmp_path / "calls").exists()
+
+
+def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
+    essential = {each.called() for each in (*NOTIFIED, *WATCHED) if each.is_essential}
+    assert {each.removesuffix("-intake") if "dlq" in each else each for each in ALARMS} <= essential
