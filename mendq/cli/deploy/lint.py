@@ -66,7 +66,8 @@ def lint(
 def _judged(argument: str) -> list[Linted]:
     """One template is read at a time: a manifest may name more than there is room for."""
     from mendq.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
-    from mendq.lint.template import NotATemplate, read  # noqa: PLC0415 - the same
+    from mendq.lint.decode import read  # noqa: PLC0415 - the same
+    from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
     judged, at = list[judging.Linted](), ""
     try:
