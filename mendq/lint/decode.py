@@ -15,7 +15,8 @@ from typing import Any
 import yaml
 from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
-from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work
+from mendq.lint.template import A_BYTE_READ, MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work
+from mendq.lint.terraform import is_plan, read_plan
 
 A_NODE_READ, KEYS_COMPARED_A_STEP = 16, 32
 
@@ -52,11 +53,15 @@ class Decoded(Template):
 
 
 def read(content: bytes, work: Work | None = None) -> Template:
-    """The template in some bytes; raises NotATemplate."""
+    """The template in some bytes, or the plan; raises NotATemplate."""
     work = work or Work()
+    if content.startswith(b"PK\x03\x04"):
+        raise NotATemplate("a saved plan is no text: give what `terraform show -json` says of it")
+    if is_plan(content):
+        return read_plan(content, work)
     if len(content) > MOST_BYTES:
         raise NotATemplate(f"longer than {MOST_BYTES:,} bytes; CloudFormation takes 1 MB")
-    work.take(len(content) // A_NODE_READ)
+    work.take(len(content) // A_BYTE_READ)
     try:
         text = content.decode("utf-8-sig")
         try:

@@ -44,7 +44,9 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     while logical_id in found.template.resources:
         logical_id += "2"
     written = queue.resource.properties
-    properties = {name: written[name] for name in _AS_ITS_SOURCE if name in written}
+    properties = {
+        name: written[name] for name in _AS_ITS_SOURCE if written.get(name) not in (None, "false")
+    }
     properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}

@@ -15,6 +15,7 @@ MOST_NESTED = 80
 MOST_RESOURCES = 2_000
 # A step is about a microsecond of one core: one for each character that is worked out.
 MOST_STEPS = 8_000_000
+A_BYTE_READ = 16
 
 
 class NotATemplate(Exception):
@@ -100,7 +101,7 @@ class Template:
 
     def written(self, name: str, document: Any) -> tuple[str, ...]:
         """A property or a resource as lines of the template; one of flow YAML here."""
-        return (f"{name}: {document if isinstance(document, int) else json.dumps(document)}",)
+        return (f"{name}: {json.dumps(document)}",)
 
     def place(self, *keys: str | int) -> Place:
         """The place of the keys from the top, or of as many as lead anywhere."""
