@@ -27,11 +27,15 @@ _READ_AT_MOST = MOST_PLAN_BYTES + 1
 
 @dataclass(frozen=True)
 class Source:
-    """One template's bytes, where they come from, and where it would be deployed."""
+    """One template's bytes, where they come from, and where it would be deployed.
+
+    `stack` is the stack's name, where an assembly says it.
+    """
 
     file: str
     content: bytes
     environment: Environment
+    stack: str = ""
 
 
 def sources(argument: str) -> Iterator[Source]:
@@ -65,7 +69,8 @@ def _of_folder(outermost: Path) -> Iterator[Source]:
                 path = _inside(folder, properties.get("templateFile"), outermost)
                 if path.resolve() not in templates:
                     templates.add(path.resolve())
-                    yield Source(str(path), _content(path, MOST_BYTES + 1), _environment(artifact))
+                    content, stack = _content(path, MOST_BYTES + 1), properties.get("stackName")
+                    yield Source(str(path), content, _environment(artifact), str(stack or ""))
             elif artifact.get("type") == _ASSEMBLY:
                 waiting.append(_inside(folder, properties.get("directoryName"), outermost))
     if not templates:

@@ -53,8 +53,8 @@ _TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "aws_kms_key": ("AWS::KMS::Key", ()),
 }
 # Resources that set an attribute of a queue's. Without one its own argument of that name counts.
-_BESIDE = {"aws_sqs_queue_redrive_policy": REDRIVE, "aws_sqs_queue_redrive_allow_policy": _ALLOW}
-_DOCUMENTS = frozenset({"PolicyDocument", POLICY, *_BESIDE.values()})
+BESIDE = {"aws_sqs_queue_redrive_policy": REDRIVE, "aws_sqs_queue_redrive_allow_policy": _ALLOW}
+_DOCUMENTS = frozenset({"PolicyDocument", POLICY, *BESIDE.values()})
 # The arguments whose value is another resource, whichever of its names is given.
 _NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY})
 _MOST_HOPS = 20
@@ -88,15 +88,15 @@ class Plan(Template):
     def written(self, name: str, document: Any) -> tuple[str, ...]:
         """As HCL: an argument, or a resource to add."""
         if not (isinstance(document, dict) and "Properties" in document):
-            return (f"{self.named(name)} = {_argument(document)}",)
+            return (f"{self.named(name)} = {hcl_of(document)}",)
         (kind,) = (terraform for terraform, (of, _) in _TYPES.items() if of == document["Type"])
         label = _reference(name).rpartition(".")[2]
         own = document["Properties"].items()
-        lines = (f"  {self.named(each)} = {_argument(value)}" for each, value in own)
+        lines = (f"  {self.named(each)} = {hcl_of(value)}" for each, value in own)
         return (f'resource "{kind}" "{label}" {{', *lines, "}")
 
 
-def _argument(value: Any) -> str:
+def hcl_of(value: Any) -> str:
     """HCL of a property: a document as Terraform wants it, the queues of a policy as the one."""
     if isinstance(value, list):
         value = value[0] if value else None
@@ -211,7 +211,7 @@ class _Reading:
         set_by: dict[tuple[str, str], str] = {}
         queues = [each for each in made if made[each]["Type"] == QUEUE]
         for each in self.changes:
-            if (attribute := _BESIDE.get(each.kind)) is None:
+            if (attribute := BESIDE.get(each.kind)) is None:
                 continue
             queue, value = self._value(each, "Queues"), self._value(each, attribute)
             named = queue.get("Ref") if isinstance(queue, dict) else None
@@ -234,7 +234,7 @@ class _Reading:
         }
         for each in [each for each in self.changes if each.kind == _QUEUE]:
             own = made[each.address]["Properties"]
-            for attribute in _BESIDE.values():
+            for attribute in BESIDE.values():
                 value = self._value(each, attribute)
                 own |= {} if attribute in own or value is None else {attribute: value}
             if each.address not in named and (value := self._value(each, POLICY)) is not None:
@@ -351,6 +351,6 @@ def _is_to_be(said: Any) -> bool:
     return (
         under(said, "change", "after") is not None
         and said.get("mode") == "managed"
-        and said.get("type") in (*_TYPES, *_BESIDE)
+        and said.get("type") in (*_TYPES, *BESIDE)
         and isinstance(said.get("address"), str)
     )
