@@ -16,9 +16,9 @@ from lark import Token, Tree
 from lark.exceptions import LarkError
 
 from mendq.lint.patch import (
-    BY_HAND,
     HOLDS,
     MADE,
+    NO_LINE,
     Change,
     Patched,
     Wanted,
@@ -97,7 +97,7 @@ def _set(first: str, text: str, said: Change) -> tuple[Change, str]:
         return replace(change, note=HOLDS), text
     again = {each.address: each for each in _blocks(said.file, after)}
     is_so = again.keys() == blocks.keys() and _value(after, again[block.address], argument) == new
-    return (change, after) if is_so else (replace(change, note=BY_HAND), text)
+    return (change, after) if is_so else (replace(change, note=NO_LINE), text)
 
 
 def _value(text: str, block: _Block, argument: str) -> str | None:

@@ -27,7 +27,7 @@ from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import differences
 
-HOLDS, BY_HAND = "the template holds it already", "it has no line of its own: set it by hand"
+HOLDS, NO_LINE = "the template holds it already", "it has no line of its own: set it by hand"
 MADE = "Mendq made this queue: declare it beside the other, or import it"
 _NO_LINES = "a plan has no lines: name the .tf file for them"
 _NO_POLICY = "the template has no policy that is this queue's alone: write one"
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def is_left_to_people(self) -> bool:
-        return self.note in (BY_HAND, _NO_POLICY)
+        return self.note in (NO_LINE, _NO_POLICY)
 
 
 class Patched(NamedTuple):
@@ -171,7 +171,7 @@ def _in_template(
     if edit and _says(text, edit.text, keys, document):
         first = _edited(texts[0], keys, document) or edit
         return replace(change, line=first.line, old=first.old), edit.text
-    return replace(change, note=BY_HAND if text else ""), text
+    return replace(change, note=NO_LINE if text else ""), text
 
 
 def document_of(text: str) -> Any:

@@ -57,7 +57,7 @@ BESIDE = {"aws_sqs_queue_redrive_policy": REDRIVE, "aws_sqs_queue_redrive_allow_
 _DOCUMENTS = frozenset({"PolicyDocument", POLICY, *BESIDE.values()})
 # The arguments whose value is another resource, whichever of its names is given.
 _NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY})
-_MOST_HOPS = 20
+_MOST_STEPS = 20
 _ONE = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
 _INDEX, _MODULES = re.compile(_ONE), re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_ONE})?\.)*")
 _OF_REFERENCE = re.compile(r'[^\w.\[\]"-]|\[[^\]]{0,256}\](?=\w)', re.ASCII)
@@ -308,7 +308,7 @@ class _Reading:
     def _led_to(self, change: _Change, references: Any) -> Any:
         """The one resource that the references lead to, through variables and outputs."""
         modules, says = change.of[0], references
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MOST_STEPS):
             texts = [each for each in listed(says) if isinstance(each, str)]
             first = max(texts, key=len, default="")
             # Each is followed by what it begins with; anything else is a second one.

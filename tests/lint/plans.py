@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-_HERE = {"account": "123456789012", "region": "eu-west-1"}
 # What the provider says of a queue of which nothing is set, and computes when it is made.
 _DEFAULTS = {
     "visibility_timeout_seconds": 30,
@@ -20,8 +19,10 @@ _DEFAULTS = {
     "kms_master_key_id": None,
     "tags": None,
 }
-_COMPUTED = ("arn", "id", "url", "policy", "redrive_policy", "redrive_allow_policy")
-_COMPUTED += ("sqs_managed_sse_enabled", "kms_data_key_reuse_period_seconds", "name_prefix")
+_COMPUTED = (
+    *("arn", "id", "url", "policy", "redrive_policy", "redrive_allow_policy"),
+    *("sqs_managed_sse_enabled", "kms_data_key_reuse_period_seconds", "name_prefix"),
+)
 
 
 def change(
@@ -57,7 +58,7 @@ UNKNOWN = object()
 def queue_there(address: str, name: str, **set_: Any) -> dict[str, Any]:
     """A queue that is there: all of it is known."""
     url = f"https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"
-    own = {"name": name, "arn": arn(name), "url": url, "id": url, "policy": ""}
+    own: dict[str, Any] = {"name": name, "arn": arn(name), "url": url, "id": url, "policy": ""}
     own |= {"redrive_policy": "", "redrive_allow_policy": "", "sqs_managed_sse_enabled": True}
     return change(address, {**_DEFAULTS, **own, **set_}, (), "no-op")
 

@@ -11,7 +11,7 @@ import pytest
 
 from mendq.lint import patch
 from mendq.lint.decode import read
-from mendq.lint.patch import BY_HAND, HOLDS, MADE, NotThere, Patched, SeveralFit, Wanted
+from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, Patched, SeveralFit, Wanted
 from mendq.lint.template import NotATemplate
 from tests.lint.plans import arn, change, plan, queue_there
 from tests.lint.test_files import assembly, stack
@@ -79,7 +79,7 @@ def test_the_diff_is_applied_by_git_and_changes_that_alone(
         return  # git apply wants the line endings, which a diff on a terminal has not
     properties = _applied(path, found)["Resources"][name]["Properties"]
     expected = json.loads(json.dumps(read(text.encode()).root))["Resources"][name]
-    own = {"VisibilityTimeout": "690", "KmsDataKeyReusePeriodSeconds": "300"}
+    own: dict[str, Any] = {"VisibilityTimeout": "690", "KmsDataKeyReusePeriodSeconds": "300"}
     own["RedrivePolicy"] = {**REDRIVE, "maxReceiveCount": "10"}
     assert json.loads(json.dumps(properties)) == {**expected.get("Properties", {}), **own}
 
@@ -124,7 +124,7 @@ def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
 def test_an_odd_shape_gets_lines_that_say_it_or_none(tmp_path: Path, properties: str) -> None:
     text = f"Resources: {{'O': {{Type: AWS::SQS::Queue, Properties: {properties}}}}}\n"
     found = _patched(tmp_path / "t.yaml", text, named="O")
-    assert bool(found.diff) is (found.changes[0].note != BY_HAND)
+    assert bool(found.diff) is (found.changes[0].note != NO_LINE)
     if found.diff:
         root = _applied(tmp_path / "t.yaml", found)
         assert root["Resources"]["O"]["Properties"]["VisibilityTimeout"] == "690"

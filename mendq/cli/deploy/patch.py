@@ -53,9 +53,9 @@ def patch(
     with call.out.waiting("reading the case and its queue"):
         history = find(call.account, case_id)
         case, values, made = history[-1], _values(history), bool(written_by(history))
-        kept = _kept(call, history, values) if made and values else {}
+        theirs = _theirs(call, history, values) if made and values else {}
         owner = deployed_by(tags_shown(call.account.clients, case.queue_arn)) if values else {}
-    wanted = {name: each for name, each in values.items() if name not in kept}
+    wanted = {name: each for name, each in values.items() if name not in theirs}
     found = _patched(template, case.queue_arn, wanted, owner, resource) if wanted else None
     changes = found.changes if found else []
     said: dict[str, Any] = {
@@ -63,10 +63,14 @@ def patch(
         "queue_arn": case.queue_arn,
         "state": str(case.state),
     }
-    said |= {"is_made": made, "changes": [asdict(each) for each in changes], "kept": kept}
+    said |= {
+        "is_made": made,
+        "changes": [asdict(each) for each in changes],
+        "overridden": theirs,
+    }
     call.out.document({"schema": SCHEMA, **said, "diff": found.diff if found else []})
-    _show(call.out, case, found, kept, made=made)
-    if kept:
+    _show(call.out, case, found, theirs, made=made)
+    if theirs:
         return Exit.OVERRIDDEN
     return Exit.FAILED if any(each.is_left_to_people for each in changes) else Exit.DONE
 
@@ -82,7 +86,7 @@ def _values(history: Sequence[Case]) -> dict[str, str]:
     return {name: each for name, each in values.items() if leaves_a_value(name)}
 
 
-def _kept(call: Invocation, history: Sequence[Case], values: Mapping[str, str]) -> dict[str, str]:
+def _theirs(call: Invocation, history: Sequence[Case], values: Mapping[str, str]) -> dict[str, str]:
     """What somebody else has set since; raises Stopped where the queue is gone."""
     try:
         now = attributes_of(call.account.clients, history[-1].queue_arn)
@@ -125,13 +129,13 @@ def _patched(
 
 
 def _show(
-    out: Output, case: Case, found: Patched | None, kept: Mapping[str, str], *, made: bool
+    out: Output, case: Case, found: Patched | None, theirs: Mapping[str, str], *, made: bool
 ) -> None:
     out.say(f"{case.case_id}: {case.state}{'' if made else ', not made'}", "bold")
-    for name, now in kept.items():
-        out.under(f"{name}: somebody has set {with_unit(name, now)} since, which is kept", "yellow")
+    for name, now in theirs.items():
+        out.under(f"{name}: somebody has set {with_unit(name, now)} since, which stays", "yellow")
     if found is None:
-        out.say("nothing to patch" if kept else "nothing of it stands there: nothing to patch")
+        out.say("nothing to patch" if theirs else "nothing of it stands there: nothing to patch")
         return
     for each in found.changes:
         where = each.file if each.line is None else f"{each.file}, line {each.line}"

@@ -36,7 +36,7 @@ def test_a_fix_is_lines_to_paste_and_nothing_is_edited(operator: Operator, file:
     (change,) = found["changes"]
     assert (found["case_id"], found["state"], found["is_made"]) == (case_id, "applied", True)
     assert (change["file"], change["line"]) == (file, 7)
-    assert (change["old"], change["new"], found["kept"]) == ("30", after, {})
+    assert (change["old"], change["new"], found["overridden"]) == ("30", after, {})
     assert found["diff"][-2:] == [
         "-      VisibilityTimeout: 30",
         f"+      VisibilityTimeout: {after}",
@@ -58,13 +58,13 @@ def test_what_waits_for_a_word_is_lines_too_and_said_to_be_not_made(
     assert "proposed, not made" in operator.shown("patch", case_id, "--template", file)
 
 
-def test_a_persons_value_is_kept_and_no_line_is_offered(operator: Operator, file: str) -> None:
+def test_a_persons_value_stays_and_no_line_is_offered(operator: Operator, file: str) -> None:
     case_id = operator.applied()
     operator.set_by_a_person(77)
     found = operator.json("patch", case_id, "--template", file, code=3)
-    assert (found["changes"], found["kept"]) == ([], {"VisibilityTimeout": "77"})
+    assert (found["changes"], found["overridden"]) == ([], {"VisibilityTimeout": "77"})
     shown = operator.shown("patch", case_id, "--template", file, code=3)
-    assert "somebody has set 77 s since, which is kept" in shown
+    assert "somebody has set 77 s since, which stays" in shown
 
 
 def test_what_was_rolled_back_is_nothing_to_patch(operator: Operator, file: str) -> None:
