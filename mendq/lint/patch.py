@@ -142,7 +142,9 @@ def _fits(found: Declared, source: Source, wanted: Wanted) -> Iterator[tuple[str
             ways = {"--resource": name == wanted.named}
         else:
             ways = {"its ARN": arns.get(wanted.queue_arn) == name, "its tags": by_tags}
-            ways["its name"] = found.names.known_text(own) == there.name
+            # A name is worth nothing where the ARN is known and is another's.
+            is_named = found.names.known_text(own) == there.name
+            ways["its name"] = is_named and name not in arns.values()
         yield from [(arn, way) for way in enumerate(ways) if ways[way[1]]][:1]
 
 
@@ -236,15 +238,14 @@ def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
     node = was
     for each in keys[:-1]:
         node = node.setdefault(each, {})
-    node[keys[-1]] = read(json.dumps({"Resources": {"is": document}}).encode()).root["Resources"][
-        "is"
-    ]
+    wanted = read(json.dumps({"Resources": {"it": document}}).encode()).root
+    node[keys[-1]] = wanted["Resources"]["it"]
     return bool(was == is_now)
 
 
 def difference(file: str, before: str, after: str) -> list[str]:
     """Empty where nothing changes, or a line is longer than anybody reads."""
-    was, is_now = before.splitlines(), after.splitlines()
+    was, is_now = (re.split("\r?\n", each.removesuffix("\n")) for each in (before, after))
     name = file.lstrip("/")
     made = list(unified_diff(was, is_now, f"a/{name}", f"b/{name}", lineterm=""))
     return made if all(len(each) <= _MOST_LINE for each in made) else []

@@ -88,6 +88,12 @@ def test_only_lint_itself_loads_cfn_lint() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
+def test_what_judges_does_without_what_decodes() -> None:
+    """So that a function may judge resolved properties: its zip holds neither."""
+    code = "import sys, mendq.lint.judging; sys.exit(bool({'cfnlint', 'yaml'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 @pytest.mark.parametrize("form", [[], ["--format", "github"], ["--format", "sarif"]])
 @pytest.mark.parametrize(
     "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", COSTING_TOO_MUCH.encode()]

@@ -195,6 +195,8 @@ def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) 
     assert json.loads(str(redrive.old))["maxReceiveCount"] == "1"
     assert redrive.new.startswith('jsonencode({"deadLetterTargetArn": "arn:')
     assert ".tf" in visibility.note
+    with pytest.raises(NotThere, match="say which"):
+        _patched(tmp_path / "plan.json", plan(other).decode())
 
 
 HCL = """\

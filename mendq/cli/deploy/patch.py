@@ -142,8 +142,8 @@ def _show(
         out.say(f"{where}: {each.path}")
         found_by = f"found by {each.found_by}" if each.found_by else ""
         out.under(f"{each.resource}, {found_by}", "dim")
-        out.under(f"is     {NOT_SET if each.old is None else each.old}")
-        out.under(f"to be  {each.new}")
+        out.under(f"is: {NOT_SET if each.old is None else each.old}")
+        out.under(f"to be: {each.new}")
         if each.note:
             out.under(each.note, "yellow")
     if found.diff:
