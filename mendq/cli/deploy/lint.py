@@ -43,7 +43,6 @@ def lint(
       mendq lint template.yaml
       mendq lint plan.json             # of terraform show -json plan.bin
       mendq lint cdk.out other.yaml --format sarif > mendq.sarif
-      mendq lint - < template.json
     """
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
