@@ -41,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     "cost": "cost.md",
     "lint": "lint.md",
+    "patch": "patch.md",
     "scan": "scan.md",
     "backtest": "backtest.md",
     "dlq": "dlq.md",

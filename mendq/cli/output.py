@@ -90,6 +90,11 @@ class Output(Struct, frozen=True, dict=True):
         """A command to be copied: never wrapped, never cut."""
         self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
+    def verbatim(self, line: str) -> None:
+        """Others' text to be copied with its blanks: what steers a terminal is spelled out."""
+        seen = (e if e.isprintable() or e == "\t" else f"\\x{ord(e):02x}" for e in line)
+        self._people.print(Text("".join(seen)), soft_wrap=True)
+
     def whole(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
         line = Text(" " * indent + plain(text, _MOST_LINE), style=style)

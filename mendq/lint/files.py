@@ -1,4 +1,4 @@
-"""The templates that one argument stands for: a file, a cdk.out folder, standard input.
+"""The templates that one argument stands for: a file, a plan, a cdk.out folder, standard input.
 
 https://docs.aws.amazon.com/cdk/v2/guide/deploy.html
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mendq.lint.template import MOST_BYTES, NotATemplate, under
+from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import Environment
 
 STDIN = "-"
@@ -21,16 +22,20 @@ _MANIFEST = "manifest.json"
 _STACK, _ASSEMBLY = "aws:cloudformation:stack", "cdk:cloud-assembly"
 _ENVIRONMENT = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
 # One byte more than may be is as much as it takes to say so.
-_READ_AT_MOST = MOST_BYTES + 1
+_READ_AT_MOST = MOST_PLAN_BYTES + 1
 
 
 @dataclass(frozen=True)
 class Source:
-    """One template's bytes, where they come from, and where it would be deployed."""
+    """One template's bytes, where they come from, and where it would be deployed.
+
+    `stack` is the stack's name, where an assembly says it.
+    """
 
     file: str
     content: bytes
     environment: Environment
+    stack: str = ""
 
 
 def sources(argument: str) -> Iterator[Source]:
@@ -41,6 +46,8 @@ def sources(argument: str) -> Iterator[Source]:
         yield Source("(standard input)", content, Environment())
     elif path.is_dir():
         yield from _of_folder(path)
+    elif path.suffix == ".tf":
+        raise NotATemplate(f"{argument} is HCL: give the plan, as `terraform show -json` says it")
     else:
         yield Source(argument, _content(path), Environment())
 
@@ -62,7 +69,8 @@ def _of_folder(outermost: Path) -> Iterator[Source]:
                 path = _inside(folder, properties.get("templateFile"), outermost)
                 if path.resolve() not in templates:
                     templates.add(path.resolve())
-                    yield Source(str(path), _content(path), _environment(artifact))
+                    content, stack = _content(path, MOST_BYTES + 1), properties.get("stackName")
+                    yield Source(str(path), content, _environment(artifact), str(stack or ""))
             elif artifact.get("type") == _ASSEMBLY:
                 waiting.append(_inside(folder, properties.get("directoryName"), outermost))
     if not templates:
@@ -74,7 +82,7 @@ def _artifacts(folder: Path) -> list[Mapping[str, Any]]:
     if not manifest.exists():
         raise NotATemplate(f"{folder} holds no {_MANIFEST}: give a template or a cdk.out folder")
     try:
-        artifacts = json.loads(_content(manifest))["artifacts"].values()
+        artifacts = json.loads(_content(manifest, MOST_BYTES))["artifacts"].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise NotATemplate(f"{manifest} is no manifest of the CDK") from error
     return [each for each in artifacts if isinstance(each, dict)]
@@ -94,6 +102,6 @@ def _environment(artifact: Mapping[str, Any]) -> Environment:
     return Environment(**{name: each for name, each in found if not each.startswith("unknown")})
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, most: int = _READ_AT_MOST) -> bytes:
     with path.open("rb") as opened:
-        return opened.read(_READ_AT_MOST)
+        return opened.read(most)

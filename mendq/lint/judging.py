@@ -19,7 +19,6 @@ from mendq.model.facts import Need
 from mendq.model.limits import Limits, TagUnreadable
 from mendq.model.queue import arn_of
 from mendq.model.steps import SetVisibilityTimeout
-from mendq.notifications.change_lines import template_line
 
 # What a function reserves is no queue's, and seldom in the same template.
 OF_CONFIGURATION = tuple(
@@ -89,7 +88,7 @@ def severities_of(symptom: Symptom) -> tuple[Severity, ...]:
 def lint(template: Template, file: str, environment: Environment) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
-    found = Declared(template, environment)
+    found = Declared(template, replace(environment, **template.where))
     queues = (_judged(each, found) for each in found.queues.values())
     for said in chain(chain.from_iterable(queues), _not_looked_at(found)):
         template.work.take(_SAYING_IT)
@@ -180,20 +179,21 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     ends = "ends before its consumers are done" if unmet else "leaves Lambda no room for retries"
     because = f"the visibility timeout of {seconds} s {ends}: {longest.because}"
     because += _visibility.advice_beyond(needs, seconds)
-    remedy = _remedy(seconds, _visibility.goal_seconds(facts, needs, ceiling), ceiling)
+    wanted = _visibility.goal_seconds(facts, needs, ceiling)
     severity = Severity.ERROR if unmet else Severity.WARNING
     finding = _finding(found, symptom, queue, [SetVisibilityTimeout.attribute], because)
-    yield replace(finding, remedy=(remedy,), severity=severity)
+    remedy = _remedy(found, seconds, wanted, ceiling)
+    yield replace(finding, remedy=remedy, severity=severity)
 
 
-def _remedy(seconds: int, wanted: int, ceiling: int) -> str:
+def _remedy(found: Declared, seconds: int, wanted: int, ceiling: int) -> tuple[str, ...]:
     if wanted > (most := SetVisibilityTimeout.maximum):
         why = f"no visibility timeout is longer than {most} s"
-        return f"# {why}: give the function a shorter timeout"
+        return (f"# {why}: give the function a shorter timeout",)
     if wanted <= seconds:
         tag = _visibility.MAX_VISIBILITY_TAG
-        return f"# over the ceiling of {ceiling} s, which the tag {tag} raises"
-    return template_line(SetVisibilityTimeout.attribute, str(wanted))
+        return (f"# over the ceiling of {ceiling} s, which the tag {tag} raises",)
+    return found.template.written(SetVisibilityTimeout.attribute, wanted)
 
 
 def _not_looked_at(found: Declared) -> Iterator[NotJudged]:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from math import inf
-
-import yaml
 
 from mendq.catalogue.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
@@ -24,23 +20,22 @@ from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
-from mendq.notifications.change_lines import template_line
 
-_ALLOW = DLQ_SOURCE_NOT_ALLOWED.shows[0]
-_OWN_KEYS = template_line("SqsManagedSseEnabled", "true")
+_REDRIVE = "RedrivePolicy"
 Lines = tuple[str, ...]
+Remedy = Callable[[Queue, Declared], Lines]
 
 
 def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     """Empty where no line of the template would fix it, or what it takes is not known."""
     try:
         if own := _OWN.get(symptom.name):
-            return own if isinstance(own, tuple) else own(queue, found)
+            return own(queue, found)
         plan = symptom.plan(queue, Limits()) if symptom.plan else None
     except NotKnown:
         return ()
     steps = plan.steps if isinstance(plan, Plan) else ()
-    return tuple(template_line(each.attribute, str(each.after)) for each in steps)
+    return tuple(line for each in steps for line in _set(found, each.attribute, each.after))
 
 
 def _new_dlq(queue: Queue, found: Declared) -> Lines:
@@ -49,15 +44,17 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     while logical_id in found.template.resources:
         logical_id += "2"
     written = queue.resource.properties
-    properties = {name: written[name] for name in _AS_ITS_SOURCE if name in written}
+    properties = {
+        name: written[name] for name in _AS_ITS_SOURCE if written.get(name) not in (None, "false")
+    }
     properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
-    dlq = _lines(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq + _lines("RedrivePolicy", redrive)
+    dlq = found.template.written(logical_id, {"Type": QUEUE, "Properties": properties})
+    return dlq + _set(found, _REDRIVE, redrive)
 
 
-def _denying_statement(queue: Queue, _found: Declared) -> Lines:
+def _denying_statement(queue: Queue, found: Declared) -> Lines:
     """In the policy that it has, or in one of its own."""
     own = queue.resource.logical_id
     denial = {
@@ -69,32 +66,44 @@ def _denying_statement(queue: Queue, _found: Declared) -> Lines:
     }
     document = {"Version": "2012-10-17", "Statement": [denial]}
     if queue.policy is not None:
-        return _lines("PolicyDocument", document)
+        return _set(found, "PolicyDocument", document)
     properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
-    return _lines(f"{own}Policy", {"Type": "AWS::SQS::QueuePolicy", "Properties": properties})
+    policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
+    return found.template.written(f"{own}Policy", policy)
 
 
-def _lines(name: str, document: object) -> Lines:
-    """As YAML; of a name that may be anybody's, what CloudFormation takes."""
-    plain = "".join(each for each in name if each.isascii() and each.isalnum())
-    # The decoder's own types, which PyYAML does not write, are JSON as well.
-    written = {plain: json.loads(json.dumps(document))}
-    return tuple(yaml.safe_dump(written, sort_keys=False, width=inf).splitlines())
+def _set(found: Declared, attribute: str, value: object) -> Lines:
+    return found.template.written(attribute, value)
+
+
+def _said(words: str, attribute: str) -> Remedy:
+    """What a person has to decide, about an attribute."""
+    return lambda _, found: (f"# {words.format(found.template.named(attribute))}",)
+
+
+def _own_keys(_queue: Queue, found: Declared) -> Lines:
+    return _set(found, "SqsManagedSseEnabled", True)
 
 
 _AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
-_OWN: Mapping[str, Lines | Callable[[Queue, Declared], Lines]] = {
+_WITHOUT_KEY = _said("leave {} out", "KmsMasterKeyId")
+_OWN: Mapping[str, Remedy] = {
     DLQ_MISSING.name: _new_dlq,
     TLS_NOT_ENFORCED.name: _denying_statement,
     # By an ARN that is written out: a source depends on its DLQ, which cannot depend on it too.
-    DLQ_SOURCE_NOT_ALLOWED.name: (
-        f"# leave {_ALLOW} out, or let the source in by an ARN without !GetAtt",
+    DLQ_SOURCE_NOT_ALLOWED.name: _said(
+        "leave {} out, or let the source in by an ARN that is written out",
+        DLQ_SOURCE_NOT_ALLOWED.shows[0],
     ),
-    NOT_ENCRYPTED.name: (_OWN_KEYS,),
-    POLICY_IS_PUBLIC.name: ("# name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID",),
-    SERVICE_CANNOT_USE_KEY.name: ("# leave KmsMasterKeyId out", _OWN_KEYS),
-    MAX_RECEIVE_COUNT_TOO_LOW.name: (f"maxReceiveCount: {MAX_RECEIVE_COUNT}",),
-    REDRIVE_CYCLE.name: ("# leave RedrivePolicy out of the last of them",),
-    DLQ_TYPE_MISMATCH.name: ("# name a queue of its own type in RedrivePolicy",),
-    TAG_NOT_UNDERSTOOD.name: ("# correct the tag, or leave it out",),
+    NOT_ENCRYPTED.name: _own_keys,
+    POLICY_IS_PUBLIC.name: _said(
+        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", _REDRIVE
+    ),
+    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _own_keys(*of),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: lambda _, found: _set(
+        found, "maxReceiveCount", MAX_RECEIVE_COUNT
+    ),
+    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", _REDRIVE),
+    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", _REDRIVE),
+    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", _REDRIVE),
 }

@@ -16,8 +16,9 @@ from zlib import crc32
 from cfnlint.rules import CloudFormationLintRule, RuleMatch
 
 from mendq.catalogue.symptom import Symptom
+from mendq.lint.decode import read
 from mendq.lint.judging import LOOKED_FOR, Severity, lint, severities_of
-from mendq.lint.template import NotATemplate, read
+from mendq.lint.template import NotATemplate
 from mendq.lint.values import Environment
 from mendq.notifications.text import visible
 

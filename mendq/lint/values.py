@@ -255,4 +255,5 @@ class Names(Values):
     @cached_property
     def _owners(self) -> Mapping[str, str]:
         own = ((text, name) for name, text in self.known.items() if "::" not in name)
-        return {text: name.partition(".")[0] for text, name in own}
+        there = self.template.resources
+        return {text: e if e in there else e.rpartition(".")[0] for text, e in own}

@@ -157,6 +157,9 @@ _MOST_READ = 1_000
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 # https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 _TERRAFORM: dict[str, str] = {
+    "QueueName": "name",
+    "PolicyDocument": "policy",
+    "Queues": "queue_url",
     "VisibilityTimeout": "visibility_timeout_seconds",
     "MessageRetentionPeriod": "message_retention_seconds",
     "MaximumMessageSize": "max_message_size",

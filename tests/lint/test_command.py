@@ -82,6 +82,12 @@ def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
         assert (result.exit_code, says in result.stderr) == (2, True)
 
 
+def test_what_judges_does_without_what_decodes() -> None:
+    """So that a function may judge resolved properties: its zip holds neither."""
+    code = "import sys, mendq.lint.judging; sys.exit(bool({'cfnlint', 'yaml'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 @pytest.mark.parametrize("form", [[], ["--format", "github"], ["--format", "sarif"]])
 @pytest.mark.parametrize(
     "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", COSTING_TOO_MUCH.encode()]

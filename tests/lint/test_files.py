@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from mendq.lint.files import Source, sources
-from mendq.lint.template import MOST_BYTES, NotATemplate
+from mendq.lint.template import NotATemplate
+from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import Environment
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 
 
-def _stack(file: object, environment: object = UNKNOWN) -> Any:
+def stack(file: object, environment: object = UNKNOWN) -> Any:
     named = {"environment": environment, "properties": {"templateFile": file}}
     return {"type": "aws:cloudformation:stack", **named}
 
@@ -24,7 +25,7 @@ def _naming(folder: object) -> Any:
     return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder}}
 
 
-def _assembly(folder: Path, artifacts: object) -> Path:
+def assembly(folder: Path, artifacts: object) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
     return folder
@@ -38,15 +39,15 @@ def _all(path: Path) -> list[Source]:
 def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
     tmp_path: Path, unknown: object
 ) -> None:
-    out = _assembly(
+    out = assembly(
         tmp_path / "cdk.out",
         {
-            "Shop": _stack("Shop.template.json", "aws://123456789012/eu-west-1"),
+            "Shop": stack("Shop.template.json", "aws://123456789012/eu-west-1"),
             "Assets": {"type": "cdk:asset-manifest"},
             "Prod": _naming("assembly-Prod"),
         },
     )
-    inner = _assembly(out / "assembly-Prod", {"Inner": _stack("Inner.template.json", unknown)})
+    inner = assembly(out / "assembly-Prod", {"Inner": stack("Inner.template.json", unknown)})
     (out / "Shop.template.json").write_text("{}")
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
@@ -59,7 +60,7 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
 @pytest.mark.parametrize(
     "artifacts",
     [
-        *({"A": _stack(file)} for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)),
+        *({"A": stack(file)} for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)),
         *({"A": _naming(folder)} for folder in ("..", ".", "empty", "again")),
         {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
         *({"A": "x"}, {}, [], None),
@@ -69,7 +70,7 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     tmp_path: Path, artifacts: object
 ) -> None:
     (tmp_path / "outside.json").write_text("{}")
-    out = _assembly(tmp_path / "cdk.out", artifacts)
+    out = assembly(tmp_path / "cdk.out", artifacts)
     (out / "link.json").symlink_to(tmp_path / "outside.json")
     (out / "empty").mkdir()
     (out / "again").symlink_to(out)
@@ -80,6 +81,6 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
 
 def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
-    path.write_bytes(b"#" * (MOST_BYTES + 100))
+    path.write_bytes(b"#" * (MOST_PLAN_BYTES + 100))
     (only,) = _all(path)
-    assert len(only.content) == MOST_BYTES + 1
+    assert len(only.content) == MOST_PLAN_BYTES + 1

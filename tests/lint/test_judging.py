@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.catalogue.examples import queue
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.lint.decode import read
 from mendq.lint.judging import Linted, Severity, lint
 from mendq.lint.queues import MAPPING
-from mendq.lint.template import MOST_NESTED, NotATemplate, read
+from mendq.lint.template import MOST_NESTED, NotATemplate
 from mendq.lint.values import Environment
 from mendq.lint.view import document, github_lines
 from mendq.model.facts import LambdaConsumer

@@ -11,7 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template, read
+from mendq.lint.decode import read
+from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template
 from mendq.lint.values import NotKnown, Values
 
 VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())

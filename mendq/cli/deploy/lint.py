@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mendq.lint.judging import Linted
 
 CDK_OUT = "cdk.out"
-_TEMPLATE = "A template, a cdk.out folder, or - for stdin."
+_TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORM = "github: annotations beside the lines; sarif: code scanning."
 
 
@@ -37,21 +37,22 @@ def lint(
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
     form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
 ) -> Exit:
-    """What the catalogue finds in a template; offline. Exit 1 where it finds something.
+    """What the catalogue finds in a template or plan; offline. Exit 1 where it finds something.
 
     Examples:
       mendq lint template.yaml
+      mendq lint plan.json             # of terraform show -json plan.bin
       mendq lint cdk.out other.yaml --format sarif > mendq.sarif
-      mendq lint - < template.json
     """
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
+
+        judged = [one for each in templates for one in _judged(each)]
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         gone = (each for each in templates if each != "-" and not Path(each).exists())
         line = next((_not_read(each, FileNotFoundError()) for each in gone), line)
         raise Stopped(line, Exit.USAGE) from missing
-    judged = [one for each in templates for one in _judged(each)]
     call.out.document(view.document(judged))
     if form is Form.TEXT or call.as_json:
         view.show(call.out, judged)
@@ -66,7 +67,8 @@ def lint(
 def _judged(argument: str) -> list[Linted]:
     """One template is read at a time: a manifest may name more than there is room for."""
     from mendq.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
-    from mendq.lint.template import NotATemplate, read  # noqa: PLC0415 - the same
+    from mendq.lint.decode import read  # noqa: PLC0415 - the same
+    from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
     judged, at = list[judging.Linted](), ""
     try:

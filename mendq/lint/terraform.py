@@ -1,0 +1,356 @@
+"""A Terraform plan as a template: what the checks ask about, as CloudFormation's resources.
+
+So one mapping leads to the facts. What Terraform knows only once it has applied is not known here,
+but for what a sole reference leads to: a queue, a function or a key of the same plan. An argument
+that nobody sets is not set, though the provider will compute it.
+https://developer.hashicorp.com/terraform/internals/json-format
+https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from mendq.lint.queues import MAPPING, POLICY, REDRIVE
+from mendq.lint.template import (
+    A_BYTE_READ,
+    MOST_NESTED,
+    MOST_RESOURCES,
+    NotATemplate,
+    Place,
+    Template,
+    Work,
+    listed,
+    under,
+)
+from mendq.lint.values import FUNCTION, QUEUE
+from mendq.model.queue import arn_of, parts_of
+from mendq.notifications.change_lines import NUMBER, terraform_name
+
+# A plan repeats itself in what is not read: the state before, the planned values.
+MOST_PLAN_BYTES = 16 * 1024 * 1024
+_REMEDY = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
+_QUEUE, _ALLOW, _KEY = "aws_sqs_queue", "RedriveAllowPolicy", "KmsMasterKeyId"
+_OF_QUEUE = (
+    *("QueueName", "FifoQueue", "ContentBasedDeduplication", "DeduplicationScope"),
+    *("FifoThroughputLimit", "VisibilityTimeout", "MessageRetentionPeriod", "MaximumMessageSize"),
+    *("DelaySeconds", "ReceiveMessageWaitTimeSeconds", "SqsManagedSseEnabled"),
+    *(_KEY, "KmsDataKeyReusePeriodSeconds"),
+)
+_OF_MAPPING = ("EventSourceArn", "FunctionName", "Enabled", "MaximumBatchingWindowInSeconds")
+_TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    _QUEUE: (QUEUE, _OF_QUEUE),
+    "aws_sqs_queue_policy": ("AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")),
+    "aws_lambda_event_source_mapping": (MAPPING, _OF_MAPPING),
+    "aws_lambda_function": (FUNCTION, ("FunctionName", "Timeout")),
+    "aws_lambda_alias": ("AWS::Lambda::Alias", ("FunctionName",)),
+    "aws_kms_key": ("AWS::KMS::Key", ()),
+}
+# Resources that set an attribute of a queue's. Without one its own argument of that name counts.
+BESIDE = {"aws_sqs_queue_redrive_policy": REDRIVE, "aws_sqs_queue_redrive_allow_policy": _ALLOW}
+_DOCUMENTS = frozenset({"PolicyDocument", POLICY, *BESIDE.values()})
+# The arguments whose value is another resource, whichever of its names is given.
+_NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY})
+_MOST_STEPS = 20
+_ONE = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
+_INDEX, _MODULES = re.compile(_ONE), re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_ONE})?\.)*")
+_OF_REFERENCE = re.compile(r'[^\w.\[\]"-]|\[[^\]]{0,256}\](?=\w)', re.ASCII)
+Modules = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan(Template):
+    """A plan; `arns` are the addresses of its queues by the ARN that they have.
+
+    `set_by` is the address of what sets a queue's attribute, where that is another resource.
+    """
+
+    arns: Mapping[str, str] = field(default_factory=dict)
+    set_by: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def named(self, attribute: str) -> str:
+        return terraform_name(attribute) if attribute[:1].isupper() else attribute
+
+    def place(self, *keys: str | int) -> Place:
+        """The address of a resource or of its argument; a plan has no lines."""
+        address, argument = (*map(str, keys[1:2]), "")[0], "".join(map(str, keys[3:4]))
+        address = self.set_by.get((address, argument), address)
+        is_own = argument == "PolicyDocument" and address.removesuffix(".policy") in self.resources
+        shown = f".{self.named(argument)}" if argument and not is_own else ""
+        return Place(f"{address}{shown}", None)
+
+    def written(self, name: str, document: Any) -> tuple[str, ...]:
+        """As HCL: an argument, or a resource to add."""
+        if not (isinstance(document, dict) and "Properties" in document):
+            return (f"{self.named(name)} = {hcl_of(document)}",)
+        (kind,) = (terraform for terraform, (of, _) in _TYPES.items() if of == document["Type"])
+        label = _reference(name).rpartition(".")[2]
+        own = document["Properties"].items()
+        lines = (f"  {self.named(each)} = {hcl_of(value)}" for each, value in own)
+        return (f'resource "{kind}" "{label}" {{', *lines, "}")
+
+
+def hcl_of(value: Any) -> str:
+    """HCL of a property: a document as Terraform wants it, the queues of a policy as the one."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, str) and (NUMBER.fullmatch(value) or value in ("true", "false")):
+        return value
+    said = _expression(value)
+    return f"jsonencode({said})" if said.startswith("{") else said
+
+
+def _expression(node: Any) -> str:
+    match node:
+        case {"Ref": str() as address}:
+            return f"{_reference(address)}.{'url' if _QUEUE in address else 'arn'}"
+        case {"Fn::GetAtt": [str() as address, str() as argument]}:
+            return f"{_reference(address)}.{argument.lower()}"
+        case dict():
+            return f"{{{', '.join(f'{_text(k)}: {_expression(v)}' for k, v in node.items())}}}"
+        case list():
+            return f"[{', '.join(map(_expression, node))}]"
+        case str():
+            return _text(node)
+    return json.dumps(node)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text).replace("${", "$${").replace("%{", "%%{")
+
+
+def _reference(address: str) -> str:
+    """As its own module says it, without what is no part of an address."""
+    return _MODULES.sub("", _OF_REFERENCE.sub("", address), count=1)
+
+
+def is_plan(content: bytes) -> bool:
+    """Whether some JSON says that it is Terraform's."""
+    begins = content.lstrip()[:1] == b"{" and b'"format_version"' in content
+    return begins and any(each in content for each in (b'"resource_changes"', b'"root_module"'))
+
+
+def read_plan(content: bytes, work: Work) -> Plan:
+    """The plan in some bytes; raises NotATemplate."""
+    if len(content) > MOST_PLAN_BYTES:
+        less = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
+        raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {less}")
+    work.take(len(content) // A_BYTE_READ)
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise NotATemplate(f"no JSON: {' '.join(why.split())[:200]}") from error
+    version = document.get("format_version")
+    if not (isinstance(version, str) and version.startswith("1.")):
+        raise NotATemplate(f"format_version {str(version)[:20]!r} is not known: 1.x is")
+    if not isinstance(document.get("resource_changes", []), list) or "values" in document:
+        raise NotATemplate(f"no plan of Terraform's: it has no resource_changes; {_REMEDY}")
+    return _Reading(document, work).plan()
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A resource as it is to be; `expressions` is None where the plan does not show its block."""
+
+    address: str
+    kind: str
+    of: tuple[Modules, str]
+    within: str
+    after: Mapping[str, Any]
+    unknown: Mapping[str, Any]
+    expressions: Mapping[str, Any] | None
+
+
+class _Reading:
+    def __init__(self, document: Mapping[str, Any], work: Work) -> None:
+        self.work = work
+        self.root = under(document, "configuration", "root_module") or {}
+        self._blocks: dict[Modules, Mapping[str, Any]] = {}
+        changes = listed(document.get("resource_changes"))
+        work.take(len(changes))
+        self.changes = [self._change(each) for each in changes if _is_to_be(each)]
+        if len(self.changes) > MOST_RESOURCES:
+            raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
+        self.instances = defaultdict[Any, list[_Change]](list)
+        for each in self.changes:
+            self.instances[each.of].append(each)
+        queues = [each for each in self.changes if each.kind == _QUEUE]
+        self.arns = {arn: each.address for each in queues if (arn := arn_of(each.after.get("arn")))}
+        # What a queue is called, anywhere in a value.
+        self.nodes = {arn: _attribute(address, "Arn") for arn, address in self.arns.items()}
+        for each in queues:
+            urls = (each.after.get(name) for name in ("url", "id"))
+            self.nodes |= {url: {"Ref": each.address} for url in urls if isinstance(url, str)}
+
+    def plan(self) -> Plan:
+        made: dict[str, Any] = {}
+        for each in self.changes:
+            if each.kind in _TYPES:
+                kind, names = _TYPES[each.kind]
+                found = {name: self._value(each, name) for name in names}
+                tags = under(each.after, "tags_all") or under(each.after, "tags") or {}
+                texts = {key: each for key, each in tags.items() if isinstance(each, str)}
+                found["Tags"] = [{"Key": key, "Value": texts[key]} for key in texts] or None
+                own = {name: value for name, value in found.items() if value is not None}
+                made[each.address] = {"Type": kind, "Properties": own}
+        set_by = self._set_beside(made)
+        self._set_itself(made)
+        where = [parts_of(arn) for arn in self.arns][:1]
+        said = {"account": where[0].account, "region": where[0].region} if where else {}
+        return Plan({"Resources": made}, self.work, said, self.arns, set_by)
+
+    def _set_beside(self, made: dict[str, Any]) -> dict[tuple[str, str], str]:
+        """What a resource of its own sets; of one whose queue is not known any queue's."""
+        set_by: dict[tuple[str, str], str] = {}
+        queues = [each for each in made if made[each]["Type"] == QUEUE]
+        for each in self.changes:
+            if (attribute := BESIDE.get(each.kind)) is None:
+                continue
+            queue, value = self._value(each, "Queues"), self._value(each, attribute)
+            named = queue.get("Ref") if isinstance(queue, dict) else None
+            if isinstance(queue, dict) and named is None:
+                value = _attribute(each.address, "queue_url")
+            for address in [named] if named in made else queues if isinstance(queue, dict) else ():
+                own = made[address]["Properties"]
+                is_twice = (address, attribute) in set_by
+                own[attribute] = _attribute(each.address, "queue_url") if is_twice else value
+                set_by[address, attribute] = each.address
+        return set_by
+
+    def _set_itself(self, made: dict[str, Any]) -> None:
+        """What the queue's own arguments say where no other resource does."""
+        named = {
+            each["Ref"]
+            for one in made.values()
+            for each in listed(one["Properties"].get("Queues"))
+            if isinstance(each, dict) and "Ref" in each
+        }
+        for each in [each for each in self.changes if each.kind == _QUEUE]:
+            own = made[each.address]["Properties"]
+            for attribute in BESIDE.values():
+                value = self._value(each, attribute)
+                own |= {} if attribute in own or value is None else {attribute: value}
+            if each.address not in named and (value := self._value(each, POLICY)) is not None:
+                policy = {"Queues": [{"Ref": each.address}], "PolicyDocument": value}
+                kind = _TYPES["aws_sqs_queue_policy"][0]
+                made[f"{each.address}.policy"] = {"Type": kind, "Properties": policy}
+
+    def _value(self, change: _Change, name: str) -> Any:
+        """None where nobody sets it."""
+        argument = terraform_name(name)
+        value = change.after.get(argument)
+        if value is None and change.unknown.get(argument):
+            if change.expressions is not None and argument not in change.expressions:
+                return None
+            said = under(change.expressions, argument) or {}
+            led_to = self._led_to(change, said.get("references")) if name in _NAMING else None
+            return led_to or _attribute(change.address, argument)
+        if isinstance(value, str) and name in _DOCUMENTS:
+            with suppress(ValueError, RecursionError):  # SQS would not take it: then it is said
+                value = json.loads(value) if value else None
+        return None if value == "" else self._plain(value)
+
+    def _plain(self, value: Any, depth: int = 0) -> Any:
+        """As a template's decoder gives it: texts, and references to what the plan declares."""
+        if depth > MOST_NESTED:
+            raise NotATemplate(f"a value nested more than {MOST_NESTED} deep")
+        if isinstance(value, dict):
+            self.work.take(1 + len(value))
+            return {key: self._plain(each, depth + 1) for key, each in value.items()}
+        if isinstance(value, list):
+            self.work.take(1 + len(value))
+            return [self._plain(each, depth + 1) for each in value]
+        if isinstance(value, str):
+            self.work.take(1 + len(value) // A_BYTE_READ)
+            return self.nodes.get(value, value)
+        return value if value is None else json.dumps(value)
+
+    def _change(self, said: Mapping[str, Any]) -> _Change:
+        self.work.take(len(said["address"]))
+        within = said.get("module_address") or ""
+        path = _INDEX.sub("", f"{within}.") if isinstance(within, str) and within else ""
+        modules = tuple(path.split(".")[1::2]) if _MODULES.fullmatch(path) else ("?",)
+        own = f"{said['type']}.{said.get('name')}"
+        change = said["change"]
+        expressions = under(self._blocks_in(modules).get(own), "expressions")
+        return _Change(
+            said["address"],
+            said["type"],
+            (modules, own),
+            str(within),
+            change["after"],
+            under(change, "after_unknown") or {},
+            expressions,
+        )
+
+    def _blocks_in(self, modules: Modules) -> Mapping[str, Any]:
+        """The resources of a module as they are written, by type and name."""
+        if modules not in self._blocks:
+            every = listed((self._module(modules) or {}).get("resources"))
+            found = [each for each in every if isinstance(each, dict)]
+            self.work.take(1 + len(every))
+            self._blocks[modules] = {f"{e.get('type')}.{e.get('name')}": e for e in found}
+        return self._blocks[modules]
+
+    def _module(self, modules: Modules) -> Mapping[str, Any] | None:
+        found = self.root
+        for name in modules:
+            found = under(found, "module_calls", name, "module") or {}
+        return found
+
+    def _led_to(self, change: _Change, references: Any) -> Any:
+        """The one resource that the references lead to, through variables and outputs."""
+        modules, says = change.of[0], references
+        for _ in range(_MOST_STEPS):
+            texts = [each for each in listed(says) if isinstance(each, str)]
+            first = max(texts, key=len, default="")
+            # Each is followed by what it begins with; anything else is a second one.
+            if not first or not all(first.startswith(each) for each in texts):
+                return None
+            words = _INDEX.sub("", first).split(".")
+            match words:
+                case ["var", name] if modules:
+                    call = under(self._module(modules[:-1]), "module_calls", modules[-1])
+                    says, modules = (under(call, "expressions", name) or {}), modules[:-1]
+                case ["module", name, output]:
+                    modules = (*modules, name)
+                    says = under(self._module(modules), "outputs", output, "expression") or {}
+                case [kind, name, _]:
+                    return self._instance(change, (modules, f"{kind}.{name}"), first)
+                case _:
+                    return None
+            says = says.get("references")
+        return None
+
+    def _instance(self, change: _Change, of: tuple[Modules, str], reference: str) -> Any:
+        every = self.instances.get(of, [])
+        indexed = reference.rpartition(".")[0]
+        near = [e for e in every if e.address == f"{change.within}.{indexed}".lstrip(".")]
+        candidates = near or every
+        if len(candidates) != 1 or candidates[0].kind not in _TYPES:
+            return None
+        (found,) = candidates
+        by_arn = found.kind == _QUEUE and reference.endswith(".arn")
+        is_function = found.kind == "aws_lambda_function"
+        return _attribute(found.address, "Arn") if by_arn or is_function else {"Ref": found.address}
+
+
+def _attribute(address: str, name: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [address, name]}
+
+
+def _is_to_be(said: Any) -> bool:
+    """Whether it is one of ours that stands once the plan is applied."""
+    return (
+        under(said, "change", "after") is not None
+        and said.get("mode") == "managed"
+        and said.get("type") in (*_TYPES, *BESIDE)
+        and isinstance(said.get("address"), str)
+    )

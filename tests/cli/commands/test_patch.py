@@ -1,0 +1,125 @@
+"""`mendq patch`: what a case set, as lines for the template's owner; what is kept, and exits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Operator
+from tests.heal.operators import case_of
+
+BEFORE = "      VisibilityTimeout: "
+TEMPLATE = """\
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: orders.fifo
+      FifoQueue: true
+      VisibilityTimeout: 30
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("shop.yaml").write_text(TEMPLATE)
+    return "shop.yaml"
+
+
+def test_a_fix_is_lines_to_paste_and_nothing_is_edited(operator: Operator, file: str) -> None:
+    case_id = operator.applied()
+    after = case_of(operator.aws).steps[0]["after"]
+    found = operator.json("patch", "orders.fifo", "--template", file)
+    (change,) = found["changes"]
+    assert (found["case_id"], found["state"], found["is_made"]) == (case_id, "applied", True)
+    assert (change["file"], change["line"]) == (file, 7)
+    assert (change["old"], change["new"], found["overridden"]) == ("30", after, {})
+    assert found["diff"][-2:] == [
+        "-      VisibilityTimeout: 30",
+        f"+      VisibilityTimeout: {after}",
+    ]
+    shown = operator.mendq("patch", case_id, "--template", file)
+    assert shown.exit_code == 0
+    assert "\n".join(found["diff"]) in shown.output
+    assert Path(file).read_text() == TEMPLATE
+    Path(file).write_text(TEMPLATE.replace("30", after))
+    assert operator.json("patch", case_id, "--template", file)["diff"] == []
+
+
+def test_what_waits_for_a_word_is_lines_too_and_said_to_be_not_made(
+    operator: Operator, file: str
+) -> None:
+    case_id = operator.proposed()
+    found = operator.json("patch", case_id, "--template", file)
+    assert (found["is_made"], bool(found["diff"])) == (False, True)
+    assert "proposed, not made" in operator.shown("patch", case_id, "--template", file)
+
+
+def test_a_persons_value_stays_and_no_line_is_offered(operator: Operator, file: str) -> None:
+    case_id = operator.applied()
+    operator.set_by_a_person(77)
+    found = operator.json("patch", case_id, "--template", file, code=3)
+    assert (found["changes"], found["overridden"]) == ([], {"VisibilityTimeout": "77"})
+    shown = operator.shown("patch", case_id, "--template", file, code=3)
+    assert "somebody has set 77 s since, which stays" in shown
+
+
+def test_what_was_rolled_back_is_nothing_to_patch(operator: Operator, file: str) -> None:
+    case_id = operator.applied()
+    operator.lambdas_answer()
+    operator.mendq("rollback", case_id, "--yes")
+    found = operator.json("patch", case_id, "--template", "gone.yaml")
+    assert (found["state"], found["changes"]) == ("rolled_back", [])
+    assert "nothing to patch" in operator.shown("patch", case_id, "--template", file)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("Resources: {}", 4, "it declares none"),
+        (TEMPLATE.replace("orders.fifo", "other.fifo"), 4, "say which by --resource"),
+        (TEMPLATE + TEMPLATE.partition("\n")[2].replace("Orders", "Again"), 1, "2 queues may be"),
+        ("\x1b[2J", 2, "shop.yaml: "),
+        (None, 2, "cannot be read"),
+    ],
+)
+def test_what_is_not_there_or_ambiguous_is_said(
+    operator: Operator, file: str, text: str | None, code: int, says: str
+) -> None:
+    case_id = operator.applied()
+    Path(file).unlink()
+    if text is not None:
+        Path(file).write_text(text)
+    assert says in operator.refused("patch", case_id, "--template", file, code=code)
+
+
+def test_what_has_to_be_written_by_hand_is_1_and_no_case_is_4(
+    operator: Operator, file: str
+) -> None:
+    case_id = operator.applied()
+    Path(file).write_text("Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {}}}")
+    found = operator.json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
+    assert "by hand" in found["changes"][0]["note"]
+    assert "no case" in operator.refused("patch", "gone", "--template", file, code=4)
+
+
+def test_names_that_would_steer_a_terminal_are_spelled_out(operator: Operator, file: str) -> None:
+    case_id = operator.applied()
+    evil = '      Tags: [{Key: a, Value: "\u202ex"}]\n'
+    Path(file).write_text(TEMPLATE + evil, encoding="utf-8")
+    shown = operator.mendq("patch", case_id, "--template", file)
+    assert "\\x202e" in shown.output
+    assert "\u202e" not in shown.output
+
+
+def test_without_the_extra_it_says_what_to_install(
+    operator: Operator, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case_id = operator.applied()
+    monkeypatch.setitem(sys.modules, "hcl2", None)
+    monkeypatch.delitem(sys.modules, "mendq.lint.hcl", raising=False)
+    says = operator.refused("patch", case_id, "--template", "main.tf", code=2)
+    assert "pip install '.[lint]'" in says

@@ -1,0 +1,274 @@
+"""The lines for a queue's owner: which resource, which line, what it says and is to say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mendq.lint import patch
+from mendq.lint.decode import read
+from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, Patched, SeveralFit, Wanted
+from mendq.lint.template import NotATemplate
+from tests.lint.plans import arn, change, plan, queue_there
+from tests.lint.test_files import assembly, stack
+
+YAML = """\
+Parameters:
+  Timeout: {Type: Number, Default: 20}
+Resources:
+  Orders:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: orders   # the shop's
+      VisibilityTimeout: !Ref Timeout
+      RedrivePolicy:
+        deadLetterTargetArn: !ImportValue orders-dead
+        # as often as it takes
+        maxReceiveCount: 5
+
+      Tags: []
+  Inline: {Type: AWS::SQS::Queue, Properties: {QueueName: inline}}
+  Bare:
+    Type: AWS::SQS::Queue
+  Own:
+    Type: AWS::SQS::QueuePolicy
+    Properties: {Queues: [!Ref Orders], PolicyDocument: {Statement: []}}
+  Both:
+    Type: AWS::SQS::QueuePolicy
+    Properties: {Queues: [!Ref Inline, !Ref Bare], PolicyDocument: {Statement: []}}
+"""
+JSON = json.dumps(json.loads(json.dumps(read(YAML.encode()).root)), indent=2)
+REDRIVE = {"deadLetterTargetArn": arn("dead"), "maxReceiveCount": 10}
+POLICY = '{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*"}]}'
+
+
+def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> Patched:
+    owner = {each: over.pop(each) for each in ("stack", "resource", "named") if each in over}
+    values = over or {"VisibilityTimeout": "690"}
+    path.write_bytes(text.encode())
+    return patch.patched(str(path), Wanted(arn(name), values, **owner))
+
+
+def _applied(path: Path, found: Patched) -> Any:
+    """The template once the diff is applied, as git does it."""
+    given = "\n".join(found.diff).replace(str(path).lstrip("/"), path.name) + "\n"
+    subprocess.run(["git", "apply", "-"], cwd=path.parent, input=given, text=True, check=True)
+    return read(path.read_bytes()).root
+
+
+SET = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
+
+
+@pytest.mark.parametrize(
+    "text", [YAML, JSON, YAML.replace("\n", "\r\n")], ids=["yaml", "json", "crlf"]
+)
+@pytest.mark.parametrize("name", SET)
+def test_the_diff_is_applied_by_git_and_changes_that_alone(
+    tmp_path: Path, text: str, name: str
+) -> None:
+    path, values = tmp_path / "template", {"VisibilityTimeout": "690"}
+    values |= {"RedrivePolicy": json.dumps(REDRIVE), "KmsDataKeyReusePeriodSeconds": "300"}
+    found = _patched(path, text, named=name, **values)
+    assert path.read_bytes().decode() == text, "edits nothing"
+    assert not any(each.note for each in found.changes)
+    if "\r" in text:
+        return  # git apply wants the line endings, which a diff on a terminal has not
+    properties = _applied(path, found)["Resources"][name]["Properties"]
+    expected = json.loads(json.dumps(read(text.encode()).root))["Resources"][name]
+    own: dict[str, Any] = {"VisibilityTimeout": "690", "KmsDataKeyReusePeriodSeconds": "300"}
+    own["RedrivePolicy"] = {**REDRIVE, "maxReceiveCount": "10"}
+    assert json.loads(json.dumps(properties)) == {**expected.get("Properties", {}), **own}
+
+
+def test_each_change_names_line_and_property_and_what_stands_there(tmp_path: Path) -> None:
+    values = {"MessageRetentionPeriod": "1209600", "VisibilityTimeout": "690"}
+    values |= {"RedrivePolicy": json.dumps(REDRIVE), "Policy": POLICY}
+    found = _patched(tmp_path / "t.yaml", YAML, **values).changes
+    own = "Resources.Orders.Properties"
+    assert [(e.path, e.line) for e in found] == [
+        (f"{own}.MessageRetentionPeriod", 7),
+        (f"{own}.VisibilityTimeout", 8),
+        (f"{own}.RedrivePolicy", 9),
+        ("Resources.Own.Properties.PolicyDocument", 20),
+    ]
+    retention, visibility, redrive, policy = found
+    assert (retention.old, visibility.old, policy.old) == (None, "!Ref Timeout", "{Statement: []}")
+    assert str(redrive.old).startswith("deadLetterTargetArn: !ImportValue orders-dead")
+
+
+@pytest.mark.parametrize(
+    ("over", "note"),
+    [
+        ({"VisibilityTimeout": "20"}, HOLDS),
+        ({"DeadLetterQueue": arn("made")}, MADE),
+        ({"named": "Inline", "Policy": POLICY}, "no policy that is this queue's alone"),
+        ({"named": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
+    ],
+)
+def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
+    tmp_path: Path, over: dict[str, Any], note: str
+) -> None:
+    found = _patched(tmp_path / "t.yaml", YAML, **over)
+    (said,) = found.changes
+    assert note in said.note
+    assert not found.diff
+
+
+@pytest.mark.parametrize(
+    "properties", ["{}", "", '{"Fn::Transform": {Name: x}}', "{Tags: [], VisibilityTimeout: 5}"]
+)
+def test_an_odd_shape_gets_lines_that_say_it_or_none(tmp_path: Path, properties: str) -> None:
+    text = f"Resources: {{'O': {{Type: AWS::SQS::Queue, Properties: {properties}}}}}\n"
+    found = _patched(tmp_path / "t.yaml", text, named="O")
+    assert bool(found.diff) is (found.changes[0].note != NO_LINE)
+    if found.diff:
+        root = _applied(tmp_path / "t.yaml", found)
+        assert root["Resources"]["O"]["Properties"]["VisibilityTimeout"] == "690"
+
+
+def _queue(**properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::SQS::Queue", "Properties": properties}
+
+
+def test_tags_say_which_and_what_nothing_says_is_not_guessed(tmp_path: Path) -> None:
+    text = json.dumps({"Resources": {"A": _queue(), "B": _queue()}})
+    path, made = tmp_path / "t.json", "Shop-A-1ABCDEFGHIJKL"
+    found = _patched(path, text, made, stack="Shop", resource="A").changes
+    assert [(each.resource, each.found_by) for each in found] == [("A", "its tags")]
+    with pytest.raises(NotThere, match=r"say which by --resource if it is one of: A, B"):
+        _patched(path, text, made)
+    with pytest.raises(NotThere, match="known to be C"):
+        _patched(path, text, made, named="C", resource="A")
+    with pytest.raises(NotThere, match="declares none"):
+        _patched(path, '{"Resources": {}}')
+    with pytest.raises(NotATemplate, match=f"{path}: "):
+        _patched(path, "[]")
+
+
+def test_two_of_a_name_are_ambiguous_and_tags_are_surer_than_a_name(tmp_path: Path) -> None:
+    text = json.dumps({"Resources": {e: _queue(QueueName="orders") for e in "AB"}})
+    with pytest.raises(SeveralFit, match=r"2 queues may be orders, say which by --resource: A \("):
+        _patched(tmp_path / "t.json", text)
+    found = _patched(tmp_path / "t.json", text, stack="Shop", resource="B")
+    assert found.changes[0].resource == "B"
+
+
+def test_of_an_assembly_the_stack_and_the_environment_are_asked_and_the_construct_is_named(
+    tmp_path: Path,
+) -> None:
+    """Three stacks have the same logical id; one is of another region, one has another name."""
+    here, there = "aws://123456789012/eu-west-1", "aws://123456789012/us-east-1"
+    named = {"A": ("Shop", here), "B": ("Shop", there), "C": ("Other", here)}
+    out = assembly(
+        tmp_path / "cdk.out", {e: stack(f"{e}.json", at) for e, (_, at) in named.items()}
+    )
+    manifest = json.loads((out / "manifest.json").read_text())
+    resource = {**_queue(), "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}}
+    for name, (stack_name, _) in named.items():
+        manifest["artifacts"][name]["properties"]["stackName"] = stack_name
+        (out / f"{name}.json").write_text(json.dumps({"Resources": {"Orders": resource}}, indent=1))
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    wanted = Wanted(arn("x"), {"VisibilityTimeout": "690"}, "Shop", "Orders")
+    (said,), diff = patch.patched(str(out), wanted)
+    assert said.file == str(out / "A.json")
+    assert said.line
+    assert "Shop/Orders/Resource" in said.note
+    assert not diff, "cdk synth would write over it"
+
+
+def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) -> None:
+    text = json.dumps({**REDRIVE, "maxReceiveCount": 1})
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
+    beside = change("aws_sqs_queue_redrive_policy.x", {"queue_url": url, "redrive_policy": text})
+    elsewhere = dict.fromkeys(("url", "id"), "https://elsewhere")
+    other = queue_there("aws_sqs_queue.z", "orders", arn=arn("orders") + "-2", **elsewhere)
+    content = plan(queue_there("module.m.aws_sqs_queue.q[0]", "orders"), beside, other).decode()
+    values = {"VisibilityTimeout": "690", "RedrivePolicy": json.dumps(REDRIVE)}
+    visibility, redrive = _patched(tmp_path / "plan.json", content, **values).changes
+    assert visibility.path == "module.m.aws_sqs_queue.q[0].visibility_timeout_seconds"
+    assert (visibility.old, visibility.new, visibility.line) == ("30", "690", None)
+    assert redrive.path == "aws_sqs_queue_redrive_policy.x.redrive_policy"
+    assert json.loads(str(redrive.old))["maxReceiveCount"] == "1"
+    assert redrive.new.startswith('jsonencode({"deadLetterTargetArn": "arn:')
+    assert ".tf" in visibility.note
+    with pytest.raises(NotThere, match="say which"):
+        _patched(tmp_path / "plan.json", plan(other).decode())
+
+
+HCL = """\
+# resource "aws_sqs_queue" "orders" {
+resource "aws_sqs_queue" "orders" {
+  name = "orders"
+
+  visibility_timeout_seconds = var.seconds # slow
+  policy = <<EOF
+resource "aws_sqs_queue" "here" {
+EOF
+}
+
+resource "aws_sqs_queue" "other" { name = "${var.stage}-other" }
+resource "aws_sqs_queue" "empty" {}
+
+resource "aws_sqs_queue_redrive_policy" "orders" {
+  queue_url      = aws_sqs_queue.orders.id
+  redrive_policy = jsonencode({
+    deadLetterTargetArn = aws_sqs_queue.dead.arn
+    maxReceiveCount     = 4
+  })
+}
+"""
+
+
+def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> Patched:
+    hcl = pytest.importorskip("mendq.lint.hcl", exc_type=ImportError)
+    named, values = over.pop("named", ""), over or {"VisibilityTimeout": "690"}
+    path.write_text(text)
+    found = hcl.patched(str(path), Wanted(arn(name), values, named=named))
+    assert path.read_text() == text, "edits nothing"
+    return Patched(*found)
+
+
+def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Path) -> None:
+    values = {"VisibilityTimeout": "690", "MessageRetentionPeriod": "1209600"}
+    found = _in_hcl(tmp_path / "a.tf", HCL, **values, RedrivePolicy=json.dumps(REDRIVE))
+    assert [(each.path, each.line) for each in found.changes] == [
+        ("aws_sqs_queue.orders.visibility_timeout_seconds", 5),
+        ("aws_sqs_queue.orders.message_retention_seconds", 2),
+        ("aws_sqs_queue_redrive_policy.orders.redrive_policy", 16),
+    ]
+    assert found.changes[0].old == "var.seconds"
+    changed = [each for each in found.diff[2:] if each[0] in "+-"]
+    assert changed == [
+        "+  message_retention_seconds = 1209600",
+        "-  visibility_timeout_seconds = var.seconds # slow",
+        "+  visibility_timeout_seconds = 690 # slow",
+        "-  redrive_policy = jsonencode({",
+        "-    deadLetterTargetArn = aws_sqs_queue.dead.arn",
+        "-    maxReceiveCount     = 4",
+        "-  })",
+        f"+  redrive_policy = jsonencode({json.dumps(REDRIVE)})",
+    ]
+
+
+def test_of_a_name_that_is_worked_out_a_person_says_which(tmp_path: Path) -> None:
+    path = tmp_path / "a.tf"
+    with pytest.raises(NotThere, match=r"--resource if it is one of: aws_sqs_queue\.orders, "):
+        _in_hcl(path, HCL, "prod-other")
+    (said,) = _in_hcl(path, HCL, "prod-other", named="aws_sqs_queue.empty").changes
+    assert (said.line, said.old) == (12, None)
+    (said,) = _in_hcl(path, HCL, VisibilityTimeout="690").changes
+    again = HCL.replace("var.seconds", "690")
+    assert [e.note for e in _in_hcl(path, again).changes] == [HOLDS]
+
+
+@pytest.mark.parametrize(
+    "text", ["a = {", "x = " + "[" * 5_000, "\x00", 'a = "${' * 300, " " * 300_000]
+)
+def test_what_is_no_hcl_is_one_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NotATemplate) as refused:
+        _in_hcl(tmp_path / "a.tf", text)
+    assert len(str(refused.value).splitlines()) == 1

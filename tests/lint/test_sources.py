@@ -1,0 +1,286 @@
+"""One queue from three sources shows the same; what a plan does not tell, and hostile plans."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mendq.lint.decode import read
+from mendq.lint.files import sources
+from mendq.lint.judging import Linted, lint
+from mendq.lint.template import MOST_NESTED, NotATemplate
+from mendq.lint.terraform import MOST_PLAN_BYTES
+from mendq.lint.values import Environment
+from tests.lint.plans import UNKNOWN, block, change, new_queue, of, plan, queue_there
+from tests.lint.test_files import assembly, stack
+
+TABLE = yaml.safe_load(Path(__file__).with_name("sources.yaml").read_text())
+CASES = {each["title"]: each for each in TABLE}
+DENIES = {"Effect": "Deny", "Principal": "*", "Action": "sqs:*", "Resource": "*"}
+TLS = {"Statement": [{**DENIES, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}]}
+HERE = "aws://123456789012/eu-west-1"
+
+
+def _linted(content: bytes, environment: Environment | None = None) -> Linted:
+    return lint(read(content), "it", environment or Environment())
+
+
+def _template(case: dict[str, Any]) -> Any:
+    """The case's resources without short forms, TLS seen to."""
+    text = "Resources:\n" + re.sub("^", "  ", case["cloudformation"], flags=re.MULTILINE)
+    root = json.loads(json.dumps(read(text.encode()).root))
+    queues = [k for k, v in root["Resources"].items() if v["Type"] == "AWS::SQS::Queue"]
+    for each in [] if case.get("as_it_is") else queues:
+        properties = {"Queues": [{"Ref": each}], "PolicyDocument": TLS}
+        root["Resources"][f"{each}Tls"] = {
+            "Type": "AWS::SQS::QueuePolicy",
+            "Properties": properties,
+        }
+    return json.loads(json.dumps(root))
+
+
+def _plan(case: dict[str, Any]) -> bytes:
+    changes = []
+    for address, arguments in case["terraform"].items():
+        if not address.startswith("aws_sqs_queue."):
+            changes.append(change(address, arguments, (), "no-op"))
+            continue
+        tls = {} if case.get("as_it_is") else {"policy": json.dumps(TLS)}
+        changes.append(queue_there(address, **{**tls, **arguments}))
+    return plan(*changes)
+
+
+def _said(result: Linted) -> list[tuple[str, ...]]:
+    """Resource, severity, symptom and reason, with one name for the same resource."""
+    every = [(e.resource, e.severity, e.symptom, e.because) for e in result.findings]
+    return [tuple(re.sub(r"\baws_[a-z_]+\.", "", text) for text in each) for each in sorted(every)]
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: str) -> None:
+    case = CASES[title]
+    root = _template(case)
+    written = _linted(yaml.safe_dump(root).encode(), Environment(*HERE.split("/")[2:]))
+    out = assembly(tmp_path / "cdk.out", {"Shop": stack("Shop.template.json", HERE)})
+    (out / "Shop.template.json").write_text(json.dumps(root))
+    (source,) = sources(str(out))
+    synthesized = lint(read(source.content), source.file, source.environment)
+    planned = _linted(_plan(case))
+    assert sorted({each.symptom for each in written.findings}) == case["symptoms"]
+    assert _said(written) == _said(synthesized) == _said(planned)
+    assert not (*written.not_judged, *planned.not_judged)
+    assert all("aws_" in each.path and each.line is None for each in planned.findings)
+
+
+def _judged(*changes: dict[str, Any], root: dict[str, Any]) -> tuple[set[str], dict[str, set[str]]]:
+    """The symptoms found but for TLS, and of each place that is not judged what it leaves open."""
+    result = _linted(plan(*changes, root=root))
+    found = {each.symptom for each in result.findings} - {"tls_not_enforced"}
+    return found, {each.path: set(each.symptoms) for each in result.not_judged}
+
+
+ORDERS, READS = "aws_sqs_queue.orders", "aws_lambda_event_source_mapping.reads"
+BILL = change("aws_lambda_function.bill", {"function_name": "bill", "timeout": 60}, ("arn",))
+NEW = ("event_source_arn", "function_name")
+REMEDIES = {"dlq_missing", "visibility_timeout_too_short"}
+KEEPS = {"message_retention_seconds": 1_209_600}
+
+
+def _reading(*, queue: Any, function: Any = None) -> dict[str, Any]:
+    """The block of a mapping that reads the queue."""
+    return block(READS, event_source_arn=queue, function_name=function or of(BILL["address"]))
+
+
+def test_what_is_made_together_is_found_by_a_sole_reference() -> None:
+    root = {"resources": [block(ORDERS, name="orders"), _reading(queue=of(ORDERS))]}
+    made = new_queue(ORDERS, name="orders"), BILL, change(READS, {"enabled": True}, NEW)
+    assert _judged(*made, root=root) == (REMEDIES, {})
+
+
+def _module(*resources: Any, **more: Any) -> dict[str, Any]:
+    return {"module": {"resources": list(resources), **more.pop("of_module", {})}, **more}
+
+
+def test_it_is_found_through_variables_and_outputs_of_modules() -> None:
+    queue = _module(
+        block("aws_sqs_queue.this"),
+        of_module={"outputs": {"arn": {"expression": {"references": of("aws_sqs_queue.this[0]")}}}},
+    )
+    reader = _module(
+        _reading(queue=["var.source"], function="bill"),
+        expressions={"source": {"references": of("module.queue[0]")}},
+    )
+    root = {"module_calls": {"queue": queue, "reader": reader}}
+    made = (
+        new_queue("module.queue[0].aws_sqs_queue.this[0]"),
+        BILL,
+        change(f"module.reader.{READS}", {"enabled": True, "function_name": "bill"}, NEW[:1]),
+    )
+    assert _judged(*made, root=root) == (REMEDIES, {})
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        None,
+        [],
+        [*of(ORDERS), *of("aws_sqs_queue.other")],
+        [*of(ORDERS), "var.suffix"],
+        ["aws_sqs_queue.orders", "each.key"],
+        ["local.queue"],
+        ["var.queue"],
+        ["module.gone.arn", "module.gone"],
+        ["data.aws_sqs_queue.orders.arn"],
+        [5, {}],
+        "x" * 100_000,
+        ["[" * 100_000],
+    ],
+)
+def test_what_a_reference_leaves_open_is_not_judged(references: Any) -> None:
+    root = {"resources": [block(ORDERS), _reading(queue=references)]}
+    made = new_queue(ORDERS, name="orders"), BILL, change(READS, {"enabled": True}, NEW)
+    found, not_judged = _judged(*made, root=root)
+    assert not found
+    assert set(not_judged) == {READS}
+    assert not_judged[READS] >= REMEDIES
+
+
+def test_circles_of_references_end() -> None:
+    """A variable that a module hands to itself, an output that is its own."""
+    inner: dict[str, Any] = {"outputs": {"a": {"expression": {"references": ["var.a"]}}}}
+    calls = {"m": {"module": inner, "expressions": {"a": {"references": ["module.m.a"]}}}}
+    root = {"resources": [_reading(queue=["module.m.a"])], "module_calls": calls}
+    made = new_queue(ORDERS, name="orders"), change(READS, {"enabled": True}, NEW)
+    assert _judged(*made, root=root)[0] == set()
+
+
+def test_unknown_values_are_left_undecided_and_unset_ones_are_not_set() -> None:
+    """A redrive policy that names a new DLQ is known after the apply, all of it."""
+    made = (
+        new_queue(ORDERS, redrive_policy=UNKNOWN, visibility_timeout_seconds=UNKNOWN),
+        new_queue("aws_sqs_queue.dead", **KEEPS),
+        BILL,
+        change(READS, {"enabled": True}, NEW),
+    )
+    blocks = (
+        block(
+            ORDERS,
+            redrive_policy=of("aws_sqs_queue.dead"),
+            visibility_timeout_seconds=["var.seconds"],
+        ),
+        block("aws_sqs_queue.dead"),
+        _reading(queue=of(ORDERS)),
+    )
+    found, not_judged = _judged(*made, root={"resources": list(blocks)})
+    assert not found
+    assert "dlq_missing" in not_judged[f"{ORDERS}.redrive_policy"]
+    assert "visibility_timeout_too_short" in not_judged[f"{ORDERS}.visibility_timeout_seconds"]
+    blind, open_ = _judged(*made, root={})
+    assert not blind
+    assert f"{ORDERS}.policy" in open_, "without its block nobody knows what is set"
+
+
+def test_a_redrive_policy_of_whichever_queue_leaves_each_open_that_has_none() -> None:
+    beside = change("aws_sqs_queue_redrive_policy.x", {}, ("queue_url", "redrive_policy"))
+    made = new_queue(ORDERS), BILL, change(READS, {"enabled": True}, NEW)
+    root = {
+        "resources": [
+            block(ORDERS),
+            _reading(queue=of(ORDERS)),
+            block("aws_sqs_queue_redrive_policy.x", queue_url=["var.url"]),
+        ]
+    }
+    found, not_judged = _judged(*made, beside, root=root)
+    assert found == {"visibility_timeout_too_short"}
+    assert "dlq_missing" in not_judged["aws_sqs_queue_redrive_policy.x.redrive_policy"]
+
+
+def test_a_policy_of_its_own_comes_before_what_the_provider_computed() -> None:
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
+    own = change("aws_sqs_queue_policy.x", {"queue_url": url, "policy": json.dumps(TLS)})
+    result = _linted(plan(queue_there(ORDERS, "orders", policy='{"Statement":[]}'), own))
+    assert (result.findings, result.not_judged) == ([], [])
+
+
+def test_what_goes_and_what_is_only_read_is_no_queue() -> None:
+    gone = {**queue_there(ORDERS, "orders"), "change": {"actions": ["delete"], "after": None}}
+    data = {**queue_there("data.aws_sqs_queue.x", "x"), "mode": "data"}
+    assert _linted(plan(gone, data)).queues == 0
+
+
+def test_a_remedy_is_hcl_of_the_queues_own_module() -> None:
+    address = 'module.shop["a"].aws_sqs_queue.orders[0]'
+    root = {"module_calls": {"shop": _module(block(ORDERS))}}
+    made = new_queue(address, fifo_queue=True, tags={"mendq:max-processing-seconds": "100"})
+    remedies = {each.symptom: each.remedy for each in _linted(plan(made, root=root)).findings}
+    assert remedies["visibility_timeout_too_short"] == ("visibility_timeout_seconds = 150",)
+    first, url, policy, last = remedies["tls_not_enforced"]
+    assert (first, last) == ('resource "aws_sqs_queue_policy" "ordersPolicy" {', "}")
+    assert url == "  queue_url = aws_sqs_queue.orders[0].url"
+    assert '"Resource": aws_sqs_queue.orders[0].arn' in policy
+
+
+def _deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+PLAN = '{"format_version": "1.2", "resource_changes": [%s]}'
+HOSTILE = change(ORDERS, {"policy": _deep(MOST_NESTED + 5)})
+FAR = {f"aws_sqs_queue.q{n}": change(f"aws_sqs_queue.q{n}", {}) for n in range(2_001)}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (PLAN % _deep(100_000), "nested too deep"),
+        (PLAN % "1" * 5_000, "no JSON"),
+        (PLAN % "" + "x", "no JSON: Extra data"),
+        ('{"format_version": "2.0", "resource_changes": []}', "format_version '2.0'"),
+        ('{"format_version": {}, "resource_changes": []}', "format_version"),
+        ('{"format_version": "1.0", "values": {"root_module": {}}}', "terraform show -json"),
+        ('{"format_version": "1.0", "resource_changes": {}}', "terraform show -json"),
+        ('{"format_version": "1.0", "resource_changes": []' + " " * MOST_PLAN_BYTES, "jq"),
+        (plan(HOSTILE), "nested more than"),
+        (plan(*FAR.values()), "more than 2,000"),
+        ("PK\x03\x04", "a saved plan"),
+    ],
+    ids=range(11),
+)
+def test_what_is_no_plan_or_too_much_is_one_line(content: str | bytes, says: str) -> None:
+    with pytest.raises(NotATemplate) as refused:
+        read(content.encode() if isinstance(content, str) else content)
+    assert says in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"a": {"b": 1}}, "\x1b[2J", "${x}"])
+def test_odd_parts_of_a_plan_end_in_no_traceback(odd: Any) -> None:
+    """Each place in turn holds what nobody expects."""
+    sound = new_queue(ORDERS, name="orders", tags={"a": "b"}), change(READS, {}, NEW)
+    blocks = [block(ORDERS), _reading(queue=of(ORDERS))]
+    document = json.loads(plan(*sound, root={"resources": blocks}))
+    for path in list(_paths(document)):
+        spoiled = json.loads(json.dumps(document))
+        _put(spoiled, path, odd)
+        try:
+            _linted(json.dumps(spoiled).encode())
+        except NotATemplate as refused:
+            assert len(str(refused).splitlines()) == 1  # noqa: PT017 - either way is right
+
+
+def _paths(node: Any) -> Any:
+    listed = list(enumerate(node)) if isinstance(node, list) else []
+    for key, each in node.items() if isinstance(node, dict) else listed:
+        yield (key,)
+        yield from ((key, *rest) for rest in _paths(each))
+
+
+def _put(node: Any, path: tuple[Any, ...], value: Any) -> None:
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
