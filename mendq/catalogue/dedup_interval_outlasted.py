@@ -37,7 +37,13 @@ DEDUP_INTERVAL_OUTLASTED = Reported(
     sentence="Producers send again, and work may outlast the 5 minutes in which SQS drops repeats.",
     plan_in_words="Report it; how producers repeat is for their owner to say.",
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS}),
+        is_suspect,
+        measured_last=True,
+        reads=("repeated sends",),
+    ),
     examples=lambda: (
         Detected("work of up to 301 s", _queue()),
         Detected("one repeat", _queue(1, 43_200)),
