@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from docs import costs, pictures, stack, tables
+from docs import costs, pictures, scale, stack, tables
 from docs.tables import ROOT
 from infra.settings.page import page
 
@@ -19,7 +19,7 @@ MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-PLACES = {"costs": costs, "stack": stack, "tables": tables}
+PLACES = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
 
 
 def _said(name: str) -> str:
