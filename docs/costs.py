@@ -58,8 +58,8 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
         f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
         f"stacks on one bill at most {free} have theirs for nothing. With the essential "
         f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential) it is "
-        f"**{dollars(least)}**, and **{watched}** with every call of one quiet queue logged, of "
-        f"which Lambda's idle pollers make {calls:,}."
+        f"**{dollars(least)}**, and **{watched}** with every call of one quiet queue logged: "
+        f"{calls:,} a month, nearly all of them by Lambda's idle pollers."
     )
 
 

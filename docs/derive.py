@@ -11,9 +11,10 @@ import re
 import sys
 from pathlib import Path
 
-from docs import costs, pictures, scale, stack, tables
+from docs import costs, pictures, stack, tables
 from docs.tables import ROOT
 from infra.settings.page import page
+from tests.prove import scale
 
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",

@@ -32,6 +32,7 @@ MOST_SECONDS = SetReceiveWaitTime.maximum
 # and ten thousand an hour are about three dollars a month.
 EMPTY_FOR_EACH_MESSAGE = 10
 EMPTY_AN_HOUR = 10_000
+_NEEDS = frozenset({Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> Found | None:
@@ -108,11 +109,7 @@ EMPTY_RECEIVES = Fixed(
     plan=plan,
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
     detection=Detection(
-        detect,
-        frozenset({Need.MEASUREMENTS}),
-        lambda facts: facts.polls_short,
-        measured_last=True,
-        reads=("receives",),
+        detect, _NEEDS, lambda facts: facts.polls_short, measured_last=True, reads=("receives",)
     ),
     examples=lambda: (
         Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),

@@ -11,10 +11,10 @@ from functools import reduce
 from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import structs
 
-from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
-from mendq.aws.queue import Listing, ManagedQueue, attributes_of, listed_queues
+from mendq.aws.queue import Listing, ManagedQueue, listed_queues
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
@@ -74,8 +74,8 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
     def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
-        known = recalled(hour, self.case_bucket, managed)
-        return reader_in(self, self.settings.consent, self.paces, known)
+        made = reader_in(self, self.settings.consent, self.paces)
+        return structs.replace(made, recalled=recalled(hour, self.case_bucket, managed))
 
     @property
     def may_begin(self) -> bool:
@@ -124,9 +124,7 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
     _deliver(scanned, managed, symptoms, reader, context)
     scanned = _note_baselines(scanned, listing, symptoms, context)
     _put_down(scanned, listing, stretch, context)
-    around = (each for each in reader.retained.answers_of(attributes_of) if each[0] not in theirs)
-    sources = reader.retained.answers_of(source_arns_of)
-    note_answers(stretch, context.case_bucket, around, sources)
+    note_answers(stretch, context.case_bucket, reader.retained, theirs)
     again = stretch.is_first and scanned.is_blind
     ended = not again and (not queues or scanned.after == queues[-1].name)
     after = stretch.after if again else scanned.after or stretch.after

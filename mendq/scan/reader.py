@@ -6,7 +6,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -219,12 +218,7 @@ def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
     return found
 
 
-def reader_in(
-    context: StoreContext,
-    consent: Consent,
-    paces: Paces | None = None,
-    recalled: Recalled = MappingProxyType({}),
-) -> ScanReader:
+def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:
     """The reader of one scan, whoever makes it; what is open is listed once."""
     retained = AskedOnce()
 
@@ -241,5 +235,4 @@ def reader_in(
         newest_about=context.open_cases.newest_about,
         consent=consent,
         paces=paces or Paces(),
-        recalled=recalled,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -30,6 +30,7 @@ from mendq.heal.decide import REMEMBERED
 from mendq.heal.repeats import paced
 from mendq.model.evidence import to_text
 from mendq.model.facts import QueueFacts
+from mendq.scan.reader import AskedOnce, Recalled
 
 # As long as the Lambda may run: a scan that dies holds up the next two at most.
 CLAIM = timedelta(minutes=15)
@@ -162,39 +163,32 @@ class Answers(Struct, frozen=True):
     sources: dict[str, tuple[str, ...]]
 
 
-def recalled(
-    hour: datetime, bucket: CaseBucket, managed: Container[str]
-) -> dict[tuple[Callable[..., Any], str], Any]:
+def recalled(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
     """What the round before was answered, by what was asked; each queue's in every second round.
 
     A managed queue's attributes are never recalled. Nothing where nothing can be read: then all is
     asked.
     """
     before = _answers(hour - _AN_HOUR, bucket)
-    asked = [
-        *((attributes_of, arn, each) for arn, each in before.attributes.items()),
-        *((source_arns_of, arn, each) for arn, each in before.sources.items()),
-    ]
+    kinds = ((attributes_of, before.attributes, managed), (source_arns_of, before.sources, ()))
     return {
         (read, arn): answer
-        for read, arn, answer in asked
-        if int(shard_of(arn), 16) % 2 == hour.hour % 2
-        and (read is source_arns_of or arn not in managed)
+        for read, answers, never in kinds
+        for arn, answer in answers.items()
+        if int(shard_of(arn), 16) % 2 == hour.hour % 2 and arn not in never
     }
 
 
 def note_answers(
-    stretch: Stretch,
-    bucket: CaseBucket,
-    attributes: Iterable[tuple[str, Mapping[str, str]]],
-    sources: Iterable[tuple[str, tuple[str, ...]]],
+    stretch: Stretch, bucket: CaseBucket, asked: AskedOnce, managed: Container[str]
 ) -> None:
-    """Note them for the next round; that it fails costs the next round's calls alone."""
+    """Note for the next round what was asked; that it fails costs the next round's calls alone."""
     noted = Answers("", {}, {}) if stretch.is_first else _answers(stretch.hour, bucket)
-    empty = {arn: {**each} for arn, each in attributes if not QueueFacts(arn, each).visible}
-    now = Answers(
-        to_text(stretch.hour), {**noted.attributes, **empty}, {**noted.sources, **dict(sources)}
-    )
+    for arn, each in asked.answers_of(attributes_of):
+        if arn not in managed and not QueueFacts(arn, each).visible:
+            noted.attributes[arn] = {**each}
+    noted.sources.update(asked.answers_of(source_arns_of))
+    now = Answers(to_text(stretch.hour), noted.attributes, noted.sources)
     body = zlib.compress(msgspec.json.encode(now))
     with suppress(ClientError, BotoCoreError):
         bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)

@@ -14,9 +14,8 @@ from typing import Any, cast
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients, Pace
-from mendq.aws.dlqs import source_arns_of
 from mendq.aws.facts_reader import AN_HOUR
-from mendq.aws.queue import attributes_of, managed_queues
+from mendq.aws.queue import managed_queues
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned, together
 from mendq.catalogue import CATALOGUE
@@ -236,9 +235,7 @@ class Rounds:
         for each in scan(managed, reader, allowance):
             done = reduce(together, (done, each))
             at(done.queues_scanned / self.many.queues)
-        answers = reader.retained.answers_of
-        around = (each for each in answers(attributes_of) if each[0] not in theirs)
-        note_answers(Stretch(hour), self.bucket, around, answers(source_arns_of))
+        note_answers(Stretch(hour), self.bucket, reader.retained, theirs)
         return done
 
     @property

@@ -76,7 +76,9 @@ def measured(way: str, column: int = 0) -> float:
     page = (ROOT / "docs" / "performance.md").read_text()
     found = re.search(rf"^\| {re.escape(way)} \| (.+) \|$", page, re.MULTILINE)
     if found is None:
-        raise LookupError(f"docs/performance.md measures no {way!r}: name another in docs/scale.py")
+        raise LookupError(
+            f"docs/performance.md measures no {way!r}: name another in tests/prove/scale.py"
+        )
     number, _, unit = found[1].split(" | ")[column].replace(",", "").partition(" ")
     return float(number) / (1_000 if unit == "ms" else 1)
 
@@ -169,7 +171,8 @@ def number(name: str) -> str:
         "first": units().first,
         "calls": units().calls,
         "metrics": units().metrics,
-        **units().asks,
+        "attributes": units().asks["GetQueueAttributes"],
+        "sources": units().asks["ListDeadLetterSourceQueues"],
         "of_an_hour": _most_calls() / units().calls,
         "of_a_run": LOOKING_SECONDS * SQS_CALLS_PER_SECOND / units().calls,
         "of_the_budget": Limits().scan_metrics_per_day / 24 / units().metrics,
