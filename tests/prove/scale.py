@@ -176,11 +176,14 @@ def number(name: str) -> str:
         "of_an_hour": _most_calls() / units().calls,
         "of_a_run": LOOKING_SECONDS * SQS_CALLS_PER_SECOND / units().calls,
         "of_the_budget": Limits().scan_metrics_per_day / 24 / units().metrics,
+        "rate": SQS_CALLS_PER_SECOND,
+        "budget": Limits().scan_metrics_per_day,
+        "executors": EXECUTORS,
         "heal_seconds": heal_seconds(),
         "healed_an_hour": MAX_CONCURRENCY * 3_600 / heal_seconds(),
         "storm_a_second": MAX_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
     }[name]
-    return f"{found:,.2f}" if found < 10 else f"{found:,.0f}"
+    return f"{found:,.2f}" if isinstance(found, float) and found < 10 else f"{found:,.0f}"
 
 
 def fleet() -> str:
