@@ -8,9 +8,23 @@ from itertools import groupby
 from docs.stack_outline import template
 from docs.tables import code, table
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import Deployed, Line, with_and_without_dashboard
+from mendq.cli.cost.bill import (
+    MONTH_HOURS,
+    POLLERS,
+    Deployed,
+    Line,
+    with_and_without_dashboard,
+)
 from mendq.cli.cost.view import dollars
-from mendq.model.prices import DASHBOARD_MONTH, DATA_EVENT, EVERY, NOTED_ON, OPT_IN_EVENT, REGION
+from mendq.model.prices import (
+    DASHBOARD_MONTH,
+    DATA_EVENT,
+    EVERY,
+    METRIC_MONTH,
+    NOTED_ON,
+    OPT_IN_EVENT,
+    REGION,
+)
 
 _WATCHED = f"""
 ## A million calls watched
@@ -32,14 +46,20 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
     )
     lines = bill.lines(whole)
     with_one, without = (dollars(each) for each in with_and_without_dashboard(lines))
-    least = dollars(sum(each.dollars for each in bill.lines(lean)))
+    least = sum(each.dollars for each in bill.lines(lean))
+    # Lambda's pollers, and at most three looks of the scan an hour; its first managed queue is a
+    # series more.
+    calls = (POLLERS * 3 * 60 + 3) * MONTH_HOURS
+    watched = dollars(least + METRIC_MONTH.of(1) + DATA_EVENT.of(calls))
     free = DASHBOARD_MONTH.given
     return (
         f"The stack costs **{with_one}** a month while nothing fails, or **{without}** without its "
         f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
         f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
         f"stacks on one bill at most {free} have theirs for nothing. With the essential "
-        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential) it is **{least}**."
+        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential) it is "
+        f"**{dollars(least)}**, and **{watched}** with every call of one quiet queue logged: "
+        f"{calls:,} a month, nearly all of them by Lambda's idle pollers."
     )
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from docs import costs, pictures, stack, tables
 from docs.tables import ROOT
 from infra.settings.page import page
+from tests.prove import scale
 
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-PLACES = {"costs": costs, "stack": stack, "tables": tables}
+PLACES = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
 
 
 def _said(name: str) -> str:

@@ -97,7 +97,8 @@ def _scanned(detection: Detection) -> str:
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
     calls = counted(len(scan_read_actions(needs)), "kind of call", "kinds of call")
-    metrics = len(series_of(["every queue"])) * is_measured + (Need.SOLE_SOURCE in needs)
+    series = series_of(detection.reads or ["every queue"])
+    metrics = len(series) * is_measured + (Need.SOLE_SOURCE in needs)
     asked = f"{metrics} metrics and {len(FIGURES)} a function" if metrics else "no metric"
     return f"{calls}, {asked}"
 

@@ -19,6 +19,7 @@ from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE, LEFT_OUT, role_nam
 
 # Five tries of a batch: claims end, throttling passes.
 MAX_RECEIVE_COUNT = 5
+BATCH, MAX_CONCURRENCY = 1_000, 2
 WINDOW_SECONDS = 5
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY_SECONDS = 6 * HEAL.seconds + WINDOW_SECONDS
@@ -75,10 +76,10 @@ class Intake(Construct):
         heal.add_event_source(
             sources.SqsEventSource(
                 self.queue,
-                batch_size=1_000,
+                batch_size=BATCH,
                 max_batching_window=Duration.seconds(WINDOW_SECONDS),
                 report_batch_item_failures=True,
-                max_concurrency=2,
+                max_concurrency=MAX_CONCURRENCY,
             )
         )
         for each in heal.node.find_all():

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 # A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
 MOST_DATAPOINTS = 33_600
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * len(series_of(("every queue", "FIFO"))))
+_MOST_SERIES = len(series_of(("every queue", "FIFO", "receives")))
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * _MOST_SERIES)
 _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 

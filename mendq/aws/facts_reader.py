@@ -142,6 +142,7 @@ class FactsReader(Struct, frozen=True):
         """Of the series that are worth asking for."""
         has = {"every queue": True, "FIFO": facts.is_fifo}
         has["repeated sends"] = facts.outlasts_deduplication
+        has["receives"] = facts.polls_short
         return (*(kind for kind in has if has[kind]), *self.listed_kinds(facts.name))
 
     def dlq(self, facts: Facts) -> Facts:

@@ -73,6 +73,7 @@ BATCH_OUTLASTS_TIMEOUT = Reported(
         frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}),
         is_suspect,
         measured_last=True,
+        reads=("receives",),
     ),
     examples=lambda: (
         Detected("10 messages of 7 s each", _queue()),

@@ -32,12 +32,13 @@ MOST_SECONDS = SetReceiveWaitTime.maximum
 # and ten thousand an hour are about three dollars a month.
 EMPTY_FOR_EACH_MESSAGE = 10
 EMPTY_AN_HOUR = 10_000
+_NEEDS = frozenset({Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> Found | None:
     """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
     measured = facts.measured
-    if measured is None or not is_suspect(facts):
+    if measured is None or not facts.polls_short:
         return None
     empty, received = measured.empty_receives, measured.received
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
@@ -46,11 +47,6 @@ def detect(facts: Facts) -> Found | None:
         f"{empty:,} receives in {span(measured.lasted)} found nothing, while "
         f"{counted(received, 'message')} came"
     )
-
-
-def is_suspect(facts: Facts) -> bool:
-    polls_long = number_in(facts.attributes, SetReceiveWaitTime.attribute) > 0
-    return not polls_long and not facts.lambda_consumers
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -112,7 +108,9 @@ EMPTY_RECEIVES = Fixed(
     steps=(SetReceiveWaitTime,),
     plan=plan,
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True),
+    detection=Detection(
+        detect, _NEEDS, lambda facts: facts.polls_short, measured_last=True, reads=("receives",)
+    ),
     examples=lambda: (
         Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
         Caught("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),

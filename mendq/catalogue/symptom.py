@@ -89,7 +89,8 @@ class Detection:
     with a configuration, and not with what goes on, is `of_configuration`: it is looked for before
     measuring, and measured only where nothing is found so; it is told of a few queues a day, and
     many at once are no mass symptom. What merely costs money, and may be anywhere, is
-    `measured_last`, when all queues are that are suspect of anything else.
+    `measured_last`, when all queues are that are suspect of anything else; where a queue is suspect
+    of nothing more, those kinds of series alone are asked for that `reads` names.
     """
 
     detect: Callable[[Facts], Found | None]
@@ -97,6 +98,7 @@ class Detection:
     suspects: Callable[[Facts], bool] = anything
     of_configuration: bool = False
     measured_last: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -293,6 +293,12 @@ class Facts(QueueFacts):
         return tuple(each.queue_arn for each in self.dlq_sources or ())
 
     @property
+    def polls_short(self) -> bool:
+        """Whether SQS answers its readers at once; Lambda polls long by itself."""
+        waits = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
+        return not waits and not self.lambda_consumers
+
+    @property
     def is_sent_to(self) -> bool:
         """Whether producers send here; what SQS moves to a DLQ is not counted as sent.
 

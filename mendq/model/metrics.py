@@ -35,13 +35,16 @@ KINDS: Mapping[str, Mapping[str, Asked]] = {
         "sent": Asked("NumberOfMessagesSent", "Sum"),
         "received": Asked("NumberOfMessagesReceived", "Sum"),
         "deleted": Asked("NumberOfMessagesDeleted", "Sum"),
-        "empty": Asked("NumberOfEmptyReceives", "Sum"),
         "visible": Asked("ApproximateNumberOfMessagesVisible", "Maximum"),
         "in_flight": Asked("ApproximateNumberOfMessagesNotVisible", "Maximum"),
         "delayed": Asked("ApproximateNumberOfMessagesDelayed", "Maximum"),
         "age": Asked("ApproximateAgeOfOldestMessage", "Maximum"),
     },
     "FIFO": {"groups": Asked("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")},
+    "receives": {
+        "received": Asked("NumberOfMessagesReceived", "Sum"),
+        "empty": Asked("NumberOfEmptyReceives", "Sum"),
+    },
     # Sends that SQS dropped.
     "repeated sends": {"deduplicated": Asked("NumberOfDeduplicatedSentMessages", "Sum")},
     "message groups": {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import reduce
 from itertools import groupby
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
@@ -34,14 +36,27 @@ from mendq.catalogue._time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
 from mendq.heal.repeats import spoken_for
+from mendq.model.facts import Need
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.store import Noted, ScanStore, Stretch, as_noted, findings_of, is_new, shard_of
+from mendq.scan.store import (
+    Noted,
+    ScanStore,
+    Stretch,
+    as_noted,
+    findings_of,
+    is_new,
+    note_answers,
+    recalled,
+    shard_of,
+)
 
+# Before every name of a queue, and no name itself.
+BEGINNING = " "
 # What measuring the suspects and handing over may take; by then no further queue is begun with.
 SECONDS_TO_MEASURE = 300
 SECONDS_TO_DELIVER = 60
@@ -58,9 +73,9 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     def scan_store(self) -> ScanStore:
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
-    @property
-    def reader(self) -> ScanReader:
-        return reader_in(self, self.settings.consent, self.paces)
+    def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
+        made = reader_in(self, self.settings.consent, self.paces)
+        return structs.replace(made, recalled=recalled(hour, self.case_bucket, managed))
 
     @property
     def may_begin(self) -> bool:
@@ -99,17 +114,22 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
     listing = listed_queues(context.clients, context.settings.account, context.settings.consent)
     managed = listing.queues
     queues = [each for each in managed if each.name > stretch.after]
-    reader = context.reader
+    theirs = {each.queue_arn for each in managed}
+    reader = context.reader(stretch.hour, theirs)
     begun = Scanned(failed=listing.failed)
     scanned = reduce(together, scan(queues, reader, context.allowance, symptoms), begun)
-    if scanned.findings:
+    moves = {each.name for each in symptoms if Need.MOVE_TASKS in each.every_need}
+    if any(each.symptom in moves for each in scanned.findings):
         context.moves_by_name.note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
     scanned = _note_baselines(scanned, listing, symptoms, context)
     _put_down(scanned, listing, stretch, context)
+    note_answers(stretch, context.case_bucket, reader.retained, theirs)
     again = stretch.is_first and scanned.is_blind
-    done = not again and (not queues or scanned.after == queues[-1].name)
+    ended = not again and (not queues or scanned.after == queues[-1].name)
     after = stretch.after if again else scanned.after or stretch.after
+    # What comes before what was left still has its turn in this hour.
+    done, after = ended and not stretch.is_left, BEGINNING if ended and stretch.is_left else after
     context.scan_store.end(stretch, after, done=done)
     return scanned
 

@@ -93,20 +93,39 @@ class Paces(Struct, frozen=True):
         return self.cloudwatch if read in (listed_kinds, queue_alarms) else self.sqs
 
 
+# Answers by what was asked: a read, and the ARN of a queue.
+Recalled = Mapping[Any, Any]
+
+
 class ScanReader(FactsReader, frozen=True):
-    """What was answered is kept for as long as the scan lasts."""
+    """What was answered is kept for as long as the scan lasts.
+
+    `recalled` is what the round before was answered, but for what is `outdated`.
+    """
 
     paces: Paces = msgspec.field(default_factory=Paces)
     retained: AskedOnce = msgspec.field(default_factory=AskedOnce)
+    recalled: Recalled = msgspec.field(default_factory=dict)
+    outdated: set[Any] = msgspec.field(default_factory=set)
 
     def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """What is kept, or asked for when it is this call's turn."""
+        """What is kept or recalled, or asked for when it is this call's turn."""
+        asked = (read, *about)
 
         def in_turn() -> Answer:
             self.paces.of(read).wait()
             return read(self.clients, *about)
 
-        return self.retained.about((read, *about), in_turn)
+        if asked in self.recalled and asked not in self.outdated:
+            found: Answer = self.recalled[asked]
+            return found
+        return self.retained.about(asked, in_turn)
+
+    def ask_anew(self, facts: Facts) -> None:
+        """Recall nothing of what is around this queue: it is to be measured."""
+        sources = (source_arns_of, facts.queue_arn)
+        around = (facts.dlq_arn, *self.recalled.get(sources, ()))
+        self.outdated.update({sources, *((attributes_of, each) for each in around)})
 
     def moves_by_name(self) -> frozenset[str]:
         """What every DLQ says that was heard of, and earlier stretches noted.
@@ -122,10 +141,14 @@ class ScanReader(FactsReader, frozen=True):
 
     def _known_dlqs(self) -> Iterator[str]:
         """The queues that were heard to take some."""
-        for queue_arn, attributes in self.retained.answers_of(attributes_of):
+        for queue_arn, attributes in self._answers_of(attributes_of):
             if there := dlq_arn_here(Facts(queue_arn, attributes, {})):
                 yield there
-        yield from (arn for arn, named_by in self.retained.answers_of(source_arns_of) if named_by)
+        yield from (arn for arn, named_by in self._answers_of(source_arns_of) if named_by)
+
+    def _answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
+        yield from self.retained.answers_of(read)
+        yield from ((about, it) for (asked, about), it in self.recalled.items() if asked is read)
 
     def _heard_of_moves(self, dlq_arn: str) -> frozenset[str]:
         """One that keeps us out says nothing of others; about its own sources it is an error."""

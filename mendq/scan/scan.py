@@ -108,7 +108,9 @@ def _look_at(
                 suspected.append(symptom)
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed.setdefault(queue.queue_arn, error)
-    to_measure = _Suspect(facts, window, tuple(suspected)) if suspected and window else None
+    to_measure = _suspect(facts, window, tuple(suspected)) if suspected and window else None
+    if to_measure:
+        reader.ask_anew(facts)
     unsure = suspected or failed or window is None
     whole = {} if unsure else {queue.queue_arn: described(facts)}
     looked = Scanned(
@@ -121,14 +123,24 @@ def _look_at(
     return looked, to_measure
 
 
+def _suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:
+    """What merely costs money is told by fewer series than all."""
+    detections = [_detection_of(each) for each in symptoms]
+    if all(each.reads for each in detections):
+        kinds = dict.fromkeys(kind for each in detections for kind in each.reads)
+        window = replace(window, kinds=tuple(kinds))
+    return _Suspect(facts, window, symptoms)
+
+
 def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
-    """A redrive only explains what was measured; before that nobody asks for it."""
+    """A redrive only explains what was measured: of what is not found nobody asks for it."""
     detection = _detection_of(symptom)
     needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
-    if Need.MEASUREMENTS in detection.needs and facts.measured is None:
-        needs -= {Need.MOVE_TASKS}
-    facts = reader.with_more(facts, needs)
+    explains = needs & {Need.MOVE_TASKS} if facts.measured else frozenset()
+    facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
     found = detection.detect(facts)
+    if found and explains:
+        found = detection.detect(reader.with_more(facts, explains))
     if found is None:
         return []
     said = (found.because, facts.source_arns, found.about)
@@ -165,13 +177,14 @@ def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned
                 findings += _found(symptom, facts, reader)
             except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
                 failed[queue_arn] = error
+    whole = {e.facts.queue_arn: e.facts for e in batch if "every queue" in e.window.kinds}
     queues = {
         arn: {name: getattr(found.now, name) for name in ("backlog", "oldest_age_seconds")}
         for arn, found in measured.items()
-        if found
+        if found and arn in whole
     }
-    whole = (each.facts for each in batch if measured[each.facts.queue_arn] is not None)
-    looked_at = {e.queue_arn: described(e) for e in whole if e.queue_arn not in failed}
+    seen = (each.facts for each in batch if measured[each.facts.queue_arn] is not None)
+    looked_at = {e.queue_arn: described(e) for e in seen if e.queue_arn not in failed}
     return Scanned(
         measured=len(batch),
         findings=tuple(findings),

@@ -1,4 +1,6 @@
-"""The case store's side of a scan: how far a round has come, what measuring has cost, who was told.
+"""What a scan keeps: how far a round has come, what measuring has cost, who was told.
+
+In the case bucket: what a round found, and what the next goes by instead of asking again.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
@@ -6,15 +8,20 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.ht
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
+from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import CaseStoreUnreadable
+from mendq.aws.queue import attributes_of
 from mendq.cases import items
 from mendq.cases.context import CaseBucket
 from mendq.cases.finding import findings_key, round_of
@@ -22,6 +29,8 @@ from mendq.cases.transactions import Table
 from mendq.heal.decide import REMEMBERED
 from mendq.heal.repeats import paced
 from mendq.model.evidence import to_text
+from mendq.model.facts import QueueFacts
+from mendq.scan.reader import AskedOnce, Recalled
 
 # As long as the Lambda may run: a scan that dies holds up the next two at most.
 CLAIM = timedelta(minutes=15)
@@ -31,12 +40,14 @@ _SCAN = items.key(items.ACCOUNT, "scan")
 class Stretch(Struct, frozen=True):
     """What is left of an hour's round: the queues behind `after`.
 
-    `is_first`: nothing of this round's findings has been put down yet.
+    `is_first`: nothing of this round's findings has been put down yet. `is_left`: the hour before
+    was too short for it.
     """
 
     hour: datetime
     after: str = ""
     is_first: bool = True
+    is_left: bool = False
 
 
 class ScanStore(Table, frozen=True):
@@ -45,7 +56,10 @@ class ScanStore(Table, frozen=True):
     owner: str
 
     def begin(self, now: datetime) -> Stretch | None:
-        """Claim the rest of the hour's round; None where it is done or another scan is at it."""
+        """Claim the rest of the hour's round; None where it is done or another scan is at it.
+
+        What a round did not get to comes first in the next.
+        """
         hour, known = round_of(now), self.get(_SCAN)
         same = items.text_in(known, "round") == to_text(hour)
         if same and "done" in known:
@@ -55,7 +69,7 @@ class ScanStore(Table, frozen=True):
         claimed = self.change(
             _SCAN,
             "SET #round = :round, #owner = :me, #until = :until"
-            + ("" if same else " REMOVE done, #after"),
+            + (" REMOVE done, #after" if "done" in known else ""),
             f"(attribute_not_exists(#until) OR #until < :now OR #owner = :me) AND {unmoved}",
             round=to_text(hour),
             me=self.owner,
@@ -63,8 +77,9 @@ class ScanStore(Table, frozen=True):
             until=now + CLAIM,
             **({"seen": known["round"]} if "round" in known else {}),
         )
-        after = items.text_in(known, "after") if same else ""
-        return Stretch(hour, after, not after) if claimed else None
+        after = items.text_in(known, "after") if "done" not in known else ""
+        place = Stretch(hour, after, not (same and after), bool(after) and not same)
+        return place if claimed else None
 
     def end(self, stretch: Stretch, after: str, *, done: bool) -> None:
         """Note how far it came and let go; nothing happens where another scan has taken over."""
@@ -133,3 +148,63 @@ def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:
     answer = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
     document: dict[str, Any] = json.loads(answer["Body"].read())
     return document
+
+
+# Some 40,000 queues of which nothing is managed.
+MOST_ANSWER_BYTES = 50_000_000
+_AN_HOUR = timedelta(hours=1)
+
+
+class Answers(Struct, frozen=True):
+    """What SQS said in a round: of empty queues their attributes, of managed ones their sources."""
+
+    round: str
+    attributes: dict[str, dict[str, str]]
+    sources: dict[str, tuple[str, ...]]
+
+
+def recalled(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
+    """What the round before was answered, by what was asked; each queue's in every second round.
+
+    A managed queue's attributes are never recalled. Nothing where nothing can be read: then all is
+    asked.
+    """
+    before = _answers(hour - _AN_HOUR, bucket)
+    kinds = ((attributes_of, before.attributes, managed), (source_arns_of, before.sources, ()))
+    return {
+        (read, arn): answer
+        for read, answers, never in kinds
+        for arn, answer in answers.items()
+        if int(shard_of(arn), 16) % 2 == hour.hour % 2 and arn not in never
+    }
+
+
+def note_answers(
+    stretch: Stretch, bucket: CaseBucket, asked: AskedOnce, managed: Container[str]
+) -> None:
+    """Note for the next round what was asked; that it fails costs the next round's calls alone."""
+    noted = Answers("", {}, {}) if stretch.is_first else _answers(stretch.hour, bucket)
+    for arn, each in asked.answers_of(attributes_of):
+        if arn not in managed and not QueueFacts(arn, each).visible:
+            noted.attributes[arn] = {**each}
+    noted.sources.update(asked.answers_of(source_arns_of))
+    now = Answers(to_text(stretch.hour), noted.attributes, noted.sources)
+    body = zlib.compress(msgspec.json.encode(now))
+    with suppress(ClientError, BotoCoreError):
+        bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)
+
+
+def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
+    """Those of that very round, as far as there are any."""
+    with suppress(ClientError, BotoCoreError, zlib.error, msgspec.MsgspecError):
+        answer = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
+        text = zlib.decompressobj().decompress(answer["Body"].read(), MOST_ANSWER_BYTES)
+        found = msgspec.json.decode(text, type=Answers)
+        if found.round == to_text(hour):
+            return found
+    return Answers("", {}, {})
+
+
+def _answers_key(hour: datetime) -> str:
+    """Two of them by turns: a round reads the one and writes the other."""
+    return f"findings/answers-{hour.hour % 2}.json.z"

@@ -75,10 +75,12 @@ def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> 
     said = costs.idle_stack([stack, Deployed(template_of("existing trail").raw)])
     sums = re.search(r"\*\*together\*\* \|  \| (\S+) \|", costs.stack_and_prices(stack))
     assert sums
-    with_one, without, least = (float(each) for each in re.findall(r"\*\*\$([\d.]+)\*\*", said))
+    with_one, without, least, watched = (
+        float(each) for each in re.findall(r"\*\*\$([\d.]+)\*\*", said)
+    )
     assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
     assert sums[1] in said
-    assert least < 5 < without, "what docs/cost.md promises of the essential alarms"
+    assert least < 5 < watched < 6.5 < without, "what docs/cost.md promises of the essential alarms"
 
 
 def test_a_resource_that_nobody_priced_stops_it() -> None:

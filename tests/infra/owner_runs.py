@@ -21,6 +21,7 @@ from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.limits import Consent, Mode
+from mendq.model.metrics import series_of
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
@@ -75,10 +76,17 @@ def found(account: Account, watched: Account) -> None:
 
 
 def scanning() -> Recorded:
-    """An hour's scan in two runs, the second of which finds the first's findings."""
+    """An hour's scan in two runs, the second of which finds the first's findings.
+
+    Both measure that a message came, which a redrive could explain.
+    """
     at = datetime.now(UTC) + timedelta(hours=23)
-    metrics = {"MetricDataResults": [{"Id": "visible0", "Timestamps": [at], "Values": [1.0]}]}
-    answers = {**ANSWERS, "GetMetricData": metrics}
+    series = [
+        {"Id": f"{key}{n}", "Timestamps": came * [at], "Values": came * [1.0]}
+        for key in series_of(["every queue", "receives"])
+        for n, came in enumerate(2 * [key == "visible"])
+    ]
+    answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": series}}
     return recorded(
         answers,
         _scanned,

@@ -7,11 +7,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from typing import Any
+from io import BytesIO
+from itertools import pairwise
+from typing import Any, cast
+
+from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients, Pace
+from mendq.aws.facts_reader import AN_HOUR
 from mendq.aws.queue import managed_queues
+from mendq.cases.context import CaseBucket
 from mendq.cases.finding import Scanned, together
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Symptom
+from mendq.model.facts import Need
 from mendq.model.limits import Consent, Limits, Mode, Timing
 from mendq.scan.reader import (
     CLOUDWATCH_CALLS_PER_SECOND,
@@ -21,8 +30,10 @@ from mendq.scan.reader import (
     ScanReader,
 )
 from mendq.scan.scan import Allowance, scan
+from mendq.scan.store import Stretch, note_answers, recalled
 from tests.infra.aws_calls import REGION, recording
 from tests.prove.proof import Proof, Proving
+from tests.prove.simulated_queues import chance
 
 QUEUES = 10_000
 # Of every hundred: so many have a DLQ, a Lambda consumer, and messages that wait.
@@ -34,6 +45,8 @@ _NONE = (
     *("ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"),
     "ReceiveMessageWaitTimeSeconds",
 )
+GONE = "AWS.SimpleQueueService.NonExistentQueue"
+_ASKED = ("GetQueueAttributes", "ListDeadLetterSourceQueues")
 _ARNS = f"arn:aws:sqs:{REGION}:{_ACCOUNT}:"
 
 
@@ -135,6 +148,7 @@ class ManyQueues:
             "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "ListDeadLetterSourceQueues": lambda _: {"queueUrls": []},
             "ListMessageMoveTasks": lambda _: {"Results": []},
+            "ListQueueTags": lambda _: {"Tags": {}},
         }
         return answers[operation](params)
 
@@ -177,16 +191,63 @@ def clients_of(answered: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> 
     return clients
 
 
+class _Bucket:
+    """As much of S3 as the answers of a round take."""
+
+    def __init__(self) -> None:
+        self.objects = dict[str, bytes]()
+
+    def put_object(self, *, Key: str, Body: bytes, **_: Any) -> None:  # noqa: N803
+        self.objects[Key] = Body
+
+    def get_object(self, *, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        if Key not in self.objects:
+            raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+        return {"Body": BytesIO(self.objects[Key])}
+
+
+@dataclass
+class Rounds:
+    """One round after another of an account; `recalls` what the round before was answered."""
+
+    many: ManyQueues
+    recalls: bool = True
+    waited: list[StandStill] = field(default_factory=list)
+    bucket: CaseBucket = field(default_factory=lambda: CaseBucket(cast("Any", _Bucket()), "cases"))
+
+    def round(self, hour: datetime, allowance: Allowance, at: Callable[[float], None]) -> Scanned:
+        self.waited = [StandStill() for _ in range(3)]
+        rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
+        both = zip(rates, self.waited, strict=True)
+        paces = (Pace(rate, each.sleep, each.clock) for rate, each in both)
+        clients = clients_of(self.many.answer)
+        consent, no_cases = (
+            Consent(Mode.OBSERVE, Mode.OBSERVE),
+            (frozenset, frozenset, lambda _: ()),
+        )
+        managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
+        theirs = {each.queue_arn for each in managed}
+        known = recalled(hour, self.bucket, theirs) if self.recalls else {}
+        reader = ScanReader(
+            clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), recalled=known
+        )
+        done = Scanned()
+        for each in scan(managed, reader, allowance):
+            done = reduce(together, (done, each))
+            at(done.queues_scanned / self.many.queues)
+        note_answers(Stretch(hour), self.bucket, reader.retained, theirs)
+        return done
+
+    @property
+    def seconds(self) -> float:
+        """Each has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after."""
+        sqs, functions, cloudwatch = (each.seconds for each in self.waited)
+        return max(sqs, functions) + cloudwatch
+
+
 def scanned(proving: Proving, queues: int = QUEUES) -> None:
     many, limits = ManyQueues(queues), Limits()
-    clients = clients_of(many.answer)
-    waited = [StandStill() for _ in range(3)]
-    rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
-    paces = Paces(*(Pace(rate, w.sleep, w.clock) for rate, w in zip(rates, waited, strict=True)))
-    consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
-    no_cases = (frozenset, frozenset, lambda _queue_arns: ())
-    reader = ScanReader(clients, NOW, Timing(), *no_cases, consent, paces=paces)
-    spent = Counter[str]()
+    rounds, spent = Rounds(many), Counter[str]()
     worth_it = sum(may_be_harmed(many.name(n)) for n in range(queues))
 
     def may_measure(metrics: int) -> bool:
@@ -194,36 +255,35 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
         spent["metrics"] += metrics * fits
         return fits
 
-    done = Scanned()
     with proving.timed("wall_seconds"):
-        managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
-        for each in scan(managed, reader, Allowance(may_measure=may_measure)):
-            done = reduce(together, (done, each))
-            proving.progress(done.queues_scanned / queues)
-    # Each service has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after.
-    sqs, functions, cloudwatch = (each.seconds for each in waited)
-    seconds = max(sqs, functions) + cloudwatch
-    harmed = [may_be_harmed(each) for each in many.measured]
+        done = rounds.round(NOW, Allowance(may_measure=may_measure), proving.progress)
+    seconds, harmed = rounds.seconds, [may_be_harmed(each) for each in many.measured]
+    asked, metrics, calls = max(many.asked.values()), many.metrics, Counter(many.calls)
+    nothing = Allowance(may_measure=lambda _: False)
+    for n in (1, 2):
+        rounds.round(NOW + n * AN_HOUR, nothing, proving.progress)
+    later = {name: (number - calls[name]) / 2 for name, number in many.calls.items()}
     proving.note(
         {
             "queues": done.queues_scanned,
-            **{f"calls_{name}": calls for name, calls in sorted(many.calls.items())},
+            **{f"calls_{name}": number for name, number in sorted(calls.items())},
+            **{f"calls_later_{name}": later[name] for name in sorted(later) if later[name]},
             "seconds_at_the_retained_rates": round(seconds),
             "suspects": done.suspects,
             "measured": done.measured,
             "skipped_for_budget": len(done.skipped),
-            "metrics_asked": many.metrics,
+            "metrics_asked": metrics,
         }
     )
-    lists, timeouts = many.calls["ListEventSourceMappings"], many.calls["GetFunctionConfiguration"]
+    lists, timeouts = calls["ListEventSourceMappings"], calls["GetFunctionConfiguration"]
     mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
-    budget = many.metrics == spent["metrics"] <= limits.scan_metrics_per_day
+    budget = metrics == spent["metrics"] <= limits.scan_metrics_per_day
     counted = done.measured + len(done.skipped) == done.suspects
     proving.holding(
         {
             "every queue is looked at, and none fails": not done.failed,
             "all of them are": done.queues_scanned == queues,
-            "no queue's attributes are asked for twice": max(many.asked.values()) == 1,
+            "no queue's attributes are asked for twice": asked == 1,
             "the mappings are listed once for the account": lists <= 1 + mapped // 10_000,
             "each function's timeout is asked for once": timeouts == mapped // 100,
             "measuring keeps to the day's budget": budget,
@@ -234,10 +294,95 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
     )
 
 
+@dataclass
+class Changing(ManyQueues):
+    """Of every few queues one changes in any hour: what it holds, its DLQ, who names it."""
+
+    hour: int = 0
+
+    def _is(self, what: str, n: int, share: float = 0.2) -> bool:
+        return chance(f"{what} {n} {self.hour}").random() < share
+
+    def attributes(self, name: str) -> dict[str, Any]:
+        n, is_dlq = _number(name), name.endswith("-dlq")
+        if is_dlq and self._is("gone", n):
+            raise ClientError({"Error": {"Code": GONE, "Message": "gone"}}, "GetQueueAttributes")
+        found = super().attributes(name)
+        holds = self._is("dead" if is_dlq else "holds", n)
+        found["Attributes"]["ApproximateNumberOfMessages"] = "9" if holds else "0"
+        return found
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation != "ListDeadLetterSourceQueues":
+            return super().answer(operation, params)
+        name = str(params["QueueUrl"]).rpartition("/")[2]
+        strangers = [params["QueueUrl"] + "-stranger"] * self._is("named", _number(name))
+        self.calls[operation] += 1
+        return {"queueUrls": strangers}
+
+    def get_metric_data(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Whoever receives fails, or nobody does."""
+        answered = super().get_metric_data(params)
+        for each in answered["MetricDataResults"]:
+            fails = each["Id"].startswith(("sent", "received", "visible"))
+            each["Values"] = [10_000.0 * fails]
+        return answered
+
+
+def rounds_alike(proving: Proving, queues: int = 400, rounds: int = 8) -> None:
+    """What is recalled changes nothing but that some of it is heard of a round later."""
+    ways = [Rounds(Changing(queues), recalls) for recalls in (False, True)]
+    found = list[list[set[tuple[str, str]]]]()
+    for hour in range(rounds):
+        for way in ways:
+            cast("Changing", way.many).hour = hour
+        done = [way.round(NOW + hour * AN_HOUR, Allowance(), lambda _: None) for way in ways]
+        found.append([{(e.queue_arn, e.symptom) for e in each.findings} for each in done])
+        proving.progress(hour / rounds)
+    at_once = {each.name for each in CATALOGUE if each.detection and not _may_wait(each)}
+    pages = [[{e for e in each if e[1] in at_once} for each in both] for both in found]
+    late = sum(len(each[0] - each[1]) for each in found)
+    calls = [sum(way.many.calls[name] for name in _ASKED) for way in ways]
+    in_time = all(
+        after[0] & before[0] <= after[1] <= after[0] | before[0]
+        for before, after in pairwise(found)
+    )
+    measured = sum(len(each[0]) for each in pages)
+    proving.note(
+        {
+            "rounds": rounds,
+            "findings": sum(len(each[0]) for each in found),
+            "found_by_measuring": measured,
+            "found_a_round_late": late,
+            "calls": calls[0],
+            "calls_where_it_recalls": calls[1],
+        }
+    )
+    proving.holding(
+        {
+            "what is measured is found in the same round": all(a == b for a, b in pages),
+            "the others within a round": in_time,
+            "something was late, or nothing was tried": late > 0,
+            "fewer are asked": calls[1] < calls[0],
+            "something was measured": measured > 0,
+        }
+    )
+
+
+def _may_wait(symptom: Symptom) -> bool:
+    assert symptom.detection
+    return Need.MEASUREMENTS not in symptom.detection.needs or symptom.is_of_configuration
+
+
 SCANS = (
     Proof(
         "scan",
         "Ten thousand queues are scanned in one run, and measured within the day's budget.",
         scanned,
+    ),
+    Proof(
+        "recalled",
+        "What a round recalls delays no page: what is measured is found in the same round.",
+        rounds_alike,
     ),
 )

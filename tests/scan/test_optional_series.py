@@ -12,7 +12,7 @@ from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_
 from mendq.model.metrics import KINDS, LISTED, series_of
 from tests.scan.scanning import Scanning, an_hour_on
 
-STANDARD = len(series_of(["every queue"]))
+STANDARD = len(series_of(["every queue", "receives"]))
 SERIES = series_of(LISTED)
 
 

@@ -99,7 +99,7 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
     seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
     of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
-    kinds = ("every queue", *(["FIFO"] if on_fifo(case.queue_arn) else []))
+    kinds = ("every queue", "receives", *(["FIFO"] if on_fifo(case.queue_arn) else []))
     asked = {key: each[:2] for key, each in series_of(kinds).items()}
     queries = [query(key, of_queue, *each, seconds) for key, each in asked.items()]
     found = read_series(clients, queries, since, until, of=case.queue_arn)

@@ -1,0 +1,280 @@
+"""What many queues, accounts and calls come to: docs/scale.md, computed from what was measured.
+
+Times come out of docs/performance.md, calls of the scan out of rounds over a simulated account,
+sums out of the template and the price list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import cache
+
+from msgspec import Struct
+
+from docs.stack_outline import template
+from docs.tables import ROOT, table
+from infra.intake import MAX_CONCURRENCY
+from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, Deployed, Line, lines
+from mendq.cli.cost.view import dollars
+from mendq.model import prices
+from mendq.model.limits import Limits
+from mendq.model.settings import WORKER, executors_within
+from mendq.scan.hourly import SECONDS_TO_MEASURE
+from mendq.scan.reader import SQS_CALLS_PER_SECOND
+from mendq.scan.scan import Allowance
+from tests.prove.scans import LAMBDA_SECONDS, ManyQueues, Rounds
+
+QUEUES = (100, 1_000, 4_000, 10_000, 30_000, 100_000, 1_000_000)
+ACCOUNTS = (1, 10, 60, 1_000, 10_000)
+EVENTS = (10**6, 10**7, 10**8, 10**9)
+# 60 accounts in two regions, of 4,000 queues each.
+STACKS, OF_A_STACK = 120, 4_000
+FAILED_SHARE = 0.01
+# Of the made-up trail of the bench: bytes a record, and by how much gzip shortens it.
+RECORD_BYTES, COMPRESSED = 1_770, 7.2
+# Not measured here: what an AWS call takes there, and what an EMR run takes to begin.
+AWS_CALL_SECONDS, EMR_START_SECONDS = 0.01, 90
+LOOKING_SECONDS = LAMBDA_SECONDS - SECONDS_TO_MEASURE
+# One is started every ten minutes, and one that looks for longer takes the next one's turn.
+RUNS_AN_HOUR = 3
+EXECUTORS = executors_within(16, 64)
+# What SQS is asked for one failed call: a send by EventBridge, and a tenth of a receive and delete.
+CALLS_OF_A_FAILURE = 1.2
+SIMULATED = 400
+
+
+class Units(Struct, frozen=True):
+    """`calls` and `metrics` of a queue and a round; `first` are the calls of a first one."""
+
+    first: float
+    calls: float
+    asks: dict[str, float]
+    metrics: float
+
+
+@cache
+def units() -> Units:
+    """Of three rounds over an account of queues that are as `ManyQueues` says."""
+    many, at = ManyQueues(SIMULATED), datetime.fromisoformat("2026-11-16T09:00Z")
+    rounds, after = Rounds(many), list[dict[str, int]]()
+    for hour in range(3):
+        rounds.round(at + timedelta(hours=hour), Allowance(), lambda _: None)
+        after.append({name: many.calls[name] for name in _OF_SQS})
+    first, _, last = after
+    asks = {name: (last[name] - first[name]) / 2 / SIMULATED for name in _OF_SQS}
+    metrics = many.metrics / 3 / SIMULATED
+    return Units(sum(first.values()) / SIMULATED, sum(asks.values()), asks, metrics)
+
+
+_OF_SQS = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
+
+
+def measured(way: str, column: int = 0) -> float:
+    """Seconds, or a number of calls, that docs/performance.md has of a way."""
+    page = (ROOT / "docs" / "performance.md").read_text()
+    found = re.search(rf"^\| {re.escape(way)} \| (.+) \|$", page, re.MULTILINE)
+    if found is None:
+        raise LookupError(
+            f"docs/performance.md measures no {way!r}: name another in tests/prove/scale.py"
+        )
+    number, _, unit = found[1].split(" | ")[column].replace(",", "").partition(" ")
+    return float(number) / (1_000 if unit == "ms" else 1)
+
+
+def heal_seconds(way: str = "fixed queue") -> float:
+    """What one queue takes a warm heal, with what AWS takes to answer."""
+    return measured(way) + measured(way, -1) * AWS_CALL_SECONDS
+
+
+def nightly_seconds(events: float, executors: int) -> float:
+    """A whole nightly run of so many records."""
+    many, few = measured("2,000,000 records in 200 files"), measured("200,000 records in 20 files")
+    of_a_record = (many - few) / 1_800_000
+    return EMR_START_SECONDS + few + of_a_record * events / executors
+
+
+def executors(events: float) -> int:
+    """As many as end it within an hour, and no more than the stack ships with."""
+    return next((n for n in range(1, EXECUTORS) if nightly_seconds(events, n) < 3_600), EXECUTORS)
+
+
+class Month(Struct, frozen=True):
+    """One stack in a month: so many managed queues, and logged calls a day."""
+
+    queues: float = 0
+    events: float = 0
+    alarms: str = "full"
+
+    def idle(self) -> float:
+        return sum(each.dollars for each in _idle(self.alarms))
+
+    def looking(self) -> float:
+        """What SQS is asked by the scan, and how long its Lambda waits for that."""
+        asked = min(self.queues * units().calls, _most_calls()) * MONTH_HOURS
+        lambda_ = prices.LAMBDA_GB_SECOND.of(asked / SQS_CALLS_PER_SECOND)
+        return prices.SQS_REQUEST.of(asked) + lambda_
+
+    def measuring(self) -> float:
+        a_day = min(24 * self.queues * units().metrics, Limits().scan_metrics_per_day)
+        return prices.METRIC_ASKED.of(a_day * MONTH_DAYS)
+
+    def logging(self) -> float:
+        """CloudTrail's copy, and its files for three months."""
+        gigabytes = self.events * MONTH_DAYS * RECORD_BYTES / COMPRESSED / 1e9
+        return prices.DATA_EVENT.of(self.events * MONTH_DAYS) + prices.S3_GB_MONTH.of(3 * gigabytes)
+
+    def failing(self) -> float:
+        """One in a hundred calls fails: intake, heal and case store."""
+        failed = FAILED_SHARE * self.events * MONTH_DAYS
+        batch = measured("1,000 events of one queue") / 1_000 * failed
+        writes = prices.WRITE_UNIT.of(measured("fixed queue", -1) * failed / 1_000)
+        spent = prices.SQS_REQUEST.of(CALLS_OF_A_FAILURE * failed) + writes
+        return spent + prices.LAMBDA_GB_SECOND.of(batch / 2)
+
+    def reading(self) -> float:
+        """The nightly job, beyond what it takes of an idle account."""
+        number = executors(self.events)
+        hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * MONTH_DAYS
+        worker = prices.EMR_VCPU_HOUR.of(WORKER.vcpu) + prices.EMR_GB_HOUR.of(WORKER.memory_gb)
+        return hours * worker if self.events else 0.0
+
+    def parts(self) -> dict[str, float]:
+        """The sums by what they are for."""
+        return {
+            f"the stack, idle (`alarms`: {self.alarms}, no dashboard)": self.idle(),
+            "the scan: SQS is asked": self.looking(),
+            "the scan: metrics": self.measuring(),
+            "CloudTrail, and its files for three months": self.logging(),
+            "what fails: intake, heal, case store": self.failing(),
+            "the nightly job": self.reading(),
+        }
+
+    @property
+    def dollars(self) -> float:
+        return sum(self.parts().values())
+
+
+@cache
+def _idle(alarms: str) -> list[Line]:
+    return lines(Deployed(template(alarms=alarms, dashboard=False)))
+
+
+def _most_calls() -> float:
+    return RUNS_AN_HOUR * LOOKING_SECONDS * SQS_CALLS_PER_SECOND
+
+
+def number(name: str) -> str:
+    """One that stands in a sentence of the page."""
+    found = {
+        "first": units().first,
+        "calls": units().calls,
+        "metrics": units().metrics,
+        "attributes": units().asks["GetQueueAttributes"],
+        "sources": units().asks["ListDeadLetterSourceQueues"],
+        "of_an_hour": _most_calls() / units().calls,
+        "of_a_run": LOOKING_SECONDS * SQS_CALLS_PER_SECOND / units().calls,
+        "of_the_budget": Limits().scan_metrics_per_day / 24 / units().metrics,
+        "rate": SQS_CALLS_PER_SECOND,
+        "budget": Limits().scan_metrics_per_day,
+        "executors": EXECUTORS,
+        "heal_seconds": heal_seconds(),
+        "healed_an_hour": MAX_CONCURRENCY * 3_600 / heal_seconds(),
+        "storm_a_second": MAX_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
+    }[name]
+    return f"{found:,.2f}" if isinstance(found, float) and found < 10 else f"{found:,.0f}"
+
+
+def fleet() -> str:
+    """60 accounts in two regions with 4,000 queues each, by what is paid for."""
+    of_a_day = EVENTS[2] / STACKS
+    ways = [
+        Month(OF_A_STACK),
+        Month(OF_A_STACK, of_a_day),
+        Month(OF_A_STACK, of_a_day, "essential"),
+    ]
+    names = [name.partition(" (")[0] for name in ways[0].parts()]
+    sums = zip(names, *([*each.parts().values()] for each in ways), strict=True)
+    rows = [(name, *(dollars(each * STACKS) for each in of)) for name, *of in sums]
+    whole = ("**together**", *(f"**{dollars(each.dollars * STACKS)}**" for each in ways))
+    of_one = ("of one stack", *(dollars(each.dollars) for each in ways))
+    heads = f"a month|#as it ships, no call logged|#{EVENTS[2]:,} calls a day logged"
+    return table(f"{heads}|#the same, `alarms`: essential", [*rows, whole, of_one])
+
+
+def arithmetic() -> str:
+    """How the sums of one stack come about."""
+    return "\n".join(f"- {each}" for each in _arithmetic())
+
+
+def _arithmetic() -> Iterator[str]:
+    it, every = units(), Month(OF_A_STACK, EVENTS[2] / STACKS)
+    asked = OF_A_STACK * it.calls
+    wanted, most = 24 * OF_A_STACK * it.metrics, Limits().scan_metrics_per_day
+    yield (
+        f"the scan asks SQS {OF_A_STACK:,} x {it.calls:.2f} = {asked:,.0f} times a round, in "
+        f"{MONTH_HOURS} rounds, at {prices.SQS_REQUEST.words}; its Lambda waits "
+        f"{asked / SQS_CALLS_PER_SECOND:,.0f} s for it, at {SQS_CALLS_PER_SECOND} a second and "
+        f"{prices.LAMBDA_GB_SECOND.words} GB-seconds: {dollars(every.looking())}"
+    )
+    yield (
+        f"it would measure by {wanted:,.0f} metrics a day and may by {most:,}, at "
+        f"{prices.METRIC_ASKED.words}: {dollars(every.measuring())}"
+    )
+    yield (
+        f"{every.events:,.0f} logged calls a day are {every.events * MONTH_DAYS:,.0f} a month, at "
+        f"{prices.DATA_EVENT.words}, and their files: {dollars(every.logging())}"
+    )
+    yield f"one in {1 / FAILED_SHARE:.0f} of them fails: {dollars(every.failing())}"
+    yield (
+        f"the nightly job reads them in {nightly_seconds(every.events, 1):,.0f} s with one "
+        f"executor, {EMR_START_SECONDS} s of start among them: {dollars(every.reading())}"
+    )
+
+
+def of_queues() -> str:
+    """One account and region."""
+    rows = []
+    for queues in QUEUES:
+        month, calls = Month(queues), queues * units().calls
+        hours = max(1, calls / _most_calls())
+        share = min(1, Limits().scan_metrics_per_day / 24 / (queues * units().metrics))
+        each = "each hour" if hours == 1 else f"every {hours:.1f} h"
+        runs = f"{max(1, calls / SQS_CALLS_PER_SECOND / LOOKING_SECONDS):,.1f}"
+        spent = dollars(month.looking() + month.measuring())
+        seconds = calls / SQS_CALLS_PER_SECOND
+        rows.append(
+            (f"{queues:,}", f"{calls:,.0f}", f"{seconds:,.0f}", runs, each, f"{share:.1%}", spent)
+        )
+    heads = "#queues|#SQS calls a round|#seconds|#runs of the Lambda|a queue's turn"
+    return table(f"{heads}|#suspects measured within the hour|#a month", rows)
+
+
+def of_accounts() -> str:
+    """With two regions each and as many queues in each as in the fleet, no call logged."""
+    rows = []
+    for accounts in ACCOUNTS:
+        stacks = 2 * accounts
+        full, lean = Month(OF_A_STACK), Month(OF_A_STACK, alarms="essential")
+        sums = (full.idle(), lean.idle(), full.dollars, lean.dollars)
+        queues = f"{stacks * OF_A_STACK:,}"
+        rows.append((f"{accounts:,}", f"{stacks:,}", queues, *(dollars(stacks * e) for e in sums)))
+    heads = "#accounts|#stacks|#queues|#idle|#idle, essential|#with scans|#with scans, essential"
+    return table(heads, rows)
+
+
+def of_events() -> str:
+    """Logged in one account and region."""
+    rows = []
+    for events in EVENTS:
+        month, workers = Month(OF_A_STACK, events), executors(events)
+        failed = events * FAILED_SHARE / 86_400
+        gigabytes = events * RECORD_BYTES / COMPRESSED / 1e9
+        minutes = nightly_seconds(events, workers) / 60
+        night = f"{minutes:,.0f} min, {workers}"
+        spent = (month.logging(), month.failing(), month.reading(), month.dollars)
+        size = f"{gigabytes:,.1f} GB"
+        rows.append((f"{events:,}", f"{failed:,.1f}", size, night, *map(dollars, spent)))
+    heads = "#calls a day|#failed a second|#files a day|#nightly run, executors|#CloudTrail"
+    return table(f"{heads}|#what fails|#nightly job|#the stack, a month", rows)
