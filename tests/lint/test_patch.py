@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.lint import patch
+from mendq.lint import hcl, patch
 from mendq.lint.decode import read
 from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, Patched, SeveralFit, Wanted
 from mendq.lint.template import NotATemplate
@@ -224,7 +224,6 @@ resource "aws_sqs_queue_redrive_policy" "orders" {
 
 
 def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> Patched:
-    hcl = pytest.importorskip("mendq.lint.hcl", exc_type=ImportError)
     named, values = over.pop("named", ""), over or {"VisibilityTimeout": "690"}
     path.write_text(text)
     found = hcl.patched(str(path), Wanted(arn(name), values, named=named))
