@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -195,12 +195,10 @@ def _expect(what: str, found: object, expected: object) -> None:
 
 def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
     """List, read and label as a nightly run does; raise RuntimeError where anything is missing."""
-    reader = TrailReader(spark, open_root(str(made.root), spark), READERS[name])
-    try:
+    root = open_root(str(made.root), spark)
+    with root.staging() as stage, closing(TrailReader(spark, root, READERS[name], stage)) as reader:
         reader.read(PUBLISHED)
         found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
-    finally:
-        reader.close()
     truth = made.truth
     _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
 
