@@ -29,7 +29,6 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader
 from bench import readers
-from bench.readers import SQS
 from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
@@ -60,8 +59,17 @@ class Size(NamedTuple):
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
 SMALL = Size(2_000, 100)
+FEWER, TINY = Size(2_000, 500), Size(100_000, 10)
 SESSIONS = (1_000_000, 10_000_000)
 ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
+# The same session as the nightly job's; what Spark costs whoever uses it at all.
+EMPTY = """
+import sys
+from analytics.session import session
+fields = "Records array<struct<eventSource: string, errorCode: string>>"
+records = session().read.schema(fields).json(sys.argv[1], multiLine=True)
+records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
+"""
 
 
 def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
@@ -90,24 +98,18 @@ class Nightly:
 
     def table(self) -> Iterator[tuple[str, str, int, list[Way]]]:
         """(name, title, rounds, ways) of each measure."""
-        both, read = (ONCE, TENFOLD), self._read
+        read = self._read
         title = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
         inflating = self._limit(readers.inflate, ONCE, "inflate alone (isal, two processes)")
         limit = self._limit(readers.parse, ONCE, "limit: isal + msgspec in two processes")
-        count = partial(count_by_read_json, self.spark, self.trail(ONCE))
-        naive = _reading("spark.read.json, counting alone", self.trail(ONCE), count)
-        ways = [inflating, limit, *(read(name, ONCE) for name in READERS), naive]
+        ways = [inflating, limit, *(read(name, ONCE) for name in READERS)]
         yield "ingest", title, ROUNDS, ways
         ways = []
-        for size in both:
+        for size in (ONCE, TENFOLD):
             ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
             ways.append(read("native", size, f"native reader, {size.records:,}"))
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
-        ways = [
-            read(name, size, f"{name} reader, {size.words}")
-            for size in (ONCE, SMALL)
-            for name in READERS
-        ]
+        ways = [read("native", size, f"native reader, {size.words}") for size in (ONCE, SMALL)]
         title = "The same records in small files and in large ones"
         yield "files", title, SLOW_ROUNDS, ways
         if self.peers:
@@ -130,7 +132,14 @@ class Nightly:
         ]
         yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
-        yield "nightly_runs", title, FEW_ROUNDS, [*map(self._whole, both)]
+        yield (
+            "nightly_runs",
+            title,
+            SLOW_ROUNDS,
+            [self._empty(), *map(self._whole, (ONCE, TENFOLD))],
+        )
+        title = "The same, once, of small files and of very small ones"
+        yield "small_runs", title, 1, [*map(self._whole, (FEWER, TINY))]
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""
@@ -163,6 +172,15 @@ class Nightly:
         made = self.trail(size)
         read = partial(read_trail, self.spark, made, reader)
         return _reading(name or f"{reader} reader", made, read)
+
+    def _empty(self) -> Way:
+        made = self.trail(ONCE)
+
+        def empty() -> Cost:
+            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+                return process_cost(("-c", EMPTY, f"file:{made.files()[0]}", f"{folder}/out"))
+
+        return Way("Spark alone: one file read, one table written", empty)
 
     def _whole(self, size: Size) -> Way:
         made, day = self.trail(size), f"{DAY:%Y-%m-%d}"
@@ -201,16 +219,6 @@ def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
         found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
     truth = made.truth
     _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
-
-
-def count_by_read_json(spark: SparkSession, made: Trail) -> None:
-    """Count as one would at first: by Spark's own source of JSON, told the two fields that tell."""
-    record = "struct<eventSource: string, errorCode: string>"
-    source = spark.read.schema(f"Records array<{record}>").option("recursiveFileLookup", value=True)
-    files = source.json(f"file:{made.root}/AWSLogs", multiLine=True)
-    records = files.select(sf.explode("Records").alias("record"))
-    is_failed = sf.col("record.errorCode").isNotNull() & (sf.col("record.eventSource") == SQS)
-    _expect("failed calls", records.where(is_failed).count(), made.truth.failed_sqs_calls)
 
 
 def find_sessions(spark: SparkSession, calls: int) -> None:
