@@ -100,26 +100,21 @@ class Nightly:
         """(name, title, rounds, ways) of each measure."""
         read = self._read
         title = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
-        inflating = self._limit(readers.inflate, ONCE, "inflate alone (isal, two processes)")
-        limit = self._limit(readers.parse, ONCE, "limit: isal + msgspec in two processes")
-        ways = [inflating, limit, *(read(name, ONCE) for name in READERS)]
+        limit = self._limit(ONCE, "limit: isal + msgspec in two processes")
+        ways = [limit, *(read(name, ONCE) for name in READERS)]
         yield "ingest", title, ROUNDS, ways
         ways = []
         for size in (ONCE, TENFOLD):
-            ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
-            ways.append(read("native", size, f"native reader, {size.records:,}"))
+            ways += [self._limit(size, f"limit, {size.records:,}")]
+            ways += [read("native", size, f"native reader, {size.records:,}")]
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
         ways = [read("native", size, f"native reader, {size.words}") for size in (ONCE, SMALL)]
         title = "The same records in small files and in large ones"
         yield "files", title, SLOW_ROUNDS, ways
         if self.peers:
             title = "One question, asked of others too: how many SQS calls failed?"
-            yield (
-                "peers",
-                title,
-                SLOW_ROUNDS,
-                [read("native", ONCE), *map(self._peer, readers.PEERS)],
-            )
+            ways = [read("native", ONCE), *map(self._peer, readers.PEERS)]
+            yield "peers", title, SLOW_ROUNDS, ways
         ways = [
             Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
             for n in SESSIONS
@@ -132,12 +127,8 @@ class Nightly:
         ]
         yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
-        yield (
-            "nightly_runs",
-            title,
-            SLOW_ROUNDS,
-            [self._empty(), *map(self._whole, (ONCE, TENFOLD))],
-        )
+        ways = [self._empty(), *map(self._whole, (ONCE, TENFOLD))]
+        yield "nightly_runs", title, SLOW_ROUNDS, ways
         title = "The same, once, of small files and of very small ones"
         yield "small_runs", title, 1, [*map(self._whole, (FEWER, TINY))]
 
@@ -157,14 +148,13 @@ class Nightly:
 
         return _reading(name, made, go)
 
-    def _limit(self, read: Callable[[Path], readers.Found], size: Size, name: str) -> Way:
+    def _limit(self, size: Size, name: str) -> Way:
         made = self.trail(size)
         files, truth = made.files(), made.truth
-        calls = truth.failed_sqs_calls if read is readers.parse else 0
 
         def go() -> None:
-            found = readers.read_all(self.limit, read, files)
-            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, calls))
+            found, known = readers.read_all(self.limit, files), truth.failed_sqs_calls
+            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, known))
 
         return _reading(name, made, go)
 
