@@ -57,10 +57,11 @@ class Days:
     @classmethod
     def touched(cls, first_microseconds: int, last_microseconds: int) -> Days:
         """The days between two moments."""
-        return cls(_day_of(first_microseconds), _day_of(last_microseconds))
+        return cls(day_of(first_microseconds), day_of(last_microseconds))
 
 
-def _day_of(microseconds: int) -> date:
+def day_of(microseconds: int) -> date:
+    """The day of a moment since 1970."""
     return _EPOCH + (microseconds // _DAY_MICROSECONDS) * DAY
 
 

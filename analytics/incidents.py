@@ -185,33 +185,37 @@ class Burst(NamedTuple):
         return about == self[:2] and any(a <= self.last and b >= self.first for a, b in evidence)
 
 
-def bursts_about(incidents: DataFrame, lives: Iterable[Life]) -> list[Burst]:
+def collected(incidents: DataFrame) -> list[dict[str, Any]]:
+    """Their rows: Spark would take Python's times through the local zone."""
+    asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
+    return [row.asDict() for row in asked.collect()]
+
+
+def bursts_about(incidents: Iterable[Mapping[str, Any]], lives: Iterable[Life]) -> list[Burst]:
     """The incidents on the queues of those of `lives` that a scan opened."""
-    arns = sorted({each.newest.queue_arn for each in lives if each.is_opened_by_scan})
-    if not arns:
-        return []
-    of_queues = incidents.where(sf.col("queue_arn").isin(arns))
-    times = (sf.unix_micros(each) for each in _TIMES)
-    return [Burst(*row) for row in of_queues.select("queue_arn", "symptom", *times).collect()]
+    arns = {each.newest.queue_arn for each in lives if each.is_opened_by_scan}
+    of_queues = (each for each in incidents if each["queue_arn"] in arns)
+    return [
+        Burst(*(each[name] for name in ("queue_arn", "symptom", *_TIMES))) for each in of_queues
+    ]
 
 
 def joined(
-    incidents: DataFrame, lives: Sequence[Life], rounds: Iterable[Round], home: Home | None
-) -> DataFrame:
+    incidents: Sequence[Mapping[str, Any]],
+    lives: Sequence[Life],
+    rounds: Iterable[Round],
+    home: Home | None,
+) -> list[dict[str, Any]]:
     """The incidents with what cases and scans tell of them, in whatever order those come.
 
     And those that scans alone found. The cases and scans are of `home`, or else of wherever a scan
     listed a queue.
     """
-    known, spark = Known.of(lives, rounds, home), incidents.sparkSession
-    scanned = found_by_scans(lives, bursts_about(incidents, lives))
-    # Spark would take Python's times through the local zone.
-    asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
-    columns = {**COLUMNS["incidents"], **dict.fromkeys(_TIMES, "bigint")}
-    rows = asked.rdd.map(lambda row: known.with_outcome(row.asDict()))
-    every = rows.union(spark.sparkContext.parallelize(scanned, 1))
-    outcomes = spark.createDataFrame(every, schema_of(columns), verifySchema=False)
-    return outcomes.withColumns({each: sf.timestamp_micros(each) for each in _TIMES})
+    known, scanned = (
+        Known.of(lives, rounds, home),
+        found_by_scans(lives, bursts_about(incidents, lives)),
+    )
+    return [*map(known.with_outcome, incidents), *scanned]
 
 
 def found_by_scans(lives: Iterable[Life], bursts: Sequence[Burst]) -> list[dict[str, Any]]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from analytics.cases import CaseFiles, case_files, is_count, is_within
-from analytics.days import DAY, Days, microseconds
+from analytics.days import DAY, Days, day_of, microseconds
 from analytics.incidents import (
     GAP_SECONDS,
     Round,
     bursts_about,
+    collected,
     first_evidence,
     incidents,
     joined,
@@ -26,8 +26,9 @@ from analytics.incidents import (
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
+from analytics.week_parts import ByDay, Row
 from mendq.catalogue import Home
-from mendq.nightly.verdict import COUNTS, NightlyRead, day_named, nightly_key, read_nightly
+from mendq.nightly.verdict import NightlyRead, day_named, nightly_key, read_nightly
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
@@ -73,34 +74,34 @@ class Nightly:
         """
         why = f" ({self.reader.why})" if self.reader.why else ""
         self.tables.say(f"reader: {self.reader.name}{why}")
-        reader = TrailReader(self.tables.spark, self.trail, self.reader, self.home)
-        try:
+        with (
+            self.tables.out.staging() as stage,
+            closing(
+                TrailReader(self.tables.spark, self.trail, self.reader, stage, self.home)
+            ) as reader,
+        ):
             affected, cases, calls, bursts = self._reach(reader, requested)
             found = self._joined(bursts, affected, cases)
-            frames = {
-                "failed_calls": _of_days(calls, sf.to_date("event_time"), affected),
-                "quality": _of_days(reader.quality(), sf.col("published"), affected),
-                "incidents": _of_days(found, sf.to_date("first_failure"), affected),
+            rows = {
+                "quality": _by_day(reader.quality(), lambda each: each["published"], affected),
+                "incidents": _by_day(found, lambda each: day_of(each["first_failure"]), affected),
             }
-            listed = frozenset(each[0] for each in reader.listed)
-            written = self._write_days(affected, frames, self._expired(affected, listed))
+            listed = frozenset(each.file for each in reader.listed)
+            written = self._write_days(affected, calls, rows, self._expired(affected, listed))
             if with_evidence:
                 written = replace(written, evidence=first_evidence(calls))
-            for frame in (calls, bursts, *frames.values()):
-                frame.unpersist()
-        finally:
-            reader.close()
+            calls.unpersist()
         return written
 
     def _reach(
         self, reader: TrailReader, requested: Days
-    ) -> tuple[Days, CaseFiles, DataFrame, DataFrame]:
+    ) -> tuple[Days, CaseFiles, DataFrame, Sequence[Row]]:
         """(days to write, cases, calls, bursts): read on until no burst crosses an edge."""
         loaded = requested.widened(1, 1)
         while True:
             self.tables.say(f"reading the trail for {loaded.first} to {loaded.last}")
             calls = reader.failed_calls(loaded).persist()
-            bursts = incidents(calls).persist()
+            bursts = collected(incidents(calls))
             affected, cases = self._affected(bursts, requested)
             span = _hull([_span(bursts, affected), *_near_scans(cases, affected)])
             needed = affected | Days.touched(span[0] - GAP_MICROSECONDS, span[1] + GAP_MICROSECONDS)
@@ -108,10 +109,9 @@ class Nightly:
                 return affected, cases, calls, bursts
             # A burst of many days is reached in few rounds: each counts everything anew.
             loaded = loaded.stretched(needed, requested)
-            for frame in (calls, bursts):
-                frame.unpersist()
+            calls.unpersist()
 
-    def _affected(self, bursts: DataFrame, requested: Days) -> tuple[Days, CaseFiles]:
+    def _affected(self, bursts: Sequence[Row], requested: Days) -> tuple[Days, CaseFiles]:
         """The days to write, and the cases that may speak for them.
 
         What a scan found is no incident of its own any more once failed calls join it.
@@ -134,7 +134,9 @@ class Nightly:
             return further, case_files(self.cases, further)
         return affected, cases
 
-    def _joined(self, bursts: DataFrame, affected: Days, found: CaseFiles) -> DataFrame:
+    def _joined(
+        self, bursts: Sequence[Row], affected: Days, found: CaseFiles
+    ) -> list[dict[str, Any]]:
         """The incidents with the cases that may speak for them, and the scans around them."""
         left_out = f", {found.unreadable} files there were no transitions" * bool(found.unreadable)
         self.tables.say(f"{len(found.lives)} cases since {found.since}{left_out}")
@@ -161,17 +163,31 @@ class Nightly:
         return {day: files for day, files in both.items() if files}
 
     def _write_days(
-        self, affected: Days, frames: Mapping[str, DataFrame], expired: Mapping[date, int]
+        self,
+        affected: Days,
+        calls: DataFrame,
+        rows: Mapping[str, ByDay],
+        expired: Mapping[date, int],
     ) -> Written:
-        counts, reader = _counted(frames), self.reader
+        dated, reader = calls.withColumn("day", sf.to_date("event_time")), self.reader
+        counted = dated.groupBy("day").count().collect()
+        of_day = {row["day"]: row["count"] for row in counted}
         reads = [
-            NightlyRead(day, self.made_at, reader.name, reader.why, **counts.get(day, {}))
+            NightlyRead(
+                day,
+                self.made_at,
+                reader.name,
+                reader.why,
+                failed_calls=of_day.get(day, 0),
+                incidents=len(rows["incidents"][day]),
+                **_counted(rows["quality"][day]),
+            )
             for day in affected
         ]
         silent = [each for each in reads if not (each.files or each.failed_calls)]
         read = [each for each in reads if each not in silent]
         nightly_runs = [each for each in read if each.day not in expired]
-        self.tables.write(frames, [each.day for each in nightly_runs])
+        self.tables.write(dated, rows, [each.day for each in nightly_runs])
         for each in reads:
             self.tables.say(f"{each.day}: {_became(each, expired)}")
         for each in (*nightly_runs, *self._to_be_said(silent)):
@@ -204,45 +220,32 @@ def _became(nightly: NightlyRead, expired: Mapping[date, int]) -> str:
     )
 
 
-def _of_days(frame: DataFrame, day: Column, days: Days) -> DataFrame:
-    dated = frame.withColumn("day", day)
-    return dated.where(sf.col("day").between(sf.lit(days.first), sf.lit(days.last))).persist()
+def _by_day(rows: Iterable[Row], day: Callable[[Row], date], days: Days) -> ByDay:
+    found: dict[date, list[Row]] = {each: [] for each in days}
+    for row in rows:
+        if (of := day(row)) in found:
+            found[of].append(row)
+    return found
 
 
-def _counted(frames: Mapping[str, DataFrame]) -> dict[date, dict[str, int]]:
-    """By day, what a NightlyRead counts of the tables."""
-    one, size, is_unreadable = sf.lit(1), sf.col("bytes"), sf.col("reason").isNotNull()
-    counts: Mapping[str, Mapping[str, Column]] = {
-        "quality": {
-            "files": one,
-            "files_unreadable": is_unreadable.cast("int"),
-            "bytes": size,
-            "bytes_unreadable": sf.when(is_unreadable, size),
-            "records": sf.col("records"),
-        },
-        "failed_calls": {"failed_calls": one},
-        "incidents": {"incidents": one},
+def _counted(quality: Sequence[Row]) -> dict[str, int]:
+    """What a NightlyRead counts of a day's files."""
+    unreadable = [each for each in quality if each["reason"] is not None]
+    return {
+        "files": len(quality),
+        "files_unreadable": len(unreadable),
+        "bytes": sum(each["bytes"] for each in quality),
+        "bytes_unreadable": sum(each["bytes"] for each in unreadable),
+        "records": sum(each["records"] for each in quality),
     }
-    rows = (frames[table].select("day", *_named(own)) for table, own in counts.items())
-    union = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rows)
-    sums = {each: sf.sum(each) for each in COUNTS}
-    found = union.coalesce(1).groupBy("day").agg(*_named(sums)).collect()
-    return {row["day"]: {each: row[each] or 0 for each in COUNTS} for row in found}
 
 
-def _named(columns: Mapping[str, Column]) -> list[Column]:
-    return [column.alias(name) for name, column in columns.items()]
-
-
-def _span(bursts: DataFrame, days: Days) -> tuple[int, int]:
+def _span(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
     """The microseconds over which `days` and the bursts that touch them reach."""
-    bounds = bursts.select(
-        sf.unix_micros("first_failure").alias("first"), sf.unix_micros("last_failure").alias("last")
-    )
     since, until = days.from_microseconds, days.before_microseconds - 1
-    touches = (sf.col("first") <= until) & (sf.col("last") >= since)
-    first, last = bounds.where(touches).agg(sf.min("first"), sf.max("last")).collect()[0]
-    return (since, until) if first is None else (first, last)
+    every = ((each["first_failure"], each["last_failure"]) for each in bursts)
+    touching = [(first, last) for first, last in every if first <= until and last >= since]
+    return _hull(touching) if touching else (since, until)
 
 
 def _hull(spans: Collection[tuple[int, int]]) -> tuple[int, int]:

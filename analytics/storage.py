@@ -6,20 +6,21 @@ EMR brings; and where Hadoop has no S3 classes, as in Spark from pip, through Ar
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 # The job's role may delete what begins so, and nothing else.
@@ -122,6 +123,18 @@ class Storage(ABC):
     def show(self, path: str, beside: Path) -> None:
         """Have the file at `path` be at `beside`: a copy."""
         beside.write_bytes(self.read(path) or b"")
+
+    def frame(
+        self, path: str, rows: Iterable[Mapping[str, Any]], schema: str, spark: SparkSession
+    ) -> DataFrame:
+        """Put rows at `path` as JSON, and have Spark read them there, as one partition.
+
+        It would start its Python to be given them. What is no row of the schema raises.
+        """
+        lines = (json.dumps(dict(row), default=str) for row in rows)
+        self.put(path, "\n".join(lines).encode())
+        asked = spark.read.schema(schema).json(f"{self.spark_root([])}{path}", mode="FAILFAST")
+        return asked.coalesce(1)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:

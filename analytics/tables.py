@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 from analytics.days import time_of
 from analytics.incidents import COLUMNS, FAILED_CALLS, schema_of
 from analytics.storage import Storage
+from analytics.week_parts import ByDay
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "incidents": ("first_failure", "incident_id"),
@@ -40,23 +41,33 @@ class Tables:
     out: Storage
     say: Callable[[str], None]
 
-    def write(self, frames: Mapping[str, DataFrame], days: Collection[date]) -> None:
-        """Replace each day's objects by the rows of that `day` in the frames, by table.
+    def write(self, calls: DataFrame, rows: Mapping[str, ByDay], days: Collection[date]) -> None:
+        """Replace each day's objects by the `calls` of that `day`, and by its `rows`, by table.
 
         In a fixed order and in exactly the table's columns: the same rows give the same bytes.
         """
         if not days:
             return
         with self.out.staging() as stage:
+            frames = {name: self._frame(stage, name, of) for name, of in rows.items()}
+            frames["failed_calls"] = calls
             for name, frame in frames.items():
                 typed = [sf.col(each).cast(kind) for each, kind in COLUMNS[name].items()]
-                rows = frame.where(sf.col("day").isin(*days)).select(*typed, "day").coalesce(1)
-                ordered = rows.sortWithinPartitions("day", *_ORDERS[name])
+                asked = frame.where(sf.col("day").isin(*days)).select(*typed, "day").coalesce(1)
+                ordered = asked.sortWithinPartitions("day", *_ORDERS[name])
                 ordered.write.partitionBy("day").parquet(f"{stage.spark_root([])}{name}")
             for day in sorted(days):
                 for name in frames:
                     content = _part(stage, f"{name}/day={day}") or self._empty(stage, name)
                     self.out.put(path_of(name, day), content)
+
+    def _frame(self, stage: Storage, name: str, by_day: ByDay) -> DataFrame:
+        """Rows of a table with their `day`; Spark would take Python's times as the local zone's."""
+        times = [each for each, kind in COLUMNS[name].items() if kind == "timestamp"]
+        kinds = {**COLUMNS[name], **dict.fromkeys(times, "bigint"), "day": "date"}
+        dated = ({**row, "day": day} for day, rows in by_day.items() for row in rows)
+        frame = stage.frame(f"rows/{name}.json", dated, schema_of(kinds), self.spark)
+        return frame.withColumns({each: sf.timestamp_micros(each) for each in times})
 
     def _empty(self, stage: Storage, name: str) -> bytes:
         """A day's object without rows: of such a day Spark writes nothing."""

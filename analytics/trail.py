@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-log-file
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property, partial, reduce
@@ -46,14 +47,18 @@ DIGESTS = "CloudTrail-Digest"
 # folders, so that the long reach costs only who runs an old night again.
 LATE_DAYS = 30
 SUFFIX = ".json.gz"
-SPARK_LISTED = (
-    "file string, bytes bigint, account string, region string, published date, is_file boolean"
-)
+# Of a file that was to be read, and that Spark hides or that was gone.
+NOT_READ = "not_read"
 SPARK_READING = (
     "file string, reason string, records bigint, "
     f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
 )
 _MAXIMUM_CALLS = 20_000
+# A trail of so many bytes is read on the driver: Spark's Python workers start longer than that
+# takes. The standard library takes eight times as long.
+DRIVER_BYTES, SLOWNESS = 64 * 1024 * 1024, 8
+# S3 answers a request in some ten milliseconds, however small the file.
+_READ_AT_ONCE = 16
 
 
 class PublishFolder(NamedTuple):
@@ -63,6 +68,33 @@ class PublishFolder(NamedTuple):
     account: str
     region: str
     published: date
+
+
+class Listed(NamedTuple):
+    """What lies in a publish folder under a log file's name, or is a file of another."""
+
+    file: str
+    bytes: int
+    account: str
+    region: str
+    published: date
+    is_file: bool
+
+    @property
+    def why_not_read(self) -> str:
+        """Why nothing in it was read, if nothing was."""
+        whys = {
+            "no_file": not self.is_file,
+            "empty": not self.bytes,
+            "not_json_gz": not self.file.endswith(SUFFIX),
+            "too_large": self.bytes > MAXIMUM_BYTES,
+        }
+        return next((why for why, holds in whys.items() if holds), NOT_READ)
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark opens no file of that name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def branches(
@@ -115,11 +147,24 @@ class Reader:
 
     name: str
     why: str = ""
+    driver_bytes: int = DRIVER_BYTES
 
     @classmethod
     def of_this_process(cls) -> Reader:
         """The native one where its wheels import; executors have the same archive."""
         return cls(FALLBACK, WHY_NO_ARROW) if WHY_NO_ARROW else cls(NATIVE)
+
+    def reads_here(self, size: int) -> bool:
+        """Whether so many bytes are less work for the driver than for Spark."""
+        return size <= self.driver_bytes // (1 if self.name == NATIVE else SLOWNESS)
+
+    def rows(self, trail: Storage, paths: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """What `readings` has of these files, read one after another by this process."""
+        read = file_reader(native=self.name == NATIVE)
+        with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
+            for path, content in zip(paths, threads.map(trail.read, paths), strict=True):
+                if content is not None:
+                    yield _row(path, read(content))
 
     def readings(self, files: DataFrame, root: str) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
@@ -198,15 +243,18 @@ def literal(path: str) -> str:
 class TrailReader:
     """The files of a trail as DataFrames, each publish folder read once, kept until `close`.
 
-    Those of every account and region, where no `home` is given.
+    Those of every account and region, where no `home` is given. What this process read is handed to
+    Spark in `stage`.
     """
 
     spark: SparkSession
     trail: Storage
     reader: Reader
+    stage: Storage
     home: Home | None = None
-    listed: list[tuple[str, int, str, str, object, bool]] = field(default_factory=list)
+    listed: list[Listed] = field(default_factory=list)
     _read: set[PublishFolder] = field(default_factory=set)
+    _rows: list[dict[str, Any]] = field(default_factory=list)
     _frames: list[DataFrame] = field(default_factory=list)
 
     def failed_calls(self, days: Days) -> DataFrame:
@@ -214,7 +262,8 @@ class TrailReader:
         self.read(days.widened(0, LATE_DAYS))
         moment = sf.unix_micros("event_time")
         is_in = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
-        return failed_calls(self.readings(), self.home).where(is_in)
+        calls = failed_calls(self.readings(), self.home).where(is_in)
+        return calls.persist() if self._frames else calls
 
     @cached_property
     def _branches(self) -> list[tuple[str, str, str]]:
@@ -225,51 +274,52 @@ class TrailReader:
         every = [each for of in self._branches for each in publish_folders(self.trail, of, days)]
         new = [each for each in every if each not in self._read]
         self._read.update(new)
-        with_files = [each.folder for each in new if self._list(each)]
-        if with_files:
+        sizes = {each.folder: self._list(each) for each in new}
+        with_files = [folder for folder, of in sizes.items() if of]
+        if self.reader.reads_here(sum(sum(of.values()) for of in sizes.values())):
+            paths = [path for of in sizes.values() for path in of]
+            self._rows.extend(self.reader.rows(self.trail, paths))
+        else:
             root = self.trail.spark_root(with_files)
             frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def readings(self) -> DataFrame:
-        """A row per file that Spark could open."""
-        nothing = self.spark.createDataFrame([], SPARK_READING)
-        return reduce(DataFrame.unionByName, self._frames, nothing)
+        """A row per file that was read; what this process read is one partition: no shuffle."""
+        parts = [*self._frames]
+        if self._rows or not parts:
+            path = f"readings-{len(self._rows)}.json"
+            parts.append(self.stage.frame(path, self._rows, SPARK_READING, self.spark))
+        return reduce(DataFrame.unionByName, parts)
 
-    def quality(self) -> DataFrame:
-        """A row per file that lies in the folders, whether Spark read it or not.
+    def quality(self) -> list[dict[str, Any]]:
+        """A row per file that lies in the folders, whether it was read or not.
 
         What only bears the name of one has no `is_file`, and a row all the same.
         """
-        # Spark's binaryFile leaves out empty files and hidden names; the size is capped here.
-        why_not_read = sf.coalesce(
-            sf.when(~sf.col("is_file"), sf.lit("no_file")),
-            sf.when(sf.col("bytes") == 0, sf.lit("empty")),
-            sf.when(~sf.col("file").endswith(SUFFIX), sf.lit("not_json_gz")),
-            sf.when(sf.col("bytes") > MAXIMUM_BYTES, sf.lit("too_large")),
-            sf.lit("not_read"),
-        )
-        counted = {
-            "reason": sf.when(sf.col("records").isNull(), why_not_read).otherwise(sf.col("reason")),
-            "records": sf.coalesce("records", sf.lit(0)),
-            "failed_calls": sf.greatest(sf.size("calls"), sf.lit(0)),
-            "unreadable_records": sf.coalesce("unreadable_records", sf.array()),
-        }
-        listed = self.spark.createDataFrame(self.listed, SPARK_LISTED)
-        joined = listed.join(self.readings(), on="file", how="left")
-        return joined.withColumns(counted).drop("calls")
+        columns = ("file", "reason", "records", "unreadable_records")
+        read = {each["file"]: {**each, "failed_calls": len(each["calls"])} for each in self._rows}
+        for frame in self._frames:
+            counted = frame.select(*columns, sf.size("calls").alias("failed_calls"))
+            read.update({each["file"]: each.asDict(recursive=True) for each in counted.collect()})
+        nothing = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
+        return [
+            {**nothing, "reason": each.why_not_read, **read.get(each.file, {}), **each._asdict()}
+            for each in self.listed
+        ]
 
     def close(self) -> None:
         for frame in self._frames:
             frame.unpersist()
 
-    def _list(self, folder: PublishFolder) -> bool:
-        """Whether anything in `folder` is for Spark to open."""
-        is_any = False
+    def _list(self, folder: PublishFolder) -> dict[str, int]:
+        """The size of each file in `folder` that is to be opened, by its path."""
+        found = {}
         for name, size, _ in sorted(self.trail.entries(folder.folder)):
             is_file, is_log = size is not None, name.endswith(SUFFIX)
-            is_any |= is_log and bool(size)
             if is_file or is_log:
-                whose = folder.account, folder.region, folder.published
-                self.listed.append((f"{folder.folder}/{name}", size or 0, *whose, is_file))
-        return is_any
+                path, whose = f"{folder.folder}/{name}", folder[1:]
+                self.listed.append(Listed(path, size or 0, *whose, is_file))
+                if self.listed[-1].why_not_read == NOT_READ and not _is_hidden(name):
+                    found[path] = size or 0
+        return found

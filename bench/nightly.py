@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -29,7 +29,6 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader
 from bench import readers
-from bench.readers import SQS
 from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
@@ -60,8 +59,17 @@ class Size(NamedTuple):
 
 ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
 SMALL = Size(2_000, 100)
+FEWER, TINY = Size(2_000, 500), Size(100_000, 10)
 SESSIONS = (1_000_000, 10_000_000)
 ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
+# The same session as the nightly job's; what Spark costs whoever uses it at all.
+EMPTY = """
+import sys
+from analytics.session import session
+fields = "Records array<struct<eventSource: string, errorCode: string>>"
+records = session().read.schema(fields).json(sys.argv[1], multiLine=True)
+records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
+"""
 
 
 def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
@@ -90,34 +98,23 @@ class Nightly:
 
     def table(self) -> Iterator[tuple[str, str, int, list[Way]]]:
         """(name, title, rounds, ways) of each measure."""
-        both, read = (ONCE, TENFOLD), self._read
+        read = self._read
         title = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
-        inflating = self._limit(readers.inflate, ONCE, "inflate alone (isal, two processes)")
-        limit = self._limit(readers.parse, ONCE, "limit: isal + msgspec in two processes")
-        count = partial(count_by_read_json, self.spark, self.trail(ONCE))
-        naive = _reading("spark.read.json, counting alone", self.trail(ONCE), count)
-        ways = [inflating, limit, *(read(name, ONCE) for name in READERS), naive]
+        limit = self._limit(ONCE, "limit: isal + msgspec in two processes")
+        ways = [limit, *(read(name, ONCE) for name in READERS)]
         yield "ingest", title, ROUNDS, ways
         ways = []
-        for size in both:
-            ways.append(self._limit(readers.parse, size, f"limit, {size.records:,}"))
-            ways.append(read("native", size, f"native reader, {size.records:,}"))
+        for size in (ONCE, TENFOLD):
+            ways += [self._limit(size, f"limit, {size.records:,}")]
+            ways += [read("native", size, f"native reader, {size.records:,}")]
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
-        ways = [
-            read(name, size, f"{name} reader, {size.words}")
-            for size in (ONCE, SMALL)
-            for name in READERS
-        ]
+        ways = [read("native", size, f"native reader, {size.words}") for size in (ONCE, SMALL)]
         title = "The same records in small files and in large ones"
         yield "files", title, SLOW_ROUNDS, ways
         if self.peers:
             title = "One question, asked of others too: how many SQS calls failed?"
-            yield (
-                "peers",
-                title,
-                SLOW_ROUNDS,
-                [read("native", ONCE), *map(self._peer, readers.PEERS)],
-            )
+            ways = [read("native", ONCE), *map(self._peer, readers.PEERS)]
+            yield "peers", title, SLOW_ROUNDS, ways
         ways = [
             Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
             for n in SESSIONS
@@ -130,7 +127,10 @@ class Nightly:
         ]
         yield "session memory", "The same, each in a process of its own", 1, ways
         title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
-        yield "nightly_runs", title, FEW_ROUNDS, [*map(self._whole, both)]
+        ways = [self._empty(), *map(self._whole, (ONCE, TENFOLD))]
+        yield "nightly_runs", title, SLOW_ROUNDS, ways
+        title = "The same, once, of small files and of very small ones"
+        yield "small_runs", title, 1, [*map(self._whole, (FEWER, TINY))]
 
     def trail(self, size: Size) -> Trail:
         """Return the trail, made at its first use."""
@@ -148,14 +148,13 @@ class Nightly:
 
         return _reading(name, made, go)
 
-    def _limit(self, read: Callable[[Path], readers.Found], size: Size, name: str) -> Way:
+    def _limit(self, size: Size, name: str) -> Way:
         made = self.trail(size)
         files, truth = made.files(), made.truth
-        calls = truth.failed_sqs_calls if read is readers.parse else 0
 
         def go() -> None:
-            found = readers.read_all(self.limit, read, files)
-            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, calls))
+            found, known = readers.read_all(self.limit, files), truth.failed_sqs_calls
+            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, known))
 
         return _reading(name, made, go)
 
@@ -163,6 +162,15 @@ class Nightly:
         made = self.trail(size)
         read = partial(read_trail, self.spark, made, reader)
         return _reading(name or f"{reader} reader", made, read)
+
+    def _empty(self) -> Way:
+        made = self.trail(ONCE)
+
+        def empty() -> Cost:
+            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+                return process_cost(("-c", EMPTY, f"file:{made.files()[0]}", f"{folder}/out"))
+
+        return Way("Spark alone: one file read, one table written", empty)
 
     def _whole(self, size: Size) -> Way:
         made, day = self.trail(size), f"{DAY:%Y-%m-%d}"
@@ -195,24 +203,12 @@ def _expect(what: str, found: object, expected: object) -> None:
 
 def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
     """List, read and label as a nightly run does; raise RuntimeError where anything is missing."""
-    reader = TrailReader(spark, open_root(str(made.root), spark), READERS[name])
-    try:
+    root = open_root(str(made.root), spark)
+    with root.staging() as stage, closing(TrailReader(spark, root, READERS[name], stage)) as reader:
         reader.read(PUBLISHED)
         found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
-    finally:
-        reader.close()
     truth = made.truth
     _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
-
-
-def count_by_read_json(spark: SparkSession, made: Trail) -> None:
-    """Count as one would at first: by Spark's own source of JSON, told the two fields that tell."""
-    record = "struct<eventSource: string, errorCode: string>"
-    source = spark.read.schema(f"Records array<{record}>").option("recursiveFileLookup", value=True)
-    files = source.json(f"file:{made.root}/AWSLogs", multiLine=True)
-    records = files.select(sf.explode("Records").alias("record"))
-    is_failed = sf.col("record.errorCode").isNotNull() & (sf.col("record.eventSource") == SQS)
-    _expect("failed calls", records.where(is_failed).count(), made.truth.failed_sqs_calls)
 
 
 def find_sessions(spark: SparkSession, calls: int) -> None:

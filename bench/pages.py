@@ -66,7 +66,14 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         found = self.found(measures)
         if found is None:
             return (self.text, self.bound, "not measured", "")
-        return (self.text, self.bound, self.worded(found), self.verdict(found))
+        is_ratio_of_times = self.against and self.of == "wall_ms"
+        cpu = (
+            msgspec.structs.replace(self, of="cpu_ms").found(measures)
+            if is_ratio_of_times
+            else None
+        )
+        beside = "" if cpu is None else f" (CPU {self.worded(cpu)})"
+        return (self.text, self.bound, self.worded(found) + beside, self.verdict(found))
 
 
 _GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]

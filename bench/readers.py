@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -52,11 +52,6 @@ class _File(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_File)
 
 
-def inflate(file: Path) -> Found:
-    """Decompress and do nothing else."""
-    return Found(len(_inflated(file)), 0)
-
-
 def parse(file: Path) -> Found:
     """Decompress, and count the failed SQS calls by the two fields that tell."""
     text = _inflated(file)
@@ -84,10 +79,10 @@ def processes(*, peers: bool = False) -> Iterator[Executor]:
         yield pool
 
 
-def read_all(pool: Executor, read: Callable[[Path], Found], files: Sequence[Path]) -> Found:
+def read_all(pool: Executor, files: Sequence[Path]) -> Found:
     """Read files side by side."""
     chunk = max(1, min(MAXIMUM_CHUNK, len(files) // (8 * PROCESSES)))
-    return Found(*map(sum, zip(*pool.map(read, files, chunksize=chunk), strict=True)))
+    return Found(*map(sum, zip(*pool.map(parse, files, chunksize=chunk), strict=True)))
 
 
 def install_peers() -> None:

@@ -18,7 +18,7 @@ from analytics.job import parse
 from analytics.nightly import Nightly, Written
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
-from analytics.trail import Reader
+from analytics.trail import DRIVER_BYTES, Reader
 from mendq.catalogue import Home
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
 from tests.analytics.authored import (
@@ -61,7 +61,9 @@ def run(
     if last is not None:
         days = ["backfill", "--from", f"2026-{first}", "--to", f"2026-{last}"]
     roots = [f"--{name}={account.folder / name}" for name in ("trail", "cases", "out")]
-    return job.run(parse([*days, *roots]), spark, Reader(reader))
+    # Without a wheel Spark's Python reads, with them the driver does.
+    here = 0 if reader == FALLBACK else DRIVER_BYTES
+    return job.run(parse([*days, *roots]), spark, Reader(reader, driver_bytes=here))
 
 
 def nightly_of(spark: SparkSession, account: Account, home: Home | None = None) -> Nightly:

@@ -68,7 +68,7 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
         out = folder / name
         _run(spark, hostile, out, runs, reader)
         differing, found = disagreements(out, counted), tables(out)
-        claim = f"seed {seed}, {name}, {reader}: what an outsider counts"
+        claim = f"seed {seed}, {name}, {reader.name}: what an outsider counts"
         proving.holds(claim, whether=not differing)
         proving.failures.extend(differing[:_SHOWN])
         written.append(found)
@@ -83,21 +83,21 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
 def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter[str]) -> list[str]:
     """What differs where a run is asked for one account and region of all that lie there."""
     home = Home("111122223333", "us-east-1")
-    _run(spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], NATIVE, home)
+    _run(spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], Reader(NATIVE), home)
     counted = count(hostile.trail, hostile.cases, (home.account, home.region))
     tally["rows_of_one_place"] += sum(map(len, counted.incidents.values()))
     return disagreements(out, counted)[:_SHOWN]
 
 
-def orders(hostile: Scene) -> dict[str, tuple[list[Days], str]]:
-    """What the contract allows; the readers come to the same rows."""
+def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
+    """What the contract allows; the readers come to the same rows, on the driver or by Spark."""
     first, second, third = nights = [Days(each, each) for each in hostile.days]
     backfill = [first | third]
     return {
-        "in order": (nights, NATIVE),
-        "reversed, one twice": ([third, second, first, second], FALLBACK),
-        "backfill": (backfill, NATIVE),
-        "backfill without wheels": (backfill, FALLBACK),
+        "in order": (nights, Reader(NATIVE)),
+        "reversed, one twice": ([third, second, first, second], Reader(FALLBACK)),
+        "backfill": (backfill, Reader(NATIVE, driver_bytes=0)),
+        "backfill without wheels": (backfill, Reader(FALLBACK, driver_bytes=0)),
     }
 
 
@@ -106,14 +106,14 @@ def _run(  # noqa: PLR0917 - a night's circumstances
     hostile: Scene,
     out: Path,
     runs: list[Days],
-    reader: str,
+    reader: Reader,
     home: Home | None = None,
 ) -> None:
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
     trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
     tables = Tables(spark, into, lambda _: None)
-    nightly = Nightly(tables, trail, cases, findings, MADE_AT, Reader(reader), home)
+    nightly = Nightly(tables, trail, cases, findings, MADE_AT, reader, home)
     for days in runs:
         nightly.write(days)
 
