@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import SparkSession
@@ -23,7 +23,15 @@ from analytics.session import session
 from analytics.storage import RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, began
-from analytics.weekly import case_bucket, write_incidents, write_week
+from analytics.week_parts import ByDay
+from analytics.weekly import (
+    case_bucket,
+    members,
+    members_of_one_trail,
+    organization,
+    write_incidents,
+    write_week,
+)
 from mendq.catalogue import Home
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
@@ -81,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
         for option in ("--account", "--region") if days else ():
             command.add_argument(option, help="whose records are read; default: those of all")
+    command.add_argument(
+        "--organization", metavar="ROOT", help="where its stacks share; the tables', of one trail"
+    )
+    command.add_argument(
+        "--expected", default="", metavar="ACCOUNT,..", help="who is missed that tells nothing"
+    )
     command.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
     command.add_argument(
         "--scheduled-at",
@@ -138,7 +152,8 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
         there = arguments.cases is not None
         seen = case_bucket(*_roots(arguments.cases, spark), arguments.week) if there else None
         when, zone = (now, arguments.scheduled_at), arguments.time_zone
-        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone)
+        about = _about(arguments, spark) if arguments.organization else None
+        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone, about=about)
         return DONE if nightly_runs else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
@@ -158,6 +173,22 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     if is_backtest:
         write_incidents(tables, arguments.days, written, now)
     return _code(written, trail, arguments.days, arguments.home)
+
+
+def _about(
+    arguments: argparse.Namespace, spark: SparkSession
+) -> Callable[[Days, ByDay], dict[str, Any]]:
+    """What sums up the organization: of what its stacks shared, or of one trail's own tables."""
+    root, of_one_trail = open_root(arguments.organization, spark), arguments.out
+    expected = filter(None, arguments.expected.split(","))
+
+    def about(days: Days, quality: ByDay) -> dict[str, Any]:
+        is_one = arguments.organization == of_one_trail
+        week = arguments.week
+        found = members_of_one_trail(week, quality) if is_one else members(root, week)
+        return organization(days, root, spark, found, expected)
+
+    return about
 
 
 def _roots(cases: str, spark: SparkSession) -> tuple[Storage, Storage | None]:

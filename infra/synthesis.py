@@ -104,7 +104,7 @@ def _add(
         description="Mendq fixes SQS queues",
         env=place,
         analytics_reporting=False,
-        settings=settings,
+        settings=settings.of_stack(place.account or own_place()[1], str(place.region)),
         code=code,
     )
 

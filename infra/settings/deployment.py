@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
-from mendq.model.settings import FULL
+from mendq.model.settings import ACCOUNT, FULL, ORGANIZATION
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -81,6 +81,7 @@ def _no_team(name: str) -> tuple[str, str] | None:
 
 
 _TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20, "unfit": _no_team})
+_ORGANIZATION = text("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
 _KEY_PREFIX = text(
     "what stands before AWSLogs in the keys of a trail",
     # Of what no S3 client, shell or policy reads in another way.
@@ -272,6 +273,9 @@ class NightlySettings:
     incidents, and no weekly report."""
     hour_utc: Hour = 2
     """The hour it starts."""
+    scope: Annotated[str, one_of("account or organization", (ACCOUNT, ORGANIZATION))] = ACCOUNT
+    """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
+    [every other stack](organizations.md#one-trail-for-all) goes without."""
     maximum_vcpu: Annotated[int, Range(4, 400)] = 16
     """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
     maximum_memory_gb: Annotated[int, Range(16, 3_000)] = 64
@@ -286,6 +290,20 @@ class Environment:
     """The account's id."""
     region: Region
     """The region."""
+
+
+@dataclass(frozen=True)
+class OrganizationSettings:
+    """[One report](organizations.md#one-report-for-an-organization) for many accounts."""
+
+    id: Annotated[str, _ORGANIZATION]
+    """The organization's id: roles of its accounts alone may write into the bucket."""
+    report_bucket: Annotated[str, _BUCKET]
+    """The bucket that the hub's stack makes, into which the stacks put their tables."""
+    hub: Environment
+    """The stack that makes the report."""
+    accounts: Annotated[tuple[Account, ...], entries("account ids", 150)] = ()
+    """Who is missed that reports nothing, beside whoever did in the four weeks before."""
 
 
 def _takes_no_mode(name: str) -> tuple[str, str] | None:
@@ -338,6 +356,37 @@ class DeploymentSettings:
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
+    organization: OrganizationSettings | None = None
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What no single section can show."""
+        needs, path = {"nightly", "organization", "trail"}, "nightly.scope"
+        if self.nightly.scope == ORGANIZATION and self.organization is None:
+            fault = "is organization although none is named"
+            yield needs, path, fault, "say organization: {id, reportBucket, hub}, or account"
+        if self.nightly.scope == ORGANIZATION and self.trail.create:
+            fault = "is organization although trail.create is true"
+            remedy = "say trail.create: false and name the bucket of the organization's trail"
+            yield needs, path, fault, remedy
+
+    @property
+    def is_hub(self) -> bool:
+        """True where one of the stacks makes the organization's report."""
+        return self.organization is not None and self.organization.hub in self.environments
+
+    def of_stack(self, account: str | None, region: str) -> DeploymentSettings:
+        """What these settings are to one of their stacks; its account may not be known.
+
+        A member goes without a nightly job where the hub's reads for all, and without mail where
+        the hub's stack has these settings too: the recipients are the hub's.
+        """
+        here = (Environment(account, region),) if account else ()
+        one = replace(self, environments=here)
+        if self.organization is None or one.is_hub:
+            return one
+        runs = self.nightly.enabled and self.nightly.scope == ACCOUNT
+        report = replace(self.report, sender=None, recipients=()) if self.is_hub else self.report
+        return replace(one, nightly=replace(self.nightly, enabled=runs), report=report)
 
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:

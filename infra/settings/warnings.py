@@ -9,6 +9,7 @@ from infra.settings.reading import Mistake
 from mendq.model.limits import Mode
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
+from mendq.model.settings import ORGANIZATION
 
 
 def misplaced(
@@ -22,13 +23,21 @@ def misplaced(
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
     said = settings.trail.bucket_region
+    hub = settings.organization.hub if settings.organization else None
     reads_it = settings.trail.bucket is not None and settings.nightly.enabled
-    others = [each for each in dict.fromkeys(regions) if each != said] if reads_it else []
+    # One trail that serves all is read by the hub alone.
+    reader = hub.region if hub and settings.nightly.scope == ORGANIZATION else None
+    readers = [each for each in regions if reader in (None, each)]
+    others = [each for each in dict.fromkeys(readers) if each != said] if reads_it else []
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
     if others and (said or len(others) > 1):
         where = f"is {said}" if said else "lies in one region"
         fault = f"{where}, and stacks go to {' and '.join(others)}, and read no other's"
         yield Mistake("trail.bucketRegion" if said else "trail.bucket", fault, remedy)
+    is_hub = hub and not settings.environments and hub.region in regions and hub.account in accounts
+    if (settings.is_hub or is_hub) and not settings.nightly.enabled:
+        fault = "is false, and the hub's job makes the organization's report"
+        yield Mistake("nightly.enabled", fault, "say true, or name another hub")
     remedy = "name one there, and deploy each place with settings of its own"
     for number, arn in enumerate(settings.freeze_calendars):
         if there := _others(arn, regions):

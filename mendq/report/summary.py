@@ -30,6 +30,7 @@ from mendq.report.summary_parts import (
     Names,
     NotSeen,
     OpenCase,
+    Organization,
     QueueDays,
     ReachedAPerson,
     Read,
@@ -58,6 +59,7 @@ class Week(Read, frozen=True, kw_only=True):
     regions_left_out: Whole = 0
     previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MOST_PREVIOUS_WEEKS)]
     time_zone: str = "UTC"
+    organization: Organization | None = None
 
 
 class OfCases(Week, frozen=True, kw_only=True):
