@@ -20,7 +20,7 @@ from analytics.week import Observation
 from analytics.weekly import members, members_of_one_trail, organization
 from mendq.nightly.verdict import shared_folder
 from mendq.report.summary import read
-from tests.analytics.authored import REGION, SCHEMAS, Account
+from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
 
 LIAR, SILENT, LATE, WHOLE, LISTED = (f"{each}" * 12 for each in "12345")
@@ -231,3 +231,32 @@ def test_the_weekly_job_sums_the_organization_up(
         LISTED: "silent",
     }
     assert told.members[0].alias == "orders-prod"
+
+
+def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_another(
+    account: Account, spark: SparkSession
+) -> None:
+    """Of a trail that serves all: one account's bucket is gone, one tells of another's queue.
+
+    All three failed to use the queue of the first.
+    """
+    gone = "9" * 12
+    for each in (ACCOUNT, LIAR, gone):
+        where = {"recipientAccountId": each}
+        path = account.trail / account.publish("11-10", burst("11-10 09:00", **where))
+        there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{each}/"))
+        there.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(there)
+    times = {"first_at": "11-10 09:00", "last_at": "11-10 09:02"}
+    case = transition(1, "refused", "11-10 09:03", **times)
+    lie = transition(1, "escalated", "11-10 09:04", **times, case_id=f"{case['case_id'][:-1]}0")
+    for each, told in ((ACCOUNT, case), (LIAR, lie)):
+        path = account.folder / f"cases-{each}/cases/dt=2026-11-10/{told['case_id']}-1.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(told))
+    (account.folder / f"cases-{gone}").write_text("no folder")
+    roots = ["--trail", str(account.trail), "--out", str(account.out)]
+    cases = ["--cases", f"{account.folder}/cases-{{account}}/cases"]
+    assert run(parse(["nightly", "--date", "2026-11-10", *roots, *cases]), spark) == 0
+    rows = {row["account"]: row["outcome"] for row in account.rows("incidents", "11-10")}
+    assert rows == dict.fromkeys((ACCOUNT, LIAR, gone), "refused")
