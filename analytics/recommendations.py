@@ -15,11 +15,11 @@ from typing import Any
 
 from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
-from analytics.week_parts import Row, Weight, most_first, weights
+from analytics.week_parts import Row, Weight, most_first, time_text, weights
 from mendq.catalogue.alarm_missing import ALARM_MISSING
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.model.case import Case, State
+from mendq.model.case import WROTE, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.steps import CreateDlq, leaves_a_value
 
@@ -58,6 +58,10 @@ NAME_CODE = "name_code"
 MANY_INCIDENTS = 10
 MANY_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
+MAXIMUM_STANDING = 50
+_STANDING = frozenset(
+    {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id", "set_at"}
+)
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
 _ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
@@ -69,7 +73,8 @@ _NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 class Recommendation:
     """One thing to do; docs/to-do.md lists the kinds, and why each is asked for.
 
-    `incidents` and `failed_calls` are this week's of its queues and symptom.
+    `incidents` and `failed_calls` are this week's of its queues and symptom; `set_at` is when
+    Mendq first wrote, where it did.
     """
 
     kind: str
@@ -86,6 +91,7 @@ class Recommendation:
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
+    set_at: str = ""
 
     def document(self) -> dict[str, Any]:
         names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
@@ -110,6 +116,22 @@ def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> d
     return {
         "do_this_week": [each.document() for each in ranked[:MAXIMUM_RECOMMENDATIONS]],
         "do_this_week_left_out": len(ranked[MAXIMUM_RECOMMENDATIONS:]),
+    }
+
+
+def standing(asked: Iterable[Recommendation]) -> dict[str, Any]:
+    """Every value that Mendq set and that stands, the oldest first: a template may not hold it.
+
+    What a template says, nothing here knows: a value is listed for as long as cases are read.
+    """
+    found = [each for each in asked if each.kind == WRITE_INTO_TEMPLATE and each.attribute]
+    found.sort(key=lambda each: (each.set_at, each.rank))
+    return {
+        "standing": [
+            {name: value for name, value in each.document().items() if name in _STANDING}
+            for each in found[:MAXIMUM_STANDING]
+        ],
+        "standing_left_out": len(found[MAXIMUM_STANDING:]),
     }
 
 
@@ -231,6 +253,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         case_id=case.case_id,
         reason=case.reason,
         next_step=case.next_step.get("sentence", "") if case.state in _SAYS_NEXT else "",
+        set_at=next((time_text(each.at) for each in life.transitions if each.state in WROTE), ""),
     )
 
 

@@ -18,6 +18,7 @@ from mendq.report.summary_parts import (
     MOST_OPEN,
     MOST_PREVIOUS_WEEKS,
     MOST_RECOMMENDATIONS,
+    MOST_STANDING,
     PARTIAL,
     Comparison,
     Counts,
@@ -35,6 +36,7 @@ from mendq.report.summary_parts import (
     ReachedAPerson,
     Read,
     Recommendation,
+    Standing,
     Time,
     TimesToHeal,
     Totals,
@@ -75,6 +77,8 @@ class OfCases(Week, frozen=True, kw_only=True):
     earned: Annotated[tuple[Earned, ...], Meta(max_length=MOST_EARNED)] = ()
     do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
     do_this_week_left_out: Whole = 0
+    standing: Annotated[tuple[Standing, ...], Meta(max_length=MOST_STANDING)] = ()
+    standing_left_out: Whole = 0
     had_mendq_in: str = ""
 
     @property

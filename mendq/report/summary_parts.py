@@ -29,7 +29,7 @@ MOST_NAMES = 1_000
 # What the nightly job lists at most (docs/summary.md), and the page has room for.
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
 MOST_OPEN, MOST_EARNED, MOST_PREVIOUS_WEEKS = 50, 10, 7
-MOST_MEMBERS, MOST_NEEDY = 200, 10
+MOST_MEMBERS, MOST_NEEDY, MOST_STANDING = 200, 10, 50
 MOST_SECONDS = 200
 MOST_POINTS, MOST_SPANS = 12, 7
 # What found an incident.
@@ -359,6 +359,25 @@ class Organization(Read, frozen=True):
     members_left_out: Whole
     queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY)]
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
+
+
+class Standing(Read, frozen=True):
+    """A value that Mendq set and that stands; `set_at` is None where its writing was not read."""
+
+    queue_arn: str
+    symptom: str
+    attribute: str
+    before: str
+    after: str
+    owner: str
+    case_id: str
+    set_at: str = ""
+
+    @property
+    def since(self) -> datetime | None:
+        with suppress(ValueError):
+            return datetime.fromisoformat(self.set_at).astimezone(UTC)
+        return None
 
 
 class Recommendation(Read, frozen=True):

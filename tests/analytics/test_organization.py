@@ -242,7 +242,7 @@ def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_anothe
     """
     gone = "9" * 12
     for each in (ACCOUNT, LIAR, gone):
-        where = {"recipientAccountId": each}
+        where: Any = {"recipientAccountId": each}
         path = account.trail / account.publish("11-10", burst("11-10 09:00", **where))
         there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{each}/"))
         there.parent.mkdir(parents=True, exist_ok=True)
