@@ -202,7 +202,19 @@ def organization_week(members: int = 40, **changes: Any) -> Document:
     of_all = {"totals": totals, "members": told, "members_left_out": 0}
     document = week(**changes) if changes else busy_week()
     lists = {"queues": queues, "unreadable_files": unreadable}
-    return document | {"organization": of_all | lists}
+    return document | {"organization": of_all | lists, "standing": [*map(standing, range(3))]}
+
+
+def standing(number: int = 0, **fields: object) -> Document:
+    """A value that Mendq set so many weeks ago."""
+    queue = f"orders-{number}"
+    set_at = datetime(2026, 11, 12, 9, tzinfo=UTC) - timedelta(weeks=3 * (2 - number))
+    case = {
+        "symptom": "visibility_timeout_too_short",
+        "case_id": f"visibility_timeout_too_short-{number:012x}",
+    }
+    value = {"attribute": "VisibilityTimeout", "before": "30", "after": "690", "owner": ""}
+    return {"queue_arn": arn(queue), **case, **value, "set_at": set_at.isoformat(), **fields}
 
 
 def scan_only_week() -> Document:
