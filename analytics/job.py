@@ -94,6 +94,11 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
         for option in ("--account", "--region") if days else ():
             command.add_argument(option, help="whose records are read; default: those of all")
+    _add_of_a_week(command)
+    return parser
+
+
+def _add_of_a_week(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--organization", metavar="ROOT", help="where its stacks share; the tables', of one trail"
     )
@@ -110,7 +115,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--time-zone", metavar="NAME", type=_zone, default=UTC, help="where out of hours is read"
     )
-    return parser
 
 
 def _day(name: str, text: str) -> date:

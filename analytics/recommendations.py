@@ -59,9 +59,7 @@ MANY_INCIDENTS = 10
 MANY_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
 MAXIMUM_STANDING = 50
-_STANDING = frozenset(
-    {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id", "set_at"}
-)
+_STANDING = frozenset({"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"})
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
 _ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
@@ -73,8 +71,7 @@ _NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 class Recommendation:
     """One thing to do; docs/to-do.md lists the kinds, and why each is asked for.
 
-    `incidents` and `failed_calls` are this week's of its queues and symptom; `set_at` is when
-    Mendq first wrote, where it did.
+    `incidents` and `failed_calls` are this week's of its queues and symptom.
     """
 
     kind: str
@@ -91,7 +88,6 @@ class Recommendation:
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
-    set_at: str = ""
 
     def document(self) -> dict[str, Any]:
         names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
@@ -119,16 +115,23 @@ def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> d
     }
 
 
-def standing(asked: Iterable[Recommendation]) -> dict[str, Any]:
+def standing(asked: Iterable[Recommendation], lives: Iterable[Life]) -> dict[str, Any]:
     """Every value that Mendq set and that stands, the oldest first: a template may not hold it.
 
     What a template says, nothing here knows: a value is listed for as long as cases are read.
     """
     found = [each for each in asked if each.kind == WRITE_INTO_TEMPLATE and each.attribute]
-    found.sort(key=lambda each: (each.set_at, each.rank))
+    set_at = {
+        life.newest.case_id: time_text(each.at)
+        for life in lives
+        for each in reversed(life.transitions)
+        if each.state in WROTE
+    }
+    found.sort(key=lambda each: (set_at.get(each.case_id, ""), each.rank))
     return {
         "standing": [
             {name: value for name, value in each.document().items() if name in _STANDING}
+            | {"set_at": set_at.get(each.case_id, "")}
             for each in found[:MAXIMUM_STANDING]
         ],
         "standing_left_out": len(found[MAXIMUM_STANDING:]),
@@ -253,7 +256,6 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         case_id=case.case_id,
         reason=case.reason,
         next_step=case.next_step.get("sentence", "") if case.state in _SAYS_NEXT else "",
-        set_at=next((time_text(each.at) for each in life.transitions if each.state in WROTE), ""),
     )
 
 

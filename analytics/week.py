@@ -188,7 +188,7 @@ def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[st
         "impact": impact({row["case_id"] for row in incidents}, lives),
         "earned": earned(days, lives),
         **do_this_week(asked, incidents),
-        **standing(of_cases),
+        **standing(of_cases, lives),
     }
 
 

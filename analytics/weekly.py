@@ -15,13 +15,9 @@ from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 from analytics.cases import (
-    HEALED,
     MOST_COUNTED,
     MOST_NAME,
     STANDING_DAYS,
@@ -30,14 +26,11 @@ from analytics.cases import (
     shortened,
 )
 from analytics.days import PREVIOUS_WEEKS, Days, days_of, weeks_before
-from analytics.incidents import COLUMNS, OWN_LOOK, schema_of
 from analytics.nightly import Written, last_found, last_measured
 from analytics.storage import Storage
-from analytics.tables import Tables, path_of
+from analytics.tables import SUMS, Tables, path_of, read_members
 from analytics.week import Observation, summary
-from analytics.week_parts import PRESSING, ByDay, Row, listed, rows_of, without_own
-from mendq.model.limits import DRILL_QUEUE
-from mendq.model.names import PROBE_QUEUE
+from analytics.week_parts import ByDay, Row, listed, rows_of, without_own
 from mendq.nightly.verdict import (
     ABOUT,
     NIGHTLY_RUNS,
@@ -164,13 +157,11 @@ SILENT, LATE, REPORTED = "silent", "late", "reported"
 EXPECTED_WEEKS = 4
 MOST_TABLE_BYTES = 20_000_000
 MOST_ABOUT_BYTES = 1_000
-MOST_MEMBERS, MOST_NEEDY, MOST_UNREAD, MOST_REGIONS = 200, 10, 20, 40
+MOST_MEMBERS, MOST_UNREAD, MOST_REGIONS = 200, 20, 40
 _AT_ONCE = 16
 _ACCOUNT = re.compile("account=([0-9]{12})")
 _REGION = re.compile("region=([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
 _ALIAS = re.compile("[a-z0-9-]{3,63}")
-_OF_PATH = r"/account=([0-9]{12})/region=([a-z0-9-]+)/incidents/week=[0-9W-]+/[0-9-]+\.parquet\z"
-_OF_ARN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
 def members(central: Storage, week: str) -> list[Member]:
@@ -236,7 +227,7 @@ def organization(
     known = {each.account for each in found}
     every = [*found, *(Member(each) for each in sorted({*expected} - known))]
     paths = dict.fromkeys(path for each in every for path in each.days.values())
-    (of_members, needy), bad = _read_all(spark, root, [*paths])
+    (of_members, needy), bad = read_members(spark, root, [*paths])
     sums = {(row["of_account"], row["of_region"]): row for row in of_members}
     rows = [_reported(each, sums.get((each.account, each.region), {}), days, bad) for each in every]
     rows.sort(key=_neediest)
@@ -248,7 +239,7 @@ def organization(
         "totals": {
             "accounts": len({row["account"] for row in rows}),
             **{state: sum(row["state"] == state for row in rows) for state in (SILENT, LATE)},
-            **{name: sum(row[name] for row in rows) for name in (*_SUMS, "files_unreadable")},
+            **{name: sum(row[name] for row in rows) for name in (*SUMS, "files_unreadable")},
         },
         "members": rows[:MOST_MEMBERS],
         "members_left_out": len(rows[MOST_MEMBERS:]),
@@ -259,9 +250,6 @@ def organization(
     }
 
 
-_SUMS = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
-
-
 def _reported(member: Member, sums: Row, days: Days, bad: Collection[str]) -> dict[str, Any]:
     there = [*member.days, *filter(None, map(_day_of, member.unread))]
     unreadable = len(member.unread) + sum(path in bad for path in member.days.values())
@@ -270,7 +258,7 @@ def _reported(member: Member, sums: Row, days: Days, bad: Collection[str]) -> di
         "region": member.region,
         "state": member.state(days),
         "last_day": str(max(there)) if there else None,
-        **{name: min(int(sums.get(name) or 0), MOST_COUNTED) for name in _SUMS},
+        **{name: min(int(sums.get(name) or 0), MOST_COUNTED) for name in SUMS},
         "files_unreadable": unreadable,
     }
 
@@ -306,97 +294,6 @@ def _alias(root: Storage, account: str, region: str) -> str:
             alias = json.loads(root.read(path) or b"")["alias"]
             return str(alias) if _ALIAS.fullmatch(alias) else ""
     return ""
-
-
-def _read_all(
-    spark: SparkSession, central: Storage, paths: Sequence[str]
-) -> tuple[tuple[list[Row], list[Row]], set[str]]:
-    """What `_read_some` gives of those that Spark can read, and the others, found by halves."""
-    try:
-        return _read_some(spark, central, paths), set()
-    except (Py4JJavaError, PySparkException):
-        bad = _unreadable(spark, central, paths)
-        return _read_some(spark, central, [each for each in paths if each not in bad]), bad
-
-
-def _unreadable(spark: SparkSession, central: Storage, paths: Sequence[str]) -> set[str]:
-    try:
-        _read_some(spark, central, paths)
-    except (Py4JJavaError, PySparkException):
-        if len(paths) == 1:
-            return {*paths}
-        half = len(paths) // 2
-        halves = (paths[:half], paths[half:])
-        return set[str]().union(*(_unreadable(spark, central, each) for each in halves))
-    return set()
-
-
-def _read_some(
-    spark: SparkSession, central: Storage, paths: Sequence[str]
-) -> tuple[list[Row], list[Row]]:
-    """A row for each member, and for each of the MOST_NEEDY queues.
-
-    A row that names another place than its path does, or what no nightly job writes, is none: it
-    is counted as left out. Practice and the probe's queue are nobody's incidents. Of a table of
-    the hub's own each row is its account's.
-    """
-    if not paths:
-        return [], []
-    root = central.spark_root(sorted({each.rpartition("/")[0] for each in paths}))
-    frame = spark.read.schema(schema_of(COLUMNS["incidents"]))
-    rows = frame.parquet(*(f"{root}{each}" for each in paths))
-    by_queue = _by_queue(rows, is_shared=_ACCOUNT.match(paths[0]) is not None).persist()
-    try:
-        sums = [sf.sum(each).alias(each) for each in _SUMS]
-        of_members = by_queue.groupBy("of_account", "of_region").agg(*sums).collect()
-        ranked = by_queue.where("waiting > 0").orderBy(
-            sf.col("worst.rank"), sf.col("pages").desc(), sf.col("failed_calls").desc(), "queue"
-        )
-        needy = ranked.limit(MOST_NEEDY).collect()
-    finally:
-        by_queue.unpersist()
-    return [each.asDict() for each in of_members], [each.asDict(recursive=True) for each in needy]
-
-
-def _by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
-    path, queue, outcome = sf.input_file_name(), sf.col("queue_arn"), sf.col("outcome")
-    account = sf.regexp_extract(path, _OF_PATH, 1) if is_shared else sf.col("account")
-    region = sf.regexp_extract(path, _OF_PATH, 2) if is_shared else sf.col("region")
-    of_arn = [sf.regexp_extract(queue, _OF_ARN, each) for each in (1, 2)]
-    name = sf.substring_index(queue, ":", -1)
-    is_own = name.startswith(DRILL_QUEUE) | (name == PROBE_QUEUE) | (sf.col("why") == OWN_LOOK)
-    calls, no = sf.col("failed_calls"), sf.lit(False)
-    # A failed call may name another account's queue; a case is always about one's own.
-    is_there = ~outcome.isin(*PRESSING) | ((of_arn[0] == region) & (of_arn[1] == account))
-    fits = (sf.col("account") == account) & (sf.col("region") == region) & is_there
-    placed = rows.select(
-        account.alias("of_account"),
-        region.alias("of_region"),
-        sf.coalesce(fits & calls.between(0, MOST_COUNTED) & outcome.isNotNull(), no).alias("fits"),
-        sf.coalesce(is_own, no).alias("is_own"),
-        *("queue_arn", "symptom", "outcome", "failed_calls"),
-        sf.coalesce("urgent", no).alias("is_urgent"),
-    )
-    counts = sf.col("fits") & ~sf.col("is_own")
-    ranks = (sf.when(outcome == each, n) for n, each in enumerate(PRESSING))
-    waits = counts & outcome.isin(*PRESSING)
-    worst = sf.struct(sf.coalesce(*ranks).alias("rank"), "symptom", "outcome")
-    ones = {
-        "incidents": counts,
-        "healed": counts & (outcome == HEALED),
-        "urgent": counts & sf.col("is_urgent"),
-        "waiting": waits,
-        "pages": waits & sf.col("is_urgent"),
-        "rows_left_out": ~sf.col("fits"),
-    }
-    # Decimal, since no sum of what others wrote may run over.
-    in_full = sf.when(counts, calls.cast("decimal(38,0)")).otherwise(0)
-    shown = sf.when(sf.col("fits"), sf.substring(queue, 1, MOST_NAME)).alias("queue")
-    return placed.groupBy("of_account", "of_region", shown).agg(
-        *(sf.sum(each.cast("int")).alias(name) for name, each in ones.items()),
-        sf.sum(in_full).alias("failed_calls"),
-        sf.min(sf.when(waits, worst)).alias("worst"),
-    )
 
 
 def as_json(document: Mapping[str, Any]) -> bytes:

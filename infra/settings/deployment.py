@@ -6,7 +6,6 @@ import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -18,7 +17,6 @@ from infra.settings.reading import (
     entries,
     nearest,
     one_of,
-    parse,
     text,
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
@@ -297,7 +295,7 @@ class OrganizationSettings:
     """[One report](organizations.md#one-report-for-an-organization) for many accounts."""
 
     id: Annotated[str, _ORGANIZATION]
-    """The organization's id: roles of its accounts alone may write into the bucket."""
+    """Roles of its accounts alone may write into the bucket."""
     report_bucket: Annotated[str, _BUCKET]
     """The bucket that the hub's stack makes, into which the stacks put their tables."""
     hub: Environment
@@ -319,7 +317,21 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class DeploymentSettings:
+class Places:
+    """Where stacks go, and which of them speaks for all."""
+
+    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
+    """Where the stack goes; empty: the account and region of the credentials."""
+    organization: OrganizationSettings | None = None
+
+    @property
+    def is_hub(self) -> bool:
+        """True where one of the stacks makes the organization's report."""
+        return self.organization is not None and self.organization.hub in self.environments
+
+
+@dataclass(frozen=True)
+class DeploymentSettings(Places):
     """Everything that a user may set; the defaults watch and change nothing."""
 
     mode: Mode = Mode.OBSERVE
@@ -354,31 +366,21 @@ class DeploymentSettings:
     alarms: Annotated[str, _ALARMS] = FULL
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
-    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
-    """Where the stack goes; empty: the account and region of the credentials."""
-    organization: OrganizationSettings | None = None
 
     def conflicts(self) -> Iterator[Conflict]:
         """What no single section can show."""
         needs, path = {"nightly", "organization", "trail"}, "nightly.scope"
         if self.nightly.scope == ORGANIZATION and self.organization is None:
-            fault = "is organization although none is named"
-            yield needs, path, fault, "say organization: {id, reportBucket, hub}, or account"
+            remedy = "say organization: {id, reportBucket, hub}, or account"
+            yield needs, path, "is organization although none is named", remedy
         if self.nightly.scope == ORGANIZATION and self.trail.create:
-            fault = "is organization although trail.create is true"
             remedy = "say trail.create: false and name the bucket of the organization's trail"
-            yield needs, path, fault, remedy
-
-    @property
-    def is_hub(self) -> bool:
-        """True where one of the stacks makes the organization's report."""
-        return self.organization is not None and self.organization.hub in self.environments
+            yield needs, path, "is organization although trail.create is true", remedy
 
     def of_stack(self, account: str | None, region: str) -> DeploymentSettings:
         """What these settings are to one of their stacks; its account may not be known.
 
-        A member goes without a nightly job where the hub's reads for all, and without mail where
-        the hub's stack has these settings too: the recipients are the hub's.
+        Recipients are the hub's where its stack has these settings too.
         """
         here = (Environment(account, region),) if account else ()
         one = replace(self, environments=here)
@@ -400,24 +402,3 @@ def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     if reading.mistakes:
         raise SettingsRefused(reading.mistakes)
     return settings
-
-
-class FileRefused(Exception):
-    """A file holds no settings; `str` says in one line why, and what to do about it."""
-
-
-def object_in(path: Path) -> dict[str, Any]:
-    """The settings in a file, as `make account SETTINGS=` and `make cdk SETTINGS=` take it.
-
-    They are what stands in `cdk.json` as the object `mendq` of `context`. Raises FileRefused.
-    """
-    try:
-        content = parse(path.read_text("utf-8"))
-    except OSError as error:
-        line = f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
-        raise FileRefused(line) from error
-    except ValueError as error:
-        raise FileRefused(f"SETTINGS {path} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise FileRefused(f"SETTINGS {path} is not an object: write it as {{..}}")
-    return content

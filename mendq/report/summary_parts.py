@@ -362,7 +362,7 @@ class Organization(Read, frozen=True):
 
 
 class Standing(Read, frozen=True):
-    """A value that Mendq set and that stands; `set_at` is None where its writing was not read."""
+    """A value that Mendq set and that stands; `set_at` is empty where its writing was not read."""
 
     queue_arn: str
     symptom: str
@@ -372,12 +372,6 @@ class Standing(Read, frozen=True):
     owner: str
     case_id: str
     set_at: str = ""
-
-    @property
-    def since(self) -> datetime | None:
-        with suppress(ValueError):
-            return datetime.fromisoformat(self.set_at).astimezone(UTC)
-        return None
 
 
 class Recommendation(Read, frozen=True):

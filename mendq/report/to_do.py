@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
+
 from msgspec import Struct
 
 from mendq.report.links import CASE_ID, QUEUE_ARN, Here
@@ -77,7 +80,10 @@ def _drift(summary: Summary, each: Standing, here: Here | None) -> Drift:
     queue, case = QUEUE_ARN.fullmatch(each.queue_arn), CASE_ID.fullmatch(each.case_id)
     is_here = here and queue and (queue["region"], queue["account"]) == here[:2]
     patch = f"mendq patch {each.case_id} --template FILE --region {here.region}" if here else ""
-    age = duration((summary.made_at - each.since).total_seconds()) if each.since else ""
+    age = ""
+    with suppress(ValueError, TypeError):
+        seconds = (summary.made_at - datetime.fromisoformat(each.set_at)).total_seconds()
+        age = duration(max(0, seconds))
     return Drift(
         queue_arn=each.queue_arn,
         what=f"{marked(each.attribute)} {changed(each.attribute, each.before, each.after)}".strip(),

@@ -80,7 +80,7 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
         {"symptom": "dlq_missing"},
     ],
 )
-def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, str]) -> None:
+def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, Any]) -> None:
     document = organization_week() | {"standing": [standing(**odd)]}
     (found,) = drift(read(document), HERE)
     assert found.command == ""
