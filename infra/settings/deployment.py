@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -317,21 +317,14 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where stacks go, and which of them speaks for all."""
+class OfAnOrganization:
+    """What stacks of many accounts have together."""
 
-    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
-    """Where the stack goes; empty: the account and region of the credentials."""
     organization: OrganizationSettings | None = None
-
-    @property
-    def is_hub(self) -> bool:
-        """True where one of the stacks makes the organization's report."""
-        return self.organization is not None and self.organization.hub in self.environments
 
 
 @dataclass(frozen=True)
-class DeploymentSettings(Places):
+class DeploymentSettings(OfAnOrganization):
     """Everything that a user may set; the defaults watch and change nothing."""
 
     mode: Mode = Mode.OBSERVE
@@ -366,6 +359,13 @@ class DeploymentSettings(Places):
     alarms: Annotated[str, _ALARMS] = FULL
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
+    environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
+    """Where the stack goes; empty: the account and region of the credentials."""
+
+    @property
+    def is_hub(self) -> bool:
+        """True where one of the stacks makes the organization's report."""
+        return self.organization is not None and self.organization.hub in self.environments
 
     def conflicts(self) -> Iterator[Conflict]:
         """What no single section can show."""
@@ -376,19 +376,6 @@ class DeploymentSettings(Places):
         if self.nightly.scope == ORGANIZATION and self.trail.create:
             remedy = "say trail.create: false and name the bucket of the organization's trail"
             yield needs, path, "is organization although trail.create is true", remedy
-
-    def of_stack(self, account: str | None, region: str) -> DeploymentSettings:
-        """What these settings are to one of their stacks; its account may not be known.
-
-        Recipients are the hub's where its stack has these settings too.
-        """
-        here = (Environment(account, region),) if account else ()
-        one = replace(self, environments=here)
-        if self.organization is None or one.is_hub:
-            return one
-        runs = self.nightly.enabled and self.nightly.scope == ACCOUNT
-        report = replace(self.report, sender=None, recipients=()) if self.is_hub else self.report
-        return replace(one, nightly=replace(self.nightly, enabled=runs), report=report)
 
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
-from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings
+from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings, Environment
 from infra.settings.reading import Mistake
 from mendq.model.limits import Mode
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
-from mendq.model.settings import ORGANIZATION
+from mendq.model.settings import ACCOUNT, ORGANIZATION
 
 
 def misplaced(
@@ -126,3 +127,19 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
     elif settings.report.mails and not settings.nightly.enabled:
         yield "nobody is mailed: report.sender is set, and nightly.enabled: false makes no report"
+
+
+def of_stack(settings: DeploymentSettings, account: str | None, region: str) -> DeploymentSettings:
+    """What settings are to one of their stacks; its account may not be known.
+
+    A member goes without a nightly job where the hub's reads for all, and without mail where the
+    hub's stack has these settings too: the recipients are the hub's.
+    """
+    here = (Environment(account, region),) if account else ()
+    one = replace(settings, environments=here)
+    if settings.organization is None or one.is_hub:
+        return one
+    runs = settings.nightly.enabled and settings.nightly.scope == ACCOUNT
+    report = replace(settings.report, sender=None, recipients=())
+    nightly = replace(settings.nightly, enabled=runs)
+    return replace(one, nightly=nightly, report=report if settings.is_hub else settings.report)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read
+from infra.settings.warnings import of_stack
 from mendq.model.settings import (
     DeliverReportSettings,
     StartNightlySettings,
@@ -133,6 +134,6 @@ def test_recipients_are_the_hubs_where_its_stack_has_the_same_settings(
     both = [{"account": each, "region": REGION} for each in (ACCOUNT, OTHER)]
     report = {"sender": "a@b.io", "recipients": ["c@d.io"]}
     given = read({"organization": ORGANIZATION, "environments": both, "report": report})
-    assert given.of_stack(account, REGION).report.mails is mails
+    assert of_stack(given, account, REGION).report.mails is mails
     own = read({"organization": ORGANIZATION, "report": report})
-    assert own.of_stack(account, REGION).report.mails
+    assert of_stack(own, account, REGION).report.mails
