@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import SparkSession
@@ -20,13 +20,23 @@ from pyspark.sql import SparkSession
 from analytics.days import Days, days_of
 from analytics.nightly import Nightly, Written, root_beside
 from analytics.session import session
-from analytics.storage import RootUnusable, Storage, open_root
+from analytics.storage import OfAccounts, RootUnusable, Storage, open_root
 from analytics.tables import Tables
-from analytics.trail import LOGS, Reader, began
-from analytics.weekly import case_bucket, write_incidents, write_week
+from analytics.trail import LOGS, Reader, began, branches
+from analytics.week_parts import ByDay
+from analytics.weekly import (
+    case_bucket,
+    members,
+    members_of_one_trail,
+    organization,
+    write_incidents,
+    write_week,
+)
 from mendq.catalogue import Home
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
+# In the root of the cases: every account that has files in the trail.
+EACH = "{account}"
 DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
 
 
@@ -76,11 +86,25 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 option, required=True, dest=end, type=partial(_day, option), metavar="YYYY-MM-DD"
             )
-        for root, what in (("trail", "the parent of AWSLogs"), ("cases", "the parent of dt=...")):
+        for root, what in (
+            ("trail", "the parent of AWSLogs"),
+            ("cases", "the parent of dt=..., {account} in it for each"),
+        ):
             command.add_argument(f"--{root}", required=bool(days), metavar="ROOT", help=what)
         command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
         for option in ("--account", "--region") if days else ():
             command.add_argument(option, help="whose records are read; default: those of all")
+    _add_of_a_week(command)
+    return parser
+
+
+def _add_of_a_week(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--organization", metavar="ROOT", help="where its stacks share; the tables', of one trail"
+    )
+    command.add_argument(
+        "--expected", default="", metavar="ACCOUNT,..", help="who is missed that tells nothing"
+    )
     command.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
     command.add_argument(
         "--scheduled-at",
@@ -91,7 +115,6 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--time-zone", metavar="NAME", type=_zone, default=UTC, help="where out of hours is read"
     )
-    return parser
 
 
 def _day(name: str, text: str) -> date:
@@ -136,14 +159,15 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     tables, now = Tables(spark, open_root(arguments.out, spark), _say), datetime.now(UTC)
     if arguments.command == "weekly":
         there = arguments.cases is not None
-        seen = case_bucket(*_roots(arguments.cases, spark), arguments.week) if there else None
+        seen = case_bucket(*_roots(arguments, spark), arguments.week) if there else None
         when, zone = (now, arguments.scheduled_at), arguments.time_zone
-        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone)
+        about = _about(arguments, spark) if arguments.organization else None
+        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone, about=about)
         return DONE if nightly_runs else NOTHING_READ
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    cases, findings = _roots(arguments.cases, spark)
+    cases, findings = _roots(arguments, spark)
     nightly = Nightly(
         tables,
         trail,
@@ -160,10 +184,38 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     return _code(written, trail, arguments.days, arguments.home)
 
 
-def _roots(cases: str, spark: SparkSession) -> tuple[Storage, Storage | None]:
-    """Of the cases, and of the findings beside them."""
-    beside = root_beside(cases)
-    return open_root(cases, spark), open_root(beside, spark) if beside is not None else None
+def _about(
+    arguments: argparse.Namespace, spark: SparkSession
+) -> Callable[[Days, ByDay], dict[str, Any]]:
+    """What sums up the organization: of what its stacks shared, or of one trail's own tables."""
+    root, of_one_trail = open_root(arguments.organization, spark), arguments.out
+    expected = filter(None, arguments.expected.split(","))
+
+    def about(days: Days, quality: ByDay) -> dict[str, Any]:
+        is_one = arguments.organization == of_one_trail
+        week = arguments.week
+        found = members_of_one_trail(week, quality) if is_one else members(root, week)
+        return organization(days, root, spark, found, expected)
+
+    return about
+
+
+def _roots(arguments: argparse.Namespace, spark: SparkSession) -> tuple[Storage, Storage | None]:
+    """Of the cases, and of the findings beside them; of all accounts of the trail where asked."""
+    roots = (arguments.cases, root_beside(arguments.cases))
+    if EACH not in arguments.cases:
+        cases, findings = (open_root(each, spark) if each else None for each in roots)
+    else:
+        accounts = sorted(
+            {each for _, each, _ in branches(open_root(arguments.trail, spark), None)}
+        )
+        cases, findings = (
+            OfAccounts({of: open_root(each.replace(EACH, of), spark) for of in accounts}, _say)
+            for each in roots
+            if each
+        )
+    assert cases is not None  # noqa: S101 - a root that is named is opened
+    return cases, findings
 
 
 def _code(written: Written, trail: Storage, days: Days, home: Home | None = None) -> int:

@@ -15,11 +15,11 @@ from typing import Any
 
 from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
-from analytics.week_parts import Row, Weight, most_first, weights
+from analytics.week_parts import Row, Weight, most_first, time_text, weights
 from mendq.catalogue.alarm_missing import ALARM_MISSING
 from mendq.catalogue.queue_missing import QUEUE_MISSING
 from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.model.case import Case, State
+from mendq.model.case import WROTE, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.steps import CreateDlq, leaves_a_value
 
@@ -58,6 +58,8 @@ NAME_CODE = "name_code"
 MANY_INCIDENTS = 10
 MANY_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
+MAXIMUM_STANDING = 50
+_STANDING = frozenset({"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"})
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
 _ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
@@ -110,6 +112,29 @@ def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> d
     return {
         "do_this_week": [each.document() for each in ranked[:MAXIMUM_RECOMMENDATIONS]],
         "do_this_week_left_out": len(ranked[MAXIMUM_RECOMMENDATIONS:]),
+    }
+
+
+def standing(asked: Iterable[Recommendation], lives: Iterable[Life]) -> dict[str, Any]:
+    """Every value that Mendq set and that stands, the oldest first: a template may not hold it.
+
+    What a template says, nothing here knows: a value is listed for as long as cases are read.
+    """
+    found = [each for each in asked if each.kind == WRITE_INTO_TEMPLATE and each.attribute]
+    set_at = {
+        life.newest.case_id: time_text(each.at)
+        for life in lives
+        for each in reversed(life.transitions)
+        if each.state in WROTE
+    }
+    found.sort(key=lambda each: (set_at.get(each.case_id, ""), each.rank))
+    return {
+        "standing": [
+            {name: value for name, value in each.document().items() if name in _STANDING}
+            | {"set_at": set_at.get(each.case_id, "")}
+            for each in found[:MAXIMUM_STANDING]
+        ],
+        "standing_left_out": len(found[MAXIMUM_STANDING:]),
     }
 
 

@@ -297,6 +297,67 @@ class ArrowStorage(Storage):
         return f"{self.root}/{path}" if path else self.root
 
 
+class OfAccounts(Storage):
+    """Case buckets of several accounts as one, to be read; a path begins with its account.
+
+    A root that is no use is left out and `say` is told. So is, as a file without content, what an
+    account says of another's queue; what is larger than any file of ours is not there.
+    """
+
+    def __init__(self, roots: Mapping[str, Storage], say: Callable[[str], None]) -> None:
+        self._roots, self._say = dict(roots), say
+
+    def entries(self, folder: str) -> list[Entry]:
+        """Folders alone, each once: those of all."""
+        found = (root.entries(folder) for _, root in self._usable(folder))
+        return [Entry(name, None, True) for name in sorted(_folders(found))]
+
+    def files(self, folder: str) -> dict[str, int]:
+        return {
+            f"{account}:{path}": size
+            for account, root in self._usable(folder)
+            for path, size in root.files(folder).items()
+            if size <= MOST_FILE_BYTES
+        }
+
+    def read(self, path: str) -> bytes | None:
+        account, _, there = path.partition(":")
+        content = self._roots[account].read(there)
+        return content if content and _tells_of_none_but(account, content) else b""
+
+    def put(self, path: str, content: bytes) -> None:
+        raise RootUnusable(f"{path}, {len(content)} bytes: others' buckets are read only")
+
+    def _usable(self, folder: str) -> Iterator[tuple[str, Storage]]:
+        for account, root in [*self._roots.items()]:
+            try:
+                root.entries(folder)
+            except RootUnusable as unusable:
+                self._say(f"the cases of {account} are left out: {unusable}")
+                del self._roots[account]
+            else:
+                yield account, root
+
+
+MOST_FILE_BYTES = 20_000_000
+
+
+def _folders(found: Iterable[Sequence[Entry]]) -> set[str]:
+    return {each.name for entries in found for each in entries if each.is_folder}
+
+
+def _tells_of_none_but(account: str, content: bytes) -> bool:
+    """Whether every queue that a case or a round is about is the account's own."""
+    try:
+        document = json.loads(content)
+        about = [document["queue_arn"]] if "queue_arn" in document else []
+        about += [*document.get("managed", ()), *document.get("queues", ())]
+        about += [each["queue_arn"] for each in document.get("findings", ())]
+        return all(each.split(":")[4] == account for each in about)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return False
+
+
 def _endpoint() -> str | None:
     """Arrow reads the AWS CLI's other variables itself."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None

@@ -6,7 +6,7 @@ nobody reads, and what it wrote is put whole. That needs nothing compiled on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -16,10 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from analytics.cases import HEALED, MOST_COUNTED, MOST_NAME
 from analytics.days import time_of
-from analytics.incidents import COLUMNS, FAILED_CALLS, schema_of
+from analytics.incidents import COLUMNS, FAILED_CALLS, OWN_LOOK, schema_of
 from analytics.storage import Storage
-from analytics.week_parts import ByDay
+from analytics.week_parts import PRESSING, ByDay, Row
+from mendq.model.limits import DRILL_QUEUE
+from mendq.model.names import PROBE_QUEUE
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     "incidents": ("first_failure", "incident_id"),
@@ -149,3 +152,106 @@ def _part(stage: Storage, folder: str) -> bytes:
     """The one file that Spark wrote there; empty where it wrote none."""
     parts = [each for each in stage.files(folder) if each.endswith(".parquet")]
     return (stage.read(parts[0]) or b"") if parts else b""
+
+
+SUMS = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
+MOST_NEEDY = 10
+_OF_PATH = r"/account=([0-9]{12})/region=([a-z0-9-]+)/incidents/week=[0-9W-]+/[0-9-]+\.parquet\z"
+_OF_ARN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
+
+
+def read_members(
+    spark: SparkSession, central: Storage, paths: Sequence[str]
+) -> tuple[tuple[list[Row], list[Row]], set[str]]:
+    """What `_read_some` gives of those that Spark can read, and the others, found by halves."""
+    try:
+        return _read_some(spark, central, paths), set()
+    except (Py4JJavaError, PySparkException):
+        bad = _unreadable(spark, central, paths)
+        return _read_some(spark, central, [each for each in paths if each not in bad]), bad
+
+
+def _unreadable(spark: SparkSession, central: Storage, paths: Sequence[str]) -> set[str]:
+    try:
+        _read_some(spark, central, paths)
+    except (Py4JJavaError, PySparkException):
+        if len(paths) == 1:
+            return {*paths}
+        half = len(paths) // 2
+        halves = (paths[:half], paths[half:])
+        return set[str]().union(*(_unreadable(spark, central, each) for each in halves))
+    return set()
+
+
+def _read_some(
+    spark: SparkSession, central: Storage, paths: Sequence[str]
+) -> tuple[list[Row], list[Row]]:
+    """A row for each member, and for each of the MOST_NEEDY queues.
+
+    A row that names another place than its path does, or what no nightly job writes, is none: it
+    is counted as left out. Practice and the probe's queue are nobody's incidents. Of a table of
+    the hub's own each row is its account's.
+    """
+    if not paths:
+        return [], []
+    root = central.spark_root(sorted({each.rpartition("/")[0] for each in paths}))
+    frame = spark.read.schema(schema_of(COLUMNS["incidents"]))
+    rows = frame.parquet(*(f"{root}{each}" for each in paths))
+    by_queue = _by_queue(rows, is_shared=paths[0].startswith("account=")).persist()
+    try:
+        sums = [sf.sum(each).alias(each) for each in SUMS]
+        of_members = by_queue.groupBy("of_account", "of_region").agg(*sums).collect()
+        ranked = by_queue.where("waiting > 0").orderBy(
+            sf.col("worst.rank"), sf.col("pages").desc(), sf.col("failed_calls").desc(), "queue"
+        )
+        needy = ranked.limit(MOST_NEEDY).collect()
+    finally:
+        by_queue.unpersist()
+    return [each.asDict() for each in of_members], [each.asDict(recursive=True) for each in needy]
+
+
+def _by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
+    path, queue, outcome = sf.input_file_name(), sf.col("queue_arn"), sf.col("outcome")
+    account = sf.regexp_extract(path, _OF_PATH, 1) if is_shared else sf.col("account")
+    region = sf.regexp_extract(path, _OF_PATH, 2) if is_shared else sf.col("region")
+    of_arn = [sf.regexp_extract(queue, _OF_ARN, each) for each in (1, 2)]
+    name = sf.substring_index(queue, ":", -1)
+    is_own = name.startswith(DRILL_QUEUE) | (name == PROBE_QUEUE) | (sf.col("why") == OWN_LOOK)
+    calls, no = sf.col("failed_calls"), sf.lit(False)
+    # A failed call may name another account's queue; a case is always about one's own.
+    is_there = ~outcome.isin(*PRESSING) | ((of_arn[0] == region) & (of_arn[1] == account))
+    fits = (sf.col("account") == account) & (sf.col("region") == region) & is_there
+    placed = rows.select(
+        account.alias("of_account"),
+        region.alias("of_region"),
+        sf.coalesce(fits & calls.between(0, MOST_COUNTED) & outcome.isNotNull(), no).alias("fits"),
+        sf.coalesce(is_own, no).alias("is_own"),
+        *("queue_arn", "symptom", "outcome", "failed_calls"),
+        sf.coalesce("urgent", no).alias("is_urgent"),
+    )
+    return _summed(placed)
+
+
+def _summed(placed: DataFrame) -> DataFrame:
+    """By member and queue, where a row fits; lies have none."""
+    queue, outcome, calls = sf.col("queue_arn"), sf.col("outcome"), sf.col("failed_calls")
+    counts = sf.col("fits") & ~sf.col("is_own")
+    ranks = (sf.when(outcome == each, n) for n, each in enumerate(PRESSING))
+    waits = counts & outcome.isin(*PRESSING)
+    worst = sf.struct(sf.coalesce(*ranks).alias("rank"), "symptom", "outcome")
+    ones = {
+        "incidents": counts,
+        "healed": counts & (outcome == HEALED),
+        "urgent": counts & sf.col("is_urgent"),
+        "waiting": waits,
+        "pages": waits & sf.col("is_urgent"),
+        "rows_left_out": ~sf.col("fits"),
+    }
+    # Decimal, since no sum of what others wrote may run over.
+    in_full = sf.when(counts, calls.cast("decimal(38,0)")).otherwise(0)
+    shown = sf.when(sf.col("fits"), sf.substring(queue, 1, MOST_NAME)).alias("queue")
+    return placed.groupBy("of_account", "of_region", shown).agg(
+        *(sf.sum(each.cast("int")).alias(name) for name, each in ones.items()),
+        sf.sum(in_full).alias("failed_calls"),
+        sf.min(sf.when(waits, worst)).alias("worst"),
+    )

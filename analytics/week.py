@@ -16,6 +16,7 @@ from analytics.recommendations import (
     recommendations_of_callers,
     recommendations_of_cases,
     recommendations_of_findings,
+    standing,
 )
 from analytics.week_cases import (
     does_it_help,
@@ -178,7 +179,8 @@ def _says(by_id: Mapping[str | None, Life], case_id: str | None) -> dict[str, An
 
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:
     lives = _not_own(cases)
-    asked = [*recommendations_of_cases(days, lives), *recommendations_of_callers(incidents)]
+    of_cases = recommendations_of_cases(days, lives)
+    asked = [*of_cases, *recommendations_of_callers(incidents)]
     asked += recommendations_of_findings(cases.found)
     return {
         "reached_a_person": reached_a_person(days, lives),
@@ -186,6 +188,7 @@ def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[st
         "impact": impact({row["case_id"] for row in incidents}, lives),
         "earned": earned(days, lives),
         **do_this_week(asked, incidents),
+        **standing(of_cases, lives),
     }
 
 

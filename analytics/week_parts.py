@@ -29,7 +29,7 @@ LEAST_FOR_A_PERCENTILE = 5
 # The symptom of the codes beyond, together; a code's own has a colon.
 FURTHER = "unknown_code"
 # What waits for a person, most pressing first.
-_PRESSING = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
+PRESSING = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
 # A queue's ARN names the other two.
 _FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
 
@@ -194,9 +194,9 @@ def worst(
 
 def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
     outcome, calls = row["outcome"], row["failed_calls"]
-    pressing = _PRESSING.index(outcome) if outcome in _PRESSING else len(_PRESSING)
+    pressing = PRESSING.index(outcome) if outcome in PRESSING else len(PRESSING)
     rank = pressing + (outcome in FIXED)
-    waits_urgently = row["urgent"] and outcome in _PRESSING
+    waits_urgently = row["urgent"] and outcome in PRESSING
     return rank, not waits_urgently, -calls, row["first_failure"], row["incident_id"]
 
 

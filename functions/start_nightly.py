@@ -22,8 +22,9 @@ def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
     """
     settings = call.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    where = settings.account, call.clients.region, event.get("time_zone", "UTC")
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where)
+    where = settings.account, call.clients.region, event.get("time_zone", "UTC"), settings.scope
+    about = settings.organization_root or "", settings.organization_accounts
+    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where, *about)
     job = JOBS[event["job"]](scheduled_at, roots)
     started = start(call.clients.emr, settings, job, scheduled_at)
     if isinstance(started, Refusal):

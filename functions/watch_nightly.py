@@ -6,7 +6,7 @@ from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import WeekEnded
-from mendq.nightly.watch import watch
+from mendq.nightly.watch import share, watch
 
 
 @entry(WatchNightlySettings)
@@ -14,7 +14,8 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
     """`{"day": .., "verdict": ..}`, of a week `{"week": ..}`, or `{"ignored": why}` of other runs.
 
     Every figure is sent at the time at which the run ended: sent twice it is the same. A run that
-    is not fine is a warning. Raises what AWS raises, so that the event is tried again and then
+    is not fine is a warning. What it wrote is shared with the organization last: where that is
+    refused, the night stands. Raises what AWS raises, so that the event is tried again and then
     parked.
     """
     seen = watch(call.clients, call.settings, event)
@@ -40,4 +41,7 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         why=seen.why,
         nightly=seen.nightly.document() if seen.nightly else None,
     )
+    if call.settings.organization_bucket is not None:
+        shared = share(call.clients, call.settings, seen.written)
+        call.log.info("shared with the organization", day=str(seen.day), objects=shared)
     return {"day": str(seen.day), "verdict": seen.verdict}

@@ -15,8 +15,8 @@ from infra.packaging.emr import EmrPackage
 from infra.roles import may, own_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOGS, TABLES, Buckets
-from mendq.model.names import NIGHTLY
-from mendq.model.settings import WORKER, executors_within, workers_within
+from mendq.model.names import NIGHTLY, case_bucket_named
+from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers_within
 
 # Spark 3.5.8, which pyspark is pinned to.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
@@ -39,6 +39,8 @@ class Nightly(Construct):
     ) -> None:
         super().__init__(scope, name)
         self._settings, self.buckets = settings.nightly, buckets
+        self._organization = settings.organization
+        self._is_hub, self._one_reads = settings.is_hub, settings.nightly.scope == ORGANIZATION
         self._logs = settings.trail.above_logs
         self.trail_root = f"s3://{buckets.trail.bucket_name}/{self._logs}".rstrip("/")
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
@@ -65,13 +67,47 @@ class Nightly(Construct):
             "package": self._package.s3_object_url,
             "compiled_packages": self._compiled.s3_object_url,
             "trail_root": self.trail_root,
-            "case_root": f"s3://{self.buckets.cases.bucket_name}/cases",
+            "case_root": f"s3://{self._case_bucket}/cases",
             "out_root": f"s3://{reports}",
             "log_root": f"s3://{reports}/{LOGS}/",
+            **self._of_the_organization(),
             "maximum_executors": executors_within(
                 self._settings.maximum_vcpu, self._settings.maximum_memory_gb
             ),
         }
+
+    @property
+    def _case_bucket(self) -> str:
+        """Of every account, where this job reads for all: the job fills in what the trail has."""
+        region = Stack.of(self).region
+        every = case_bucket_named("{account}", region)
+        return every if self._one_reads else self.buckets.cases.bucket_name
+
+    def _of_the_organization(self) -> dict[str, Any]:
+        """Where the stack's tables are shared, and the hub's job finds those of all."""
+        central, out = self.buckets.organization, self.buckets.reports
+        known: dict[str, Any] = {"scope": self._settings.scope}
+        if central:
+            known["organization_bucket"] = central.bucket_name
+        if self._organization and self._is_hub:
+            known["organization_root"] = f"s3://{(central or out).bucket_name}"
+            known["organization_accounts"] = self._organization.accounts
+        return known
+
+    def _reads_members(self) -> Iterator[iam.PolicyStatement]:
+        """The hub's alone: tables that others shared, or their cases where it reads for all."""
+        central, stack = self.buckets.organization, Stack.of(self)
+        if not (self._organization and self._is_hub):
+            return
+        if central:
+            yield may(["s3:GetObject"], central.arn_for_objects("account=*"))
+            yield may(["s3:ListBucket"], central.bucket_arn)
+            return
+        every = f"arn:{stack.partition}:s3:::{case_bucket_named('*', stack.region)}"
+        theirs = {"StringEquals": {"aws:ResourceOrgID": self._organization.id}}
+        keys = (f"{every}/{each}/*" for each in ("cases", "findings"))
+        yield may(["s3:GetObject"], *keys, conditions=theirs)
+        yield may(["s3:ListBucket"], every, conditions=theirs)
 
     def _statements(self, *, of_others: bool) -> Iterator[iam.PolicyStatement]:
         """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403.
@@ -83,7 +119,8 @@ class Nightly(Construct):
         buckets, code = self.buckets, (self._entry_point, self._package, self._compiled)
         # An organization's trail has its id above the accounts.
         above = ("", "o-*/") if of_others else ("",)
-        logs = (f"{self._logs}AWSLogs/{each}{Stack.of(self).account}/*" for each in above)
+        whose = "*" if self._one_reads else Stack.of(self).account
+        logs = (f"{self._logs}AWSLogs/{each}{whose}/*" for each in above)
         tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
         read = (
             *map(buckets.trail.arn_for_objects, logs),
@@ -96,6 +133,7 @@ class Nightly(Construct):
         yield may(["s3:DeleteObject"], buckets.reports.arn_for_objects(f"{STAGING}*"))
         listed = (buckets.trail, buckets.cases, buckets.reports, self._package.bucket)
         yield may(["s3:ListBucket"], *(each.bucket_arn for each in listed))
+        yield from self._reads_members()
         if of_others:
             # A trail that others made may be encrypted: only what a CloudTrail trail wrote.
             # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html

@@ -23,7 +23,7 @@ from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
-from infra.storage import Buckets, case_bucket, case_table, report_bucket
+from infra.storage import Buckets, case_bucket, case_table, central_bucket, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds, Consent
@@ -86,7 +86,8 @@ class MendqStack(Stack):
         """What is there before the Lambdas are."""
         trail = Trail(self, "Trail", settings.trail).bucket
         cases, reports = Construct(self, "Cases"), Construct(self, "Reports")
-        buckets = Buckets(trail, case_bucket(cases), report_bucket(reports))
+        central = central_bucket(Construct(self, "Organization"), settings)
+        buckets = Buckets(trail, case_bucket(cases, settings), report_bucket(reports), central)
         topics = Topics(self, "Topics", settings.notifications)
         enabled = settings.nightly.enabled
         nightly = Nightly(self, "Nightly", settings, buckets, job) if enabled else None
@@ -109,6 +110,7 @@ class MendqStack(Stack):
             "topic_arn": work.topics.info.arn,
             "team_topic_arns": settings.notifications.teams,
             "chat": settings.notifications.chat.severities,
+            "is_member": settings.organization is not None and not settings.is_hub,
             "consent": Consent(
                 settings.mode,
                 settings.tag_may_raise_to,

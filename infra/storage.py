@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 from msgspec import Struct
 
+from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import view
+from mendq.model.names import NIGHTLY, case_bucket_named, role_name
+from mendq.model.settings import ORGANIZATION
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
 
 def retained_bucket(
-    scope: Construct, name: str, rules: Sequence[s3.LifecycleRule], *, versioned: bool
+    scope: Construct,
+    name: str,
+    rules: Sequence[s3.LifecycleRule],
+    *,
+    versioned: bool,
+    called: str | None = None,
 ) -> s3.Bucket:
-    """A bucket that stays, with what it holds, when the stack goes."""
+    """A bucket that stays, with what it holds, when the stack goes.
+
+    CloudFormation finds a name for it, unless it is to be `called` something.
+    """
     broken_off = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(7))
     return s3.Bucket(
         scope,
         name,
+        bucket_name=called,
         encryption=s3.BucketEncryption.S3_MANAGED,
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
@@ -39,12 +52,77 @@ class Buckets(Struct, frozen=True):
     trail: s3.IBucket
     cases: s3.Bucket
     reports: s3.Bucket
+    organization: s3.IBucket | None = None
 
 
-def case_bucket(scope: Construct) -> s3.Bucket:
-    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire."""
+def case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucket:
+    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire.
+
+    Where the hub's job reads for all, it is found by its name, and that role may read it.
+    """
     overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
-    return retained_bucket(scope, "Bucket", [overwritten], versioned=True)
+    stack = Stack.of(scope)
+    read_by = settings.organization if settings.nightly.scope == ORGANIZATION else None
+    name = case_bucket_named(stack.account, stack.region) if read_by else None
+    bucket = retained_bucket(scope, "Bucket", [overwritten], versioned=True, called=name)
+    if read_by and not settings.is_hub:
+        keys = [bucket.arn_for_objects(f"{each}/*") for each in ("cases", "findings")]
+        hub = read_by.hub
+        arn = f"arn:{stack.partition}:iam::{hub.account}:role/{role_name(NIGHTLY, hub.region)}"
+        for action, resources in (("s3:GetObject", keys), ("s3:ListBucket", [bucket.bucket_arn])):
+            bucket.add_to_resource_policy(_of_roles(read_by.id, arn, action, resources))
+    return bucket
+
+
+def _of_roles(
+    organization: str, role: str, action: str, resources: Sequence[str]
+) -> iam.PolicyStatement:
+    """What roles of the organization with that ARN may, there yet or not: by conditions, since a
+    policy that names a role which is not there is refused.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
+    """
+    return iam.PolicyStatement(
+        principals=[iam.AnyPrincipal()],
+        actions=[action],
+        resources=list(resources),
+        conditions={
+            "StringEquals": {"aws:PrincipalOrgID": organization},
+            "ArnLike": {"aws:PrincipalArn": role},
+        },
+    )
+
+
+ORGANIZATION_RETAINED_DAYS = 400
+
+
+def organization_bucket(scope: Construct, settings: OrganizationSettings) -> s3.Bucket:
+    """Every account puts below its own prefix, and reads, lists and deletes nothing.
+
+    A bucket's policy may have the caller's account in a key:
+    https://docs.aws.amazon.com/systems-manager/latest/userguide/remediate-s3-bucket-policies.html
+    """
+    old = s3.LifecycleRule(
+        expiration=Duration.days(ORGANIZATION_RETAINED_DAYS),
+        noncurrent_version_expiration=Duration.days(30),
+    )
+    bucket = retained_bucket(scope, "Bucket", [old], versioned=True, called=settings.report_bucket)
+    role = f"arn:{Stack.of(scope).partition}:iam::*:role/{role_name('watch-nightly', '*')}"
+    below = bucket.arn_for_objects("account=${aws:PrincipalAccount}/*")
+    bucket.add_to_resource_policy(_of_roles(settings.id, role, "s3:PutObject", [below]))
+    return bucket
+
+
+def central_bucket(scope: Construct, settings: DeploymentSettings) -> s3.IBucket | None:
+    """The organization's bucket: made where the hub is, else known by its name.
+
+    None where nobody shares: no organization, or its hub reads for all.
+    """
+    if settings.organization is None or settings.nightly.scope == ORGANIZATION:
+        return None
+    if settings.is_hub:
+        return organization_bucket(scope, settings.organization)
+    return s3.Bucket.from_bucket_name(scope, "Bucket", settings.organization.report_bucket)
 
 
 # What the job writes, each below its own prefix; a page is made from the last.

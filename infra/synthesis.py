@@ -17,7 +17,7 @@ from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
-from infra.settings.warnings import misplaced
+from infra.settings.warnings import misplaced, of_stack
 from infra.stack import Code, MendqStack
 
 STACK_NAME = "Mendq"
@@ -105,7 +105,7 @@ def _add(
         description=DESCRIPTION,
         env=place,
         analytics_reporting=False,
-        settings=settings,
+        settings=of_stack(settings, place.account or own_place()[1], str(place.region)),
         code=code,
     )
 

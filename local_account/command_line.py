@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from infra.settings.deployment import FileRefused, object_in
-from infra.settings.reading import parse
+from infra.settings.reading import FileRefused, object_in, parse
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,

@@ -25,7 +25,7 @@ from mendq.cases import view
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.facts import ReadAction
 from mendq.model.steps import RedriveMessages
-from mendq.nightly.verdict import NIGHTLY_RUNS
+from mendq.nightly.verdict import NIGHTLY_RUNS, SHARED_TABLES, member_key
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,20 @@ def checks_jobs(work: Work) -> Statements:
     yield may(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
     listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}
     yield may(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
+
+
+def shares(work: Work) -> Statements:
+    """Copies tables below the stack's own prefix of the organization's bucket; names the account.
+
+    In an organization alone. The hub's bucket lets in nobody else, and nobody elsewhere.
+    """
+    if (central := work.buckets.organization) is None:
+        return
+    tables = [work.buckets.reports.arn_for_objects(f"{each}/*") for each in SHARED_TABLES]
+    yield may(["s3:GetObject"], *tables)
+    mine = member_key(work.stack.account, work.stack.region)
+    yield may(["s3:PutObject"], central.arn_for_objects(f"{mine}/*"))
+    yield may(["iam:ListAccountAliases"], "*")
 
 
 def delivers(work: Work) -> Statements:

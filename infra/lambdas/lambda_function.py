@@ -31,6 +31,7 @@ _GROWING = {
     variable_of("freeze_calendars"): "freezeCalendars",
     variable_of("team_topic_arns"): "notifications.teams",
     variable_of("recipients"): "report.recipients",
+    variable_of("organization_accounts"): "organization.accounts",
 }
 
 

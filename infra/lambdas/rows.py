@@ -24,6 +24,7 @@ from infra.lambdas.grants import (
     probes,
     reads_cases,
     reads_facts,
+    shares,
     starts_jobs,
     writes,
 )
@@ -183,7 +184,7 @@ ROWS = (
             256,
         ),
         WatchNightlySettings,
-        (checks_jobs,),
+        (checks_jobs, shares),
         patience=Duration.hours(6),
         event=_run_ended,
     ),

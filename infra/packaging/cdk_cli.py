@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.node import NODE, NodeMissing, require_node
-from infra.settings.deployment import FileRefused, object_in
+from infra.settings.reading import FileRefused, object_in
 
 CLI = "aws-cdk@2.1148.1"
 # The wheel's own `npx` is a copy that does not find its library.

@@ -6,7 +6,6 @@ import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -18,14 +17,13 @@ from infra.settings.reading import (
     entries,
     nearest,
     one_of,
-    parse,
     text,
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
-from mendq.model.settings import FULL
+from mendq.model.settings import ACCOUNT, FULL, ORGANIZATION
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
@@ -81,6 +79,7 @@ def _no_team(name: str) -> tuple[str, str] | None:
 
 
 _TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20, "unfit": _no_team})
+_ORGANIZATION = text("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
 _KEY_PREFIX = text(
     "what stands before AWSLogs in the keys of a trail",
     # Of what no S3 client, shell or policy reads in another way.
@@ -272,6 +271,9 @@ class NightlySettings:
     incidents, and no weekly report."""
     hour_utc: Hour = 2
     """The hour it starts."""
+    scope: Annotated[str, one_of("account or organization", (ACCOUNT, ORGANIZATION))] = ACCOUNT
+    """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
+    [every other stack](organizations.md#one-trail-for-all) goes without."""
     maximum_vcpu: Annotated[int, Range(4, 400)] = 16
     """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
     maximum_memory_gb: Annotated[int, Range(16, 3_000)] = 64
@@ -288,6 +290,20 @@ class Environment:
     """The region."""
 
 
+@dataclass(frozen=True)
+class OrganizationSettings:
+    """[One report](organizations.md#one-report-for-an-organization) for many accounts."""
+
+    id: Annotated[str, _ORGANIZATION]
+    """Roles of its accounts alone may write into the bucket."""
+    report_bucket: Annotated[str, _BUCKET]
+    """The bucket that the hub's stack makes, into which the stacks put their tables."""
+    hub: Environment
+    """The stack that makes the report."""
+    accounts: Annotated[tuple[Account, ...], entries("account ids", 150)] = ()
+    """Who is missed that reports nothing, beside whoever did in the four weeks before."""
+
+
 def _takes_no_mode(name: str) -> tuple[str, str] | None:
     if name not in BY_NAME:
         return "no such symptom", nearest(name, [each.name for each in CATALOGUE if each.steps])
@@ -301,7 +317,14 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class DeploymentSettings:
+class OfAnOrganization:
+    """What stacks of many accounts have together."""
+
+    organization: OrganizationSettings | None = None
+
+
+@dataclass(frozen=True)
+class DeploymentSettings(OfAnOrganization):
     """Everything that a user may set; the defaults watch and change nothing."""
 
     mode: Mode = Mode.OBSERVE
@@ -340,6 +363,21 @@ class DeploymentSettings:
     environments: Annotated[tuple[Environment, ...], entries("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
+    @property
+    def is_hub(self) -> bool:
+        """True where one of the stacks makes the organization's report."""
+        return self.organization is not None and self.organization.hub in self.environments
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """What no single section can show."""
+        needs, path = {"nightly", "organization", "trail"}, "nightly.scope"
+        if self.nightly.scope == ORGANIZATION and self.organization is None:
+            remedy = "say organization: {id, reportBucket, hub}, or account"
+            yield needs, path, "is organization although none is named", remedy
+        if self.nightly.scope == ORGANIZATION and self.trail.create:
+            remedy = "say trail.create: false and name the bucket of the organization's trail"
+            yield needs, path, "is organization although trail.create is true", remedy
+
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     """The settings that `raw` spells, absent ones at their defaults.
@@ -352,24 +390,3 @@ def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     if reading.mistakes:
         raise SettingsRefused(reading.mistakes)
     return settings
-
-
-class FileRefused(Exception):
-    """A file holds no settings; `str` says in one line why, and what to do about it."""
-
-
-def object_in(path: Path) -> dict[str, Any]:
-    """The settings in a file, as `make account SETTINGS=` and `make cdk SETTINGS=` take it.
-
-    They are what stands in `cdk.json` as the object `mendq` of `context`. Raises FileRefused.
-    """
-    try:
-        content = parse(path.read_text("utf-8"))
-    except OSError as error:
-        line = f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
-        raise FileRefused(line) from error
-    except ValueError as error:
-        raise FileRefused(f"SETTINGS {path} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise FileRefused(f"SETTINGS {path} is not an object: write it as {{..}}")
-    return content

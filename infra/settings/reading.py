@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -251,3 +252,24 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def is_there_twice(value: object) -> bool:
     """True where `parse` found the key of the value twice."""
     return isinstance(value, Mapping) and _TWICE in value
+
+
+class FileRefused(Exception):
+    """A file holds no settings; `str` says in one line why, and what to do about it."""
+
+
+def object_in(path: Path) -> dict[str, Any]:
+    """The settings in a file, as `make account SETTINGS=` and `make cdk SETTINGS=` take it.
+
+    They are what stands in `cdk.json` as the object `mendq` of `context`. Raises FileRefused.
+    """
+    try:
+        content = parse(path.read_text("utf-8"))
+    except OSError as error:
+        line = f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
+        raise FileRefused(line) from error
+    except ValueError as error:
+        raise FileRefused(f"SETTINGS {path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise FileRefused(f"SETTINGS {path} is not an object: write it as {{..}}")
+    return content

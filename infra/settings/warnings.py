@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
-from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings
+from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings, Environment
 from infra.settings.reading import Mistake
 from mendq.model.limits import Mode
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
+from mendq.model.settings import ACCOUNT, ORGANIZATION
 
 
 def misplaced(
@@ -22,13 +24,21 @@ def misplaced(
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
     """
     said = settings.trail.bucket_region
+    hub = settings.organization.hub if settings.organization else None
     reads_it = settings.trail.bucket is not None and settings.nightly.enabled
-    others = [each for each in dict.fromkeys(regions) if each != said] if reads_it else []
+    # One trail that serves all is read by the hub alone.
+    reader = hub.region if hub and settings.nightly.scope == ORGANIZATION else None
+    readers = [each for each in regions if reader in (None, each)]
+    others = [each for each in dict.fromkeys(readers) if each != said] if reads_it else []
     remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
     if others and (said or len(others) > 1):
         where = f"is {said}" if said else "lies in one region"
         fault = f"{where}, and stacks go to {' and '.join(others)}, and read no other's"
         yield Mistake("trail.bucketRegion" if said else "trail.bucket", fault, remedy)
+    is_hub = hub and not settings.environments and hub.region in regions and hub.account in accounts
+    if (settings.is_hub or is_hub) and not settings.nightly.enabled:
+        fault = "is false, and the hub's job makes the organization's report"
+        yield Mistake("nightly.enabled", fault, "say true, or name another hub")
     remedy = "name one there, and deploy each place with settings of its own"
     for number, arn in enumerate(settings.freeze_calendars):
         if there := _others(arn, regions):
@@ -117,3 +127,19 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
     elif settings.report.mails and not settings.nightly.enabled:
         yield "nobody is mailed: report.sender is set, and nightly.enabled: false makes no report"
+
+
+def of_stack(settings: DeploymentSettings, account: str | None, region: str) -> DeploymentSettings:
+    """What settings are to one of their stacks; its account may not be known.
+
+    A member goes without a nightly job where the hub's reads for all, and without mail where the
+    hub's stack has these settings too: the recipients are the hub's.
+    """
+    here = (Environment(account, region),) if account else ()
+    one = replace(settings, environments=here)
+    if settings.organization is None or one.is_hub:
+        return one
+    runs = settings.nightly.enabled and settings.nightly.scope == ACCOUNT
+    report = replace(settings.report, sender=None, recipients=())
+    nightly = replace(settings.nightly, enabled=runs)
+    return replace(one, nightly=nightly, report=report if settings.is_hub else settings.report)

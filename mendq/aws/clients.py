@@ -123,6 +123,8 @@ class Clients(Struct, frozen=True, dict=True):
     iam = cast("cached_property[Any]", _client("iam", retries=_ONCE))
     access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
     s3 = cast("cached_property[S3Client]", _client("s3"))
+    # Copies from region to region answer when they are through.
+    s3_copying = cast("cached_property[S3Client]", _client("s3", read_timeout=20))
     events = cast("cached_property[EventBridgeClient]", _client("events"))
     ssm = cast("cached_property[SSMClient]", _client("ssm"))
     emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))

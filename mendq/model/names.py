@@ -84,6 +84,8 @@ EVERY = (*LEFT_OUT, PROBE)
 
 # The name of a role, by its purpose and region: `mendq-heal-eu-west-1`.
 role_name = "mendq-{}-{}".format
+# The case bucket of an account and region, where an organization's hub reads it: by its name.
+case_bucket_named = "mendq-cases-{}-{}".format
 
 PERIOD = timedelta(minutes=15)
 LEAST_FIXES = 3

@@ -35,6 +35,8 @@ def read(text: str, kind: Any) -> Any:
 
 
 PREFIX = "MENDQ_"
+# Whose trail and cases the nightly job reads.
+ACCOUNT, ORGANIZATION = "account", "organization"
 # Every alarm, as the stack ships.
 FULL = "full"
 
@@ -172,20 +174,28 @@ class StartNightlySettings(LambdaSettings, frozen=True):
     out_root: Text
     log_root: Text
     maximum_executors: int
+    organization_root: Text | None = None
+    organization_accounts: tuple[Text, ...] = ()
+    scope: Text = ACCOUNT
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
-    """What watch_nightly needs."""
+    """What watch_nightly needs; without `organization_bucket` nothing is shared."""
 
     application_id: Text
     report_bucket: Text
+    organization_bucket: Text | None = None
 
 
 class DeliverReportSettings(LambdaSettings, frozen=True):
-    """What deliver_report needs; without a sender nothing goes by mail."""
+    """What deliver_report needs; without a sender nothing goes by mail.
+
+    Of a member the organization's hub tells: only its own recipients hear of it beside that.
+    """
 
     report_bucket: Text
     topic_arn: Text
+    is_member: bool = False
     sender: Text | None = None
     recipients: tuple[Text, ...] = ()
     chat: tuple[Severity, ...] = ()

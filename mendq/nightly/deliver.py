@@ -135,6 +135,7 @@ def _in_a_line(error: Exception) -> str:
 def _channels(
     clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
-    yield topic(clients, settings, VERDICT, report.subject, report.text)
+    if not settings.is_member or settings.recipients:
+        yield topic(clients, settings, VERDICT, report.subject, report.text)
     for recipient in settings.recipients if settings.sender else ():
         yield mail_to(clients, settings.sender or "", recipient, report.message_to(recipient))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mendq.model.evidence import to_text
 from mendq.model.plan import Ignore, Refusal
-from mendq.model.settings import WORKER, StartNightlySettings
+from mendq.model.settings import ACCOUNT, WORKER, StartNightlySettings
 from mendq.nightly.verdict import week_named
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED"
 class Roots(Struct, frozen=True):
     """Where the job reads and writes: s3 URIs, or folders on the local account.
 
-    Of the trail, the files of one account and region; `time_zone` is the report's.
+    Of the trail, the files of one account and region, or of all where that is the `scope`;
+    `time_zone` is the report's, `organization` where the stacks' tables lie of whom it is about.
     """
 
     trail: str
@@ -36,6 +37,9 @@ class Roots(Struct, frozen=True):
     account: str
     region: str
     time_zone: str = "UTC"
+    scope: str = ACCOUNT
+    organization: str = ""
+    expected: tuple[str, ...] = ()
 
 
 class Job(Struct, frozen=True):
@@ -62,7 +66,7 @@ def nightly(scheduled_at: datetime, roots: Roots) -> Job:
     """Yesterday (UTC), and the day before once more for the files that came late."""
     day = (scheduled_at - timedelta(days=1)).date()
     days = ("--from", f"{day - timedelta(days=1)}", "--to", f"{day}")
-    whose = ("--account", roots.account, "--region", roots.region)
+    whose = ("--account", roots.account, "--region", roots.region) if roots.scope == ACCOUNT else ()
     return Job("nightly", f"{day}", ("backfill", *days, *_all(roots), *whose))
 
 
@@ -70,7 +74,9 @@ def week(scheduled_at: datetime, roots: Roots) -> Job:
     """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
     name = week_named((scheduled_at - timedelta(days=7)).date())
     when = ("--scheduled-at", to_text(scheduled_at), "--time-zone", roots.time_zone)
-    return Job("week", name, ("weekly", "--week", name, *when, *_all(roots)))
+    about = ("--organization", roots.organization) if roots.organization else ()
+    expected = ("--expected", ",".join(roots.expected)) if about and roots.expected else ()
+    return Job("week", name, ("weekly", "--week", name, *when, *_all(roots), *about, *expected))
 
 
 def _all(roots: Roots) -> tuple[str, ...]:

@@ -78,7 +78,8 @@ class Run(Struct, frozen=True):
 class Watched(Struct, frozen=True):
     """`nightly` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
 
-    `report_missing`: no week was summed up for longer than REPORT_WITHIN.
+    `report_missing`: no week was summed up for longer than REPORT_WITHIN. `written` are the days of
+    which it wrote tables.
     """
 
     run: Run
@@ -87,6 +88,7 @@ class Watched(Struct, frozen=True):
     bytes_unreadable: int
     judged: Judged
     report_missing: bool = False
+    written: tuple[date, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -148,7 +150,8 @@ def watched(
     verdict = judged(mine.get(day), there.values(), run_failed=not run.ended_well)
     oldest = min((each.made_at for each in there.values()), default=run.updated_at)
     report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
-    return Watched(run, day, mine.get(day), unreadable, verdict, report_missing)
+    tables = tuple(of_day for of_day, each in mine.items() if each.files or each.failed_calls)
+    return Watched(run, day, mine.get(day), unreadable, verdict, report_missing, tables)
 
 
 class WeekEnded(Struct, frozen=True):

@@ -15,6 +15,8 @@ from mendq.model.evidence import to_text
 
 SCHEMA = 1
 NIGHTLY_RUNS = "nightly"
+# What a stack shares of a day, and beside its tables of itself.
+SHARED_TABLES, ABOUT = ("incidents", "failed_calls", "quality"), "account.json"
 # The second needs no native wheel: slower, the same rows.
 NATIVE, FALLBACK = "native", "standard_library"
 UNREADABLE_SHARE = 0.01
@@ -191,6 +193,16 @@ def day_named(text: str) -> date | None:
         if str(day) == text and is_in_reach(day.year):
             return day
     return None
+
+
+def member_key(account: str, region: str) -> str:
+    """Below which a stack puts what it shares with its organization."""
+    return f"account={account}/region={region}"
+
+
+def shared_folder(account: str, region: str, table: str, week: str) -> str:
+    """Where a week of a stack's table lies: one listing finds all its days."""
+    return f"{member_key(account, region)}/{table}/week={week}"
 
 
 def nightly_key(day: date) -> str:

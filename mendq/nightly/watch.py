@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
+from itertools import product
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
@@ -12,17 +15,23 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
+from mendq.nightly.deliver import account_alias
 from mendq.nightly.outcome import ENDED, Run, Watched, WeekEnded, run_named_in, watched
 from mendq.nightly.verdict import (
+    ABOUT,
     LOOKED_BACK_DAYS,
+    SHARED_TABLES,
     NightlyRead,
+    member_key,
     nightly_key,
     read_nightly,
+    shared_folder,
     week_named,
 )
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import CopySourceTypeDef
 
 
 # What a week is summed up as lies here, below a folder for each.
@@ -91,6 +100,30 @@ def watch(
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
     return watched(run, run.day, bucket.until(run.day), summed_up_at)
+
+
+def share(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
+    """Put the tables of `days` below the stack's own prefix of the organization's bucket.
+
+    Return how many objects; raise what AWS raises. S3 copies, from whatever region to whatever
+    other, so that a table's size is no matter here.
+    """
+    mine = settings.account, clients.region
+    central, shared = settings.organization_bucket or "", 0
+    for day, table in product(days, SHARED_TABLES):
+        key = f"{shared_folder(*mine, table, week_named(day))}/{day}.parquet"
+        source: CopySourceTypeDef = {
+            "Bucket": settings.report_bucket,
+            "Key": f"{table}/dt={day}/{table}.parquet",
+        }
+        clients.s3_copying.copy_object(Bucket=central, Key=key, CopySource=source)
+        shared += 1
+    if shared:
+        about = json.dumps({"schema": 1, "alias": account_alias(clients)}).encode()
+        clients.s3_copying.put_object(
+            Bucket=central, Key=f"{member_key(*mine)}/{ABOUT}", Body=about
+        )
+    return shared
 
 
 def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:

@@ -26,7 +26,7 @@ from mendq.report.links import Here
 from mendq.report.open_now import Kind, kinds
 from mendq.report.summary import Summary
 from mendq.report.to_do import ToDo, left_out, to_do
-from mendq.report.verdict import verdict_text
+from mendq.report.verdict import of_accounts, verdict_text
 from mendq.report.words import counted, plain, together, unlinked
 
 PICTURE_ID = "incidents-per-day"
@@ -70,6 +70,8 @@ class Outgoing(Struct, frozen=True, dict=True):
     def subject(self) -> str:
         """Numbers and our own words alone: nobody's text comes into a header."""
         name, totals = f"Mendq {self.summary.week}", self.summary.totals
+        if every := self.summary.organization:
+            return f"{name}: {of_accounts(every).rstrip('.')}"[:MOST_SUBJECT]
         if self.summary.nothing_was_read:
             return f"{name}: nothing was read"
         count = self.summary.open_cases

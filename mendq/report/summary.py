@@ -18,6 +18,7 @@ from mendq.report.summary_parts import (
     MOST_OPEN,
     MOST_PREVIOUS_WEEKS,
     MOST_RECOMMENDATIONS,
+    MOST_STANDING,
     PARTIAL,
     Comparison,
     Counts,
@@ -30,10 +31,12 @@ from mendq.report.summary_parts import (
     Names,
     NotSeen,
     OpenCase,
+    Organization,
     QueueDays,
     ReachedAPerson,
     Read,
     Recommendation,
+    Standing,
     Time,
     TimesToHeal,
     Totals,
@@ -58,6 +61,7 @@ class Week(Read, frozen=True, kw_only=True):
     regions_left_out: Whole = 0
     previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MOST_PREVIOUS_WEEKS)]
     time_zone: str = "UTC"
+    organization: Organization | None = None
 
 
 class OfCases(Week, frozen=True, kw_only=True):
@@ -73,6 +77,8 @@ class OfCases(Week, frozen=True, kw_only=True):
     earned: Annotated[tuple[Earned, ...], Meta(max_length=MOST_EARNED)] = ()
     do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
     do_this_week_left_out: Whole = 0
+    standing: Annotated[tuple[Standing, ...], Meta(max_length=MOST_STANDING)] = ()
+    standing_left_out: Whole = 0
     had_mendq_in: str = ""
 
     @property

@@ -29,6 +29,7 @@ MOST_NAMES = 1_000
 # What the nightly job lists at most (docs/summary.md), and the page has room for.
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
 MOST_OPEN, MOST_EARNED, MOST_PREVIOUS_WEEKS = 50, 10, 7
+MOST_MEMBERS, MOST_NEEDY, MOST_STANDING = 200, 10, 50
 MOST_SECONDS = 200
 MOST_POINTS, MOST_SPANS = 12, 7
 # What found an incident.
@@ -318,6 +319,59 @@ class Comparison(Read, frozen=True):
     untouched: Whole
     recovered: Whole
     recovered_median_seconds: Number | None
+
+
+class Member(Read, frozen=True):
+    """A stack of an organization: what it told of the week, or whether it did not."""
+
+    account: str
+    region: str
+    alias: str
+    state: str
+    last_day: date | None
+    incidents: Whole
+    failed_calls: Whole
+    healed: Whole
+    urgent: Whole
+    waiting: Whole
+    rows_left_out: Whole
+    files_unreadable: Whole
+
+
+class NeedyQueue(Read, frozen=True):
+    """A queue of a member's that waits for a person, in so many incidents of the week."""
+
+    account: str
+    region: str
+    queue_arn: str
+    symptom: str
+    outcome: str
+    incidents: Whole
+    failed_calls: Whole
+    urgent: bool
+
+
+class Organization(Read, frozen=True):
+    """The week of all accounts; `members` are those that need most first."""
+
+    totals: Annotated[dict[str, Whole], Meta(max_length=30)]
+    members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
+    members_left_out: Whole
+    queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY)]
+    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
+
+
+class Standing(Read, frozen=True):
+    """A value that Mendq set and that stands; `set_at` is empty where its writing was not read."""
+
+    queue_arn: str
+    symptom: str
+    attribute: str
+    before: str
+    after: str
+    owner: str
+    case_id: str
+    set_at: str = ""
 
 
 class Recommendation(Read, frozen=True):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from datetime import datetime
+
 from msgspec import Struct
 
 from mendq.report.links import CASE_ID, QUEUE_ARN, Here
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import Earned, Recommendation
+from mendq.report.summary_parts import Earned, Recommendation, Standing
 from mendq.report.words import (
     changed,
     counted,
+    duration,
     marked,
     marked_queue,
     principal_name,
     quoted,
     title,
+    visible,
     written,
 )
 
@@ -51,6 +56,49 @@ def _earned(each: Earned) -> ToDo:
     what = f"Consider mode heal for {marked(each.symptom)} of {marked_queue(each.queue_arn)}."
     why = f"{each.approved:,} of {each.asked:,} proposals were approved unchanged."
     return ToDo(what=what, why=why, effect="", owner="", command="")
+
+
+class Drift(Struct, frozen=True):
+    """A value of Mendq's that a template may not hold: what it is, how old, and what shows where.
+
+    The command is empty where the case, or where it is, has not the form that it may have.
+    """
+
+    queue_arn: str
+    what: str
+    age: str
+    owner: str
+    command: str
+
+
+def drift(summary: Summary, here: Here | None = None) -> list[Drift]:
+    """In the summary's order: the oldest first."""
+    return [_drift(summary, each, here) for each in summary.standing]
+
+
+def _drift(summary: Summary, each: Standing, here: Here | None) -> Drift:
+    queue, case = QUEUE_ARN.fullmatch(each.queue_arn), CASE_ID.fullmatch(each.case_id)
+    is_here = here and queue and (queue["region"], queue["account"]) == here[:2]
+    patch = f"mendq patch {each.case_id} --template FILE --region {here.region}" if here else ""
+    age = ""
+    with suppress(ValueError, TypeError):
+        seconds = (summary.made_at - datetime.fromisoformat(each.set_at)).total_seconds()
+        age = duration(max(0, seconds))
+    return Drift(
+        queue_arn=each.queue_arn,
+        what=f"{marked(each.attribute)} {changed(each.attribute, each.before, each.after)}".strip(),
+        age=age or "not known",
+        owner=visible(each.owner),
+        command=patch if is_here and case and case["symptom"] == each.symptom else "",
+    )
+
+
+def drift_in_short(summary: Summary) -> str:
+    """How many there are; empty where there are none."""
+    count = len(summary.standing) + summary.standing_left_out
+    verb = "stand" if count > 1 else "stands"
+    values = counted(count, "value")
+    return f"{values} that Mendq set {verb}, perhaps in no template yet." if count else ""
 
 
 def left_out(summary: Summary) -> str:

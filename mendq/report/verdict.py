@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from mendq.report.not_seen import not_seen_in_short
 from mendq.report.open_now import in_short
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident
+from mendq.report.summary_parts import (
+    COUNT_ONLY,
+    FIXED,
+    RACE,
+    UNRESOLVED,
+    Incident,
+    Member,
+    NeedyQueue,
+    Organization,
+)
 from mendq.report.tiles import tiles
 from mendq.report.to_do import to_do
 from mendq.report.words import (
     OUTCOMES,
     counted,
+    day,
     days_of,
+    listed,
     marked,
+    marked_queue,
     most_first,
     plain,
     queue_name,
@@ -91,10 +103,87 @@ _IMPACT = {
 }
 
 
+SILENT, LATE = "silent", "late"
+_MOST_NAMED = 3
+_STATES = {**OUTCOMES, "escalated": "escalated"}
+
+
+def of_accounts(found: Organization) -> str:
+    """`40 accounts: 3 incidents need somebody; 120 incidents, 100 healed, 4 paged.`"""
+    sums = {
+        name: found.totals.get(name, 0) for name in ("waiting", "incidents", "healed", "urgent")
+    }
+    waiting = (
+        f"{counted(sums['waiting'], 'incident')} need{'s' * (sums['waiting'] == 1)} somebody; "
+    )
+    figures = f"{counted(sums['incidents'], 'incident')}, {sums['healed']:,} healed"
+    paged = f", {sums['urgent']:,} paged" * bool(sums["urgent"])
+    accounts = counted(found.totals.get("accounts", 0), "account")
+    return f"{accounts}: {waiting * bool(sums['waiting'])}{figures}{paged}."
+
+
+def not_whole(found: Organization) -> list[str]:
+    """Whose week is missing, late, or not to be believed as it stands; a sentence each."""
+    faults = {
+        "reported nothing": [it for it in found.members if it.state == SILENT],
+        "reported some days only": [it for it in found.members if it.state == LATE],
+        "had rows of another account or region in its tables": [
+            it for it in found.members if it.rows_left_out
+        ],
+        "had tables that could not be read": [it for it in found.members if it.files_unreadable],
+    }
+    totals = (found.totals.get(SILENT, 0), found.totals.get(LATE, 0), 0, 0)
+    said = [
+        (fault, each, all_of) for (fault, each), all_of in zip(faults.items(), totals, strict=True)
+    ]
+    return [f"{_named(each, all_of)} {fault}." for fault, each, all_of in said if each or all_of]
+
+
+def _named(members: Sequence[Member], total: int) -> str:
+    names = [member_name(each) for each in members[:_MOST_NAMED]]
+    more = max(total, len(members)) - len(names)
+    return listed([*names, *[f"{more:,} more"] * bool(more)])
+
+
+def member_name(each: Member) -> str:
+    """`orders-prod (123456789012), eu-west-1`, marked: all of it is the account's own word."""
+    return marked(_name_in(each.alias, each.account, each.region))
+
+
+def _name_in(alias: str, account: str, region: str) -> str:
+    return ", ".join(filter(None, (f"{alias} ({account})" if alias else account, region)))
+
+
+def place_of(found: Organization, queue: NeedyQueue) -> str:
+    """The same of a queue's account."""
+    aliases = {each.account: each.alias for each in found.members}
+    return marked(_name_in(aliases.get(queue.account, ""), queue.account, queue.region))
+
+
+def needy(found: Organization) -> list[str]:
+    """The queues that need somebody most, a line each."""
+    return [
+        f"{marked_queue(each.queue_arn)} of {place_of(found, each)}: "
+        f"{quoted(title(each.symptom))}, {_STATES.get(each.outcome, quoted(each.outcome))}"
+        for each in found.queues[:_MOST_NAMED]
+    ]
+
+
+def days_reported(each: Member) -> str:
+    """What of its week is there."""
+    if each.state == SILENT:
+        return "nothing"
+    last = f"until {day(each.last_day)}" if each.last_day else ""
+    return f"some days, {last}" if each.state == LATE else "every day"
+
+
 def verdict_text(summary: Summary) -> str:
-    """The verdict for a plain-text mail: at most 9 lines."""
+    """The verdict for a plain-text mail: at most 9 lines, and of an organization some more."""
+    every = summary.organization
     lines = [
         f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
+        *([of_accounts(every), *not_whole(every), *needy(every)] if every else ()),
+        *(["", "The hub's own account:"] if every else ()),
         f"{headline(summary)} {others(summary)} {impact(summary)}".strip(),
     ]
     if found := standout(summary):

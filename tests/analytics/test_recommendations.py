@@ -20,6 +20,7 @@ from analytics.recommendations import (
     recommendations_of_callers,
     recommendations_of_cases,
     recommendations_of_findings,
+    standing,
 )
 from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -71,6 +72,26 @@ def test_a_recommendation_says_what_the_case_says() -> None:
     change = ("VisibilityTimeout", "30", "45")
     asked = Recommendation("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
     assert of(case) == [replace(asked, case_id=case.newest.case_id, reason="it holds")]
+
+
+def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
+    """Whatever else there is to do, and however many ask for the same."""
+    values = [
+        life(
+            ("applied", f"{day} 09:00"),
+            ("verified", f"{day} 10:00"),
+            queue=f"q{n}",
+            case_id=f"{VISIBILITY}-{n:012x}",
+        )
+        for n, day in enumerate(("11-10", "09-20", "11-09", "10-01", "11-11"))
+    ]
+    waits = life(("proposed", "11-10 09:00"), queue="asked")
+    lives = [*values, waits]
+    found = standing(recommendations_of_cases(days_of(WEEK), lives), lives)
+    names = [each["queue_arn"].rpartition(":")[2] for each in found["standing"]]
+    assert names == ["q1", "q3", "q2", "q0", "q4"]
+    assert found["standing"][0]["set_at"] == "2026-09-20T09:00:00Z"
+    assert found["standing_left_out"] == 0
 
 
 OWNERS: list[tuple[dict[str, Any], str]] = [

@@ -178,6 +178,19 @@ def test_without_a_sender_the_verdict_alone_goes_out(
     assert (len(made.verdicts), sent(made.account)) == (1, [])
 
 
+@pytest.mark.parametrize("readers", [(), READERS])
+def test_a_member_sends_no_verdict_but_where_it_has_readers_of_its_own(
+    made: Lambda, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("MENDQ_IS_MEMBER", "true")
+    if not readers:
+        monkeypatch.delenv("MENDQ_RECIPIENTS")
+    forget(deliver_report.handler)
+    made.run()
+    assert (len(made.verdicts), len(sent(made.account))) == (bool(readers), len(readers))
+    assert made.metrics[0]["ReportsNotDelivered"] == [0]
+
+
 def test_a_verdict_that_sns_refuses_keeps_no_mail_back(made: Lambda) -> None:
     made.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
     with pytest.raises(ReportNotDelivered, match="NotFound"):

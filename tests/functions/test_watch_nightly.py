@@ -11,12 +11,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
-from mendq.nightly.verdict import NATIVE, NightlyRead, nightly_key
+from mendq.nightly.verdict import NATIVE, SHARED_TABLES, NightlyRead, nightly_key
 from tests.functions.conftest import CONTEXT, Deploy, metrics
-from tests.heal.conftest import Account
+from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.test_nightly_watch import ID, event
 
 DAY = date(2026, 11, 15)
@@ -38,7 +39,7 @@ class Lambda:
 
     def nightly(self, day: date, records: int, **fields: Any) -> None:
         made_at = fields.pop("made_at", self.created_at + timedelta(minutes=1))
-        nightly = NightlyRead(day, made_at, NATIVE, "", files=1, records=records, **fields)
+        nightly = NightlyRead(day, made_at, NATIVE, "", records=records, **{"files": 1, **fields})
         self.put(nightly_key(day), json.dumps(nightly.document()).encode())
 
     def put(self, key: str, content: bytes) -> None:
@@ -170,3 +171,56 @@ def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) ->
     watching.put(f"summary/week={week.year}-W{week.week:02d}/summary.json", b"{}")
     watching.end("SUCCESS")
     assert "ReportsMissing" not in watching.figures
+
+
+def shared(watching: Lambda, bucket: str = "central") -> dict[str, bytes]:
+    s3 = watching.account.clients.s3
+    keys = [each["Key"] for each in s3.list_objects_v2(Bucket=bucket).get("Contents", ())]
+    return {key: s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys}
+
+
+def in_an_organization(watching: Lambda, deploy: Deploy, bucket: str = "central") -> None:
+    over = {"application_id": ID, "report_bucket": "cases", "organization_bucket": bucket}
+    deploy(watch_nightly.handler, watching.account, **over)
+    watching.before()
+    for day in (DAY - timedelta(days=1), DAY):
+        watching.nightly(day, 9_000)
+        for table in SHARED_TABLES:
+            watching.put(f"{table}/dt={day}/{table}.parquet", f"{table} {day}".encode())
+
+
+def test_the_days_that_a_run_wrote_are_shared_below_its_own_prefix(
+    watching: Lambda, deploy: Deploy
+) -> None:
+    in_an_organization(watching, deploy)
+    watching.account.clients.s3.create_bucket(Bucket="central")
+    watching.account.clients.iam.create_account_alias(AccountAlias="orders-prod")
+    watching.end("SUCCESS")
+    mine = f"account={ACCOUNT}/region=us-east-1"
+    assert shared(watching) == {
+        f"{mine}/account.json": b'{"schema": 1, "alias": "orders-prod"}',
+        **{
+            f"{mine}/{table}/week=2026-W46/{day}.parquet": f"{table} {day}".encode()
+            for table in SHARED_TABLES
+            for day in (DAY - timedelta(days=1), DAY)
+        },
+    }
+
+
+def test_an_organization_that_refuses_costs_the_night_nothing(
+    watching: Lambda, deploy: Deploy
+) -> None:
+    """The event comes again and is parked, which an alarm tells of; the figures are sent."""
+    in_an_organization(watching, deploy, "nowhere")
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        watching.end("SUCCESS")
+    assert metrics(watching.capture.readouterr().out)["NightlyRunsWritten"] == 1
+
+
+def test_a_night_without_tables_shares_nothing(watching: Lambda, deploy: Deploy) -> None:
+    in_an_organization(watching, deploy)
+    watching.account.clients.s3.create_bucket(Bucket="central")
+    for day in (DAY - timedelta(days=1), DAY):
+        watching.nightly(day, 0, files=0)
+    watching.end("SUCCESS")
+    assert shared(watching) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import unquote
 
 import boto3
 
@@ -17,6 +18,7 @@ REGION = "us-east-1"
 _PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag", "sesv2": "ses"}
 _ACTION = {
     "lambda:Invoke": "lambda:InvokeFunction",
+    "s3:CopyObject": "s3:PutObject",
     "s3:HeadBucket": "s3:ListBucket",
     "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:ListObjectsV2": "s3:ListBucket",
@@ -73,6 +75,10 @@ class Sent:
             for verb, resource in _items(self.operation, self.params):
                 yield Call(f"dynamodb:{verb}", resource)
             return
+        if self.operation == "CopyObject":
+            bucket, _, key = unquote(self.params["CopySource"]).partition("/")
+            of_source = resources_of("s3", "GetObject", {"Bucket": bucket, "Key": key})
+            yield from (Call("s3:GetObject", each) for each in of_source)
         keys = frozenset(_keys(self.params))
         for resource in resources_of(self.service, self.operation, self.params):
             for action in _actions(self.service, self.operation, self.params):

@@ -13,6 +13,7 @@ from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, templ
 
 Params = Mapping[str, Any]
 ANYTHING = "*"
+ORGANIZATION: Mapping[str, str] = SETTINGS["named"]["organization"]
 TEAMS: Mapping[str, str] = SETTINGS["named"]["notifications"]["teams"]
 
 
@@ -38,7 +39,9 @@ def _any(*_: object) -> list[str]:
 
 
 def _objects(_: str, params: Params) -> list[str]:
-    bucket = _made("AWS::S3::Bucket", params["Bucket"])
+    is_theirs = params["Bucket"] == ORGANIZATION["reportBucket"]
+    theirs = f"arn:aws:s3:::{params['Bucket']}"
+    bucket = theirs if is_theirs else _made("AWS::S3::Bucket", params["Bucket"])
     return [f"{bucket}/{params['Key']}" if "Key" in params else bucket]
 
 

@@ -13,8 +13,8 @@ from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.nightly.jobs import Roots, nightly, start
 from mendq.nightly.outcome import Watched
-from mendq.nightly.verdict import nightly_key
-from mendq.nightly.watch import watch
+from mendq.nightly.verdict import SHARED_TABLES, nightly_key
+from mendq.nightly.watch import share, watch
 from mendq.notifications.notification import Again
 from mendq.report.mail import Outgoing
 from tests.infra.aws_calls import Recorded, recording
@@ -45,12 +45,15 @@ def watching_a_nightly() -> Recorded:
                 "Contents": [{"Key": nightly_key(date(2026, 11, 20)), "LastModified": at}]
             },
             "GetObject": {"Body": BytesIO(b"{}")},
-        }
+            "ListAccountAliases": {"AccountAliases": ["orders"]},
+        },
+        otherwise={},
     )
-    function = template_of("default").only("AWS::Lambda::Function", "WatchNightly")
+    function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
     announced = ended(detail={"applicationId": settings.application_id})
     assert isinstance(watch(recorded.clients, settings, announced), Watched)
+    assert share(recorded.clients, settings, [date(2026, 11, 20)]) == len(SHARED_TABLES)
     return recorded
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
+from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
-from mendq.model.settings import StartNightlySettings
+from mendq.model.settings import ORGANIZATION, StartNightlySettings
 from mendq.nightly.jobs import ACTIVE, Job, Roots, nightly, start, week
 
 ROOTS = Roots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
@@ -58,6 +59,19 @@ def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
     scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}", "--time-zone", "UTC")
     assert week(at, ROOTS).arguments[:7] == ("weekly", "--week", expected, *scheduled)
     assert week(at, ROOTS).name == f"week-{expected}"
+
+
+def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> None:
+    of_all = replace(ROOTS, organization="s3://central", expected=("1", "2"))
+    assert week(AT, of_all).arguments[-4:] == (
+        "--organization",
+        "s3://central",
+        "--expected",
+        "1,2",
+    )
+    assert "--account" in nightly(AT, of_all).arguments
+    one_trail = replace(ROOTS, scope=ORGANIZATION)
+    assert "--account" not in nightly(AT, one_trail).arguments
 
 
 def test_a_token_is_legal_and_the_same_for_the_same_time_alone() -> None:

@@ -17,6 +17,7 @@ from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.mutants.proof import MUTANTS
+from tests.prove.organizations import ORGANIZATIONS
 from tests.prove.proof import Proof
 from tests.prove.races import RACES
 from tests.prove.redrives import REDRIVES
@@ -27,7 +28,8 @@ from tests.prove.storms import STORMS
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
     *(*FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
-    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS, *MUTANTS),
+    *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS, *ORGANIZATIONS),
+    *MUTANTS,
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

@@ -163,6 +163,60 @@ def busy_week() -> Document:
     return deepcopy(_SAMPLES["busy_week"]) | {"habits": HABITS}
 
 
+def member(number: int, **fields: object) -> Document:
+    """A stack of an organization that told of every day."""
+    counts = {"incidents": 12 - number % 12, "failed_calls": 90, "healed": 3, "urgent": 0}
+    odd = {"waiting": 0, "rows_left_out": 0, "files_unreadable": 0}
+    named = {"account": f"{111_111_111_111 + number}", "alias": f"team-{number}-prod"}
+    told = {"state": "reported", "last_day": f"{DAYS[-1]}", "region": "eu-west-1"}
+    return {**named, **told, **counts, **odd, **fields}
+
+
+def organization_week(members: int = 40, **changes: Any) -> Document:
+    """Of so many accounts one lies, one is silent, one is late; the hub's own week is `changes`."""
+    nothing = dict.fromkeys(("incidents", "failed_calls", "healed"), 0)
+    told = [
+        member(0, waiting=2, urgent=1, rows_left_out=3, files_unreadable=1),
+        member(1, alias="", state="late", last_day=f"{DAYS[3]}"),
+        member(2, state="silent", last_day=None, **nothing),
+        *map(member, range(3, members)),
+    ]
+    named = {"account": told[0]["account"], "region": "eu-west-1"}
+    queues = [
+        {
+            **named,
+            "queue_arn": f"arn:aws:sqs:eu-west-1:{named['account']}:{name}",
+            "symptom": "dlq_messages_waiting",
+            "outcome": "escalated",
+            "incidents": 1,
+            "failed_calls": n * 40,
+            "urgent": not n,
+        }
+        for n, name in enumerate(("invoices", "exports"))
+    ]
+    sums = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
+    totals = {name: sum(each[name] for each in told) for name in (*sums, "files_unreadable")}
+    totals |= {"accounts": members, "silent": 1, "late": 1}
+    file = "account=111111111111/region=eu-west-1/incidents/week=2026-W46/2026-11-10.parquet"
+    unreadable = [{"file": file, "reason": "unreadable"}]
+    of_all = {"totals": totals, "members": told, "members_left_out": 0}
+    document = week(**changes) if changes else busy_week()
+    lists = {"queues": queues, "unreadable_files": unreadable}
+    return document | {"organization": of_all | lists, "standing": [*map(standing, range(3))]}
+
+
+def standing(number: int = 0, **fields: object) -> Document:
+    """A value that Mendq set so many weeks ago."""
+    queue = f"orders-{number}"
+    set_at = datetime(2026, 11, 12, 9, tzinfo=UTC) - timedelta(weeks=3 * (2 - number))
+    case = {
+        "symptom": "visibility_timeout_too_short",
+        "case_id": f"visibility_timeout_too_short-{number:012x}",
+    }
+    value = {"attribute": "VisibilityTimeout", "before": "30", "after": "690", "owner": ""}
+    return {"queue_arn": arn(queue), **case, **value, "set_at": set_at.isoformat(), **fields}
+
+
 def scan_only_week() -> Document:
     """Three cases that scans opened, one of which paged at night; no call failed."""
     found: Document = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.settings.deployment import DeploymentSettings, FileRefused, object_in, read
-from infra.settings.reading import SettingsRefused, bounds_of, settings_of
+from infra.settings.deployment import DeploymentSettings, read
+from infra.settings.reading import FileRefused, SettingsRefused, bounds_of, object_in, settings_of
 from local_account.command_line import merge
 from local_account.launcher import floors_lowered
 from mendq.model.limits import Mode, Timing

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from infra.settings.deployment import FileRefused, object_in, read
-from infra.settings.reading import SettingsRefused, parse
+from infra.settings.deployment import read
+from infra.settings.reading import FileRefused, SettingsRefused, object_in, parse
 from mendq.catalogue import CATALOGUE
 
 # What the user wrote, the field, a part of the fault, a part of the remedy.

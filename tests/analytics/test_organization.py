@@ -1,0 +1,262 @@
+"""An organization's week: one account lies, one is silent, one is late, and one is whole."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import weekly
+from analytics.days import days_of
+from analytics.job import parse, run
+from analytics.storage import FolderStorage
+from analytics.week import Observation
+from analytics.weekly import members, members_of_one_trail, organization
+from mendq.nightly.verdict import shared_folder
+from mendq.report.summary import read
+from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
+from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
+
+LIAR, SILENT, LATE, WHOLE, LISTED = (f"{each}" * 12 for each in "12345")
+
+
+def of(account: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    """An incident of that account's queue `orders`."""
+    queue = f"arn:aws:sqs:{REGION}:{account}:orders"
+    return incident(number, **{"account": account, "queue_arn": queue, **fields})
+
+
+class Central:
+    """The bucket, as a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, account: str, day: date, *rows: dict[str, Any], week: str = WEEK) -> Path:
+        path = self.folder / shared_folder(account, REGION, "incidents", week) / f"{day}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMAS["incidents"]), path)
+        return path
+
+    def whole(self, account: str, *rows: dict[str, Any]) -> None:
+        for day in DAYS:
+            self.put(account, day, *(rows if day == MONDAY else ()))
+
+    def call(self, account: str, alias: object) -> None:
+        about = self.folder / f"account={account}" / f"region={REGION}" / "account.json"
+        about.write_text(json.dumps({"schema": 1, "alias": alias}))
+
+    def told(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
+        root = FolderStorage(str(self.folder))
+        return organization(days_of(WEEK), root, spark, members(root, WEEK), expected)
+
+
+@pytest.fixture
+def central(tmp_path: Path) -> Central:
+    return Central(tmp_path / "central")
+
+
+def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["account"]: each for each in told["members"]}
+
+
+def test_who_lies_is_silent_or_late_is_named(central: Central, spark: SparkSession) -> None:
+    waits = of(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
+    central.whole(WHOLE, of(WHOLE, outcome="healed"), waits)
+    true, of_another = of(LIAR, outcome="proposed"), of(WHOLE, 3, outcome="escalated")
+    elsewhere = of(LIAR, 4) | {"region": "eu-west-1"}
+    another_queue = of(LIAR, 5, outcome="escalated") | {"queue_arn": waits["queue_arn"]}
+    central.whole(LIAR, true, of_another, elsewhere, another_queue)
+    for day in DAYS[:5]:
+        central.put(LATE, day)
+    central.put(LATE, MONDAY - timedelta(days=7), week="2026-W45")
+    central.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
+    central.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
+    told = central.told(spark, LISTED, WHOLE)
+    found = by_account(told)
+    states = {account: each["state"] for account, each in found.items()}
+    assert states == {
+        WHOLE: "reported",
+        LIAR: "reported",
+        LATE: "late",
+        SILENT: "silent",
+        LISTED: "silent",
+    }
+    assert found[LATE]["last_day"] == str(DAYS[4])
+    assert [each["rows_left_out"] for each in (found[LIAR], found[WHOLE])] == [3, 0]
+    assert [found[WHOLE][each] for each in ("incidents", "healed", "waiting", "urgent")] == [
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert found[LIAR]["incidents"] == 1
+    needy = [(each["account"], each["outcome"], each["failed_calls"]) for each in told["queues"]]
+    assert needy == [(WHOLE, "escalated", waits["failed_calls"] + 3), (LIAR, "proposed", 3)]
+    assert told["totals"] == {
+        "accounts": 5,
+        "silent": 2,
+        "late": 1,
+        "incidents": 3,
+        "failed_calls": sum(each["failed_calls"] for each in found.values()),
+        "healed": 1,
+        "urgent": 1,
+        "waiting": 2,
+        "rows_left_out": 3,
+        "files_unreadable": 0,
+    }
+
+
+def test_a_file_that_cannot_be_read_costs_itself_alone(
+    central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weekly, "MOST_TABLE_BYTES", 100_000)
+    central.whole(WHOLE, of(WHOLE))
+    central.whole(LIAR, of(LIAR))
+    torn, empty, large = (central.put(LIAR, day, of(LIAR, 2)) for day in DAYS[1:4])
+    torn.write_bytes(torn.read_bytes()[:-9])
+    empty.write_bytes(b"")
+    large.write_bytes(large.read_bytes() + b"0" * 100_000)
+    other = pa.table({"account": [1.5], "region": [LIAR]})
+    pq.write_table(other, central.put(LIAR, DAYS[4]))
+    told = central.told(spark)
+    found = by_account(told)
+    assert found[WHOLE]["files_unreadable"] == 0
+    assert found[WHOLE]["incidents"] == found[LIAR]["incidents"] == 1
+    reasons = {Path(each["file"]).stem: each["reason"] for each in told["unreadable_files"]}
+    assert reasons == {
+        str(DAYS[1]): "unreadable",
+        str(DAYS[2]): "empty",
+        str(DAYS[3]): "too_large",
+        str(DAYS[4]): "unreadable",
+    }
+    assert found[LIAR]["files_unreadable"] == 4
+    assert found[LIAR]["state"] == "reported"
+
+
+def test_what_no_nightly_job_writes_is_left_out(central: Central, spark: SparkSession) -> None:
+    odd: list[dict[str, Any]] = [
+        *({"failed_calls": calls} for calls in (-1, 2**62, None)),
+        *({"account": None}, {"outcome": None}),
+    ]
+    rows = (of(LIAR, number) | each for number, each in enumerate(odd, 2))
+    central.put(LIAR, MONDAY, of(LIAR), *rows)
+    (found,) = central.told(spark)["members"]
+    assert (found["incidents"], found["rows_left_out"]) == (1, 5)
+
+
+def test_names_that_are_none_of_ours_are_passed_over(central: Central, spark: SparkSession) -> None:
+    path = central.put(WHOLE, MONDAY, of(WHOLE))
+    strays = ("notes.txt", "2026-11-20.parquet", "2026-11-10.json", "x.parquet")
+    for stray in strays:
+        (path.parent / stray).write_bytes(b"stray")
+    for folder in ("account=1", "account=../x", f"account={LIAR}/region=nowhere", "elsewhere"):
+        (central.folder / folder).mkdir(parents=True)
+    told = central.told(spark)
+    assert [each["account"] for each in told["members"]] == [WHOLE]
+    assert told["unreadable_files"] == []
+
+
+@pytest.mark.parametrize(
+    ("alias", "shown"),
+    [("orders-prod", "orders-prod"), ("<b>x</b>", ""), ("a" * 64, ""), (["a"], ""), ("a\n", "")],
+)
+def test_an_alias_is_one_or_none(
+    central: Central, spark: SparkSession, alias: object, shown: str
+) -> None:
+    central.put(WHOLE, MONDAY)
+    central.call(WHOLE, alias)
+    assert central.told(spark)["members"][0]["alias"] == shown
+
+
+def test_practice_is_nobodys_incident(central: Central, spark: SparkSession) -> None:
+    own = of(WHOLE) | {"queue_arn": f"arn:aws:sqs:{REGION}:{WHOLE}:mendq-probe.fifo"}
+    central.put(WHOLE, MONDAY, own, of(WHOLE, 2) | {"why": "own_look"})
+    (found,) = central.told(spark)["members"]
+    assert (found["incidents"], found["rows_left_out"]) == (0, 0)
+
+
+def test_who_joins_in_the_week_owes_no_day_before(central: Central, spark: SparkSession) -> None:
+    for day in DAYS[3:]:
+        central.put(WHOLE, day)
+    (found,) = central.told(spark)["members"]
+    assert found["state"] == "reported"
+
+
+def test_most_are_listed_and_the_others_counted(
+    central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weekly, "MOST_MEMBERS", 2)
+    for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
+        central.whole(account, of(account, outcome=outcome))
+    told = central.told(spark)
+    assert [each["account"] for each in told["members"]] == [WHOLE, LIAR]
+    assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
+
+
+def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) -> None:
+    """The tables are the hub's own: a row is its account's, whose files make its days."""
+    files = [file(each, account=each, region=REGION) for each in (WHOLE, LATE)]
+    quality = {day: files if day == MONDAY else files[:1] for day in DAYS}
+    quality[MONDAY - timedelta(days=9)] = [files[1], file("c", account=SILENT, region=REGION)]
+    for day in DAYS:
+        account.put("incidents", f"{day:%m-%d}", [of(WHOLE), of(LATE)] if day == MONDAY else [])
+    seen = Observation({}, quality)
+    found = members_of_one_trail(WEEK, seen.quality)
+    root = FolderStorage(str(account.out))
+    told = by_account(organization(days_of(WEEK), root, spark, found, ()))
+    states = {name: (each["state"], each["incidents"]) for name, each in told.items()}
+    assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
+
+
+def test_the_weekly_job_sums_the_organization_up(
+    account: Account, central: Central, spark: SparkSession
+) -> None:
+    central.whole(WHOLE, of(WHOLE, outcome="escalated"))
+    central.call(WHOLE, "orders-prod")
+    arguments = ["weekly", "--week", WEEK, "--out", str(account.out)]
+    where = ["--organization", str(central.folder), "--expected", f"{LISTED},{WHOLE}"]
+    assert run(parse([*arguments, *where]), spark) == 4  # the hub's own days are missing here
+    content = (account.out / f"summary/week={WEEK}/summary.json").read_bytes()
+    told = read(content).organization
+    assert told is not None
+    assert {each.account: each.state for each in told.members} == {
+        WHOLE: "reported",
+        LISTED: "silent",
+    }
+    assert told.members[0].alias == "orders-prod"
+
+
+def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_another(
+    account: Account, spark: SparkSession
+) -> None:
+    """Of a trail that serves all: one account's bucket is gone, one tells of another's queue.
+
+    All three failed to use the queue of the first.
+    """
+    gone = "9" * 12
+    for each in (ACCOUNT, LIAR, gone):
+        where: Any = {"recipientAccountId": each}
+        path = account.trail / account.publish("11-10", burst("11-10 09:00", **where))
+        there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{each}/"))
+        there.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(there)
+    times = {"first_at": "11-10 09:00", "last_at": "11-10 09:02"}
+    case = transition(1, "refused", "11-10 09:03", **times)
+    lie = transition(1, "escalated", "11-10 09:04", **times, case_id=f"{case['case_id'][:-1]}0")
+    for each, told in ((ACCOUNT, case), (LIAR, lie)):
+        path = account.folder / f"cases-{each}/cases/dt=2026-11-10/{told['case_id']}-1.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(told))
+    (account.folder / f"cases-{gone}").write_text("no folder")
+    roots = ["--trail", str(account.trail), "--out", str(account.out)]
+    cases = ["--cases", f"{account.folder}/cases-{{account}}/cases"]
+    assert run(parse(["nightly", "--date", "2026-11-10", *roots, *cases]), spark) == 0
+    rows = {row["account"]: row["outcome"] for row in account.rows("incidents", "11-10")}
+    assert rows == dict.fromkeys((ACCOUNT, LIAR, gone), "refused")

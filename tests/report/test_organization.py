@@ -1,0 +1,91 @@
+"""What the report says of an organization, and of values that no template may hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mendq.report.html_page import page
+from mendq.report.mail import MOST_SUBJECT, Outgoing
+from mendq.report.to_do import drift, drift_in_short
+from mendq.report.verdict import needy, not_whole, of_accounts, verdict_text
+from mendq.report.words import plain
+from tests.report.hostile import PAYLOADS
+from tests.report.weeks import HERE, member, organization_week, read, standing, summary
+
+
+def outgoing(document: dict[str, Any]) -> Outgoing:
+    return Outgoing(read(document), "s3://reports/report.html", HERE, "reports@example.com")
+
+
+def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
+    found = read(organization_week()).organization
+    assert found
+    assert of_accounts(found).startswith("40 accounts: 2 incidents need somebody; 266 incidents, ")
+    said, liar = [plain(each) for each in not_whole(found)], "team-0-prod (111111111111), eu-west-1"
+    assert said == [
+        "team-2-prod (111111111113), eu-west-1 reported nothing.",
+        "111111111112, eu-west-1 reported some days only.",
+        f"{liar} had rows of another account or region in its tables.",
+        f"{liar} had tables that could not be read.",
+    ]
+    assert plain(needy(found)[0]).startswith("invoices of team-0-prod (111111111111), eu-west-1: ")
+
+
+def test_one_mail_tells_of_all_accounts_first() -> None:
+    mail = outgoing(organization_week())
+    assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 incidents need somebody")
+    assert len(mail.subject) <= MOST_SUBJECT
+    text = verdict_text(mail.summary)
+    assert text.index("40 accounts") < text.index("The hub's own account:")
+
+
+def test_without_an_organization_nothing_is_said_of_one() -> None:
+    html = page(summary(), HERE)
+    assert "hub" not in html
+    assert "Set by Mendq" not in html
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
+    document = organization_week(members=3)
+    words = {"alias": payload, "account": payload, "region": payload}
+    every = document["organization"]
+    every["members"] = [member(0, **words, state=payload, rows_left_out=1)]
+    every["queues"][0] |= {**words, "symptom": payload, "outcome": payload}
+    del every["queues"][0]["alias"]
+    every["unreadable_files"] = [{"file": payload, "reason": payload}]
+    document["standing"] = [standing(owner=payload, attribute=payload, after=payload)]
+    mail = outgoing(document)
+    for html in (page(mail.summary, HERE), mail.html):
+        assert not [each for each in ("<script", "<img src=x", "<svg onload") if each in html]
+
+
+def test_a_value_that_stands_has_its_age_and_its_command() -> None:
+    week = read(organization_week())
+    (first, *_) = drift(week, HERE)
+    assert plain(first.what) == "VisibilityTimeout from 30 s to 690 s"
+    assert first.age == "45 d 21 h"
+    case = week.standing[0].case_id
+    assert first.command == f"mendq patch {case} --template FILE --region us-east-1"
+    assert drift_in_short(week) == "3 values that Mendq set stand, perhaps in no template yet."
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"case_id": "x; rm -rf /"},
+        {"queue_arn": "arn:aws:sqs:eu-west-1:999999999999:orders"},
+        {"symptom": "dlq_missing"},
+    ],
+)
+def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, Any]) -> None:
+    document = organization_week() | {"standing": [standing(**odd)]}
+    (found,) = drift(read(document), HERE)
+    assert found.command == ""
+
+
+def test_when_it_was_set_may_not_be_known() -> None:
+    document = organization_week() | {"standing": [standing(set_at="")]}
+    assert drift(read(document), HERE)[0].age == "not known"
