@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, take
+from infra.packaging.zips import LAMBDAS, copy
 from local_account.emulator_environment import emulator_environment
 from local_account.where import HOST, endpoint_url
 from mendq.aws.clients import Clients
@@ -92,21 +93,23 @@ class Bench:
             raise RuntimeError(f"{queue_arn} stands at {found} s, not at {after} s")
         return cost
 
-    def process(self, *words: str) -> Cost:
-        """Measure a cold process.
+    def process(self, *words: str, ours: Path = ROOT) -> Cost:
+        """Measure a cold process; where `ours` is given it is our own code, without bytecode.
 
         Without `site`: an editable install's finder would be in every start, and in no Lambda.
         """
-        paths = os.pathsep.join((str(ROOT), sysconfig.get_path("purelib")))
-        environment = {**self.account.settings.to_environment(), "PYTHONPATH": paths}
-        return process_cost(["-S", "-m", "bench.cold", *words], environment)
+        paths = os.pathsep.join((str(ours), sysconfig.get_path("purelib")))
+        without = {"PYTHONDONTWRITEBYTECODE": "1" if ours != ROOT else "", "PYTHONPATH": paths}
+        cache = {"PYTHONPYCACHEPREFIX": str(self.folder)} if ours == ROOT else {}
+        environment = {**self.account.settings.to_environment(), **without, **cache}
+        return process_cost(["-S", str(ours / "bench" / "cold.py"), *words], environment)
 
-    def cold(self, bodies: dict[str, str]) -> Cost:
+    def cold(self, bodies: dict[str, str], ours: Path = ROOT) -> Cost:
         """Handle one batch in a process of its own."""
         records = [{"messageId": name, "body": body} for name, body in bodies.items()]
         path = self.folder / "batch.json"
         path.write_text(json.dumps({"Records": records}))
-        return self.process("heal", str(path))
+        return self.process("heal", str(path), ours=ours)
 
 
 def measures(console: Console) -> Iterator[Measure]:
@@ -131,7 +134,9 @@ def measures(console: Console) -> Iterator[Measure]:
 
 
 def _cold_ways(bench: Bench) -> list[Way]:
-    on = partial(bench.on, deliver=bench.cold)
+    on, sources = partial(bench.on, deliver=bench.cold), bench.folder / "sources"
+    copy(sources, (*LAMBDAS.ours, "bench/cold.py"))
+    uncompiled = partial(bench.on, deliver=partial(bench.cold, ours=sources))
     call = lambda: bench.process("client", bench.account.url(bench.queue()))  # noqa: E731
     return [
         Way("boto3 SQS client, no call", lambda: bench.process("client")),
@@ -140,6 +145,10 @@ def _cold_ways(bench: Bench) -> list[Way]:
         Way("heal, one healthy queue", lambda: on(SHORT, SHORT, bench.bodies_from_before)),
         Way("heal, one fixed queue", lambda: on(SHORT, FIXED, bench.bodies)),
         Way("heal, one queue for a person", lambda: on(LONG, LONG, bench.bodies)),
+        Way(
+            "heal, one fixed queue, our own code without bytecode",
+            lambda: uncompiled(SHORT, FIXED, bench.bodies),
+        ),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -94,6 +95,8 @@ class Entry(Generic[Settings]):
     metrics: Metrics = field(default_factory=lambda: Metrics(namespace=NAMESPACE))
 
     def __post_init__(self) -> None:
+        gc.freeze()
+        gc.enable()
         service = self.act.__module__.rpartition(".")[2]
         self.logger = Logger(service=service, json_serializer=to_line)
 

@@ -16,7 +16,9 @@ from infra.lambdas.grants import (
     Work,
     asks_for_freezes,
     checks_jobs,
+    decides_cases,
     delivers,
+    files_cases,
     lists_open_cases,
     moves_cases,
     notes_findings,
@@ -133,7 +135,7 @@ ROWS = (
     Row(
         Handler("follow_up", "Mendq: verifies, watches and closes open cases", 60, 512),
         FollowUpSettings,
-        (moves_cases, notifies, lists_open_cases, reads_facts(FOLLOW_UP_READS)),
+        (moves_cases, files_cases, notifies, lists_open_cases, reads_facts(FOLLOW_UP_READS)),
         patience=Duration.minutes(5),
         calls=_OWNERS,
     ),
@@ -142,7 +144,7 @@ ROWS = (
     Row(
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
         OperatorSettings,
-        (moves_cases, reads_cases),
+        (decides_cases, reads_cases),
         calls=_OWNERS,
     ),
     Row(

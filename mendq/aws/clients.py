@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from gzip import decompress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import JSONFileLoader, Loader
 from msgspec import Struct
 
 from mendq.model.case import EVENT_SOURCE
@@ -69,6 +75,27 @@ class Pace:
             turn = max(now, self._free_at)
             self._free_at = turn + (number / self.per_second if self.per_second else 0)
         return not self.sleep(turn - now)
+
+
+class _JSON(JSONFileLoader):
+    """botocore's JSON, decoded by msgspec: with json it is half of what a first client costs."""
+
+    def load_file(self, file_path: str) -> Any:
+        """None where there is no such file."""
+        for suffix, inflate in ((".json", bytes), (".json.gz", decompress)):
+            with suppress(FileNotFoundError):
+                return msgspec.json.decode(inflate(Path(file_path + suffix).read_bytes()))
+        return None
+
+
+class _Models(Loader):
+    """botocore's models, for whom names no service that there is not."""
+
+    FILE_LOADER_CLASS = _JSON
+
+    def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002
+        """Every folder, without a look into each: that is a third of a first client."""
+        return os.listdir(self.BUILTIN_DATA_PATH)  # noqa: PTH208 - names are all it takes
 
 
 class LambdaSession(Struct, frozen=True):
@@ -147,7 +174,9 @@ class Clients(Struct, frozen=True, dict=True):
         """With the role, region and endpoint that Lambda gives."""
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
-        return cls(LambdaSession(get_session()))
+        session = get_session()
+        session.register_component("data_loader", _Models())
+        return cls(LambdaSession(session))
 
     @property
     def region(self) -> str:

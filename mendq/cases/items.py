@@ -156,20 +156,28 @@ def freezes_in(item: Item) -> list[Freeze]:
     return freezes
 
 
-def look_keys(queue_arn: str, symptom: str, attributes: Sequence[str]) -> tuple[Key, ...]:
-    """The items that `view_of` takes, in its order."""
+def spread_key(word: str) -> Key:
+    return key(ACCOUNT, f"spread#{word}")
+
+
+def look_keys(
+    queue_arn: str, symptom: str, attributes: Sequence[str], spread: str
+) -> tuple[Key, ...]:
+    """The items that `view_of` takes, in its order; `spread` where that is looked at too."""
     return (
         freeze_key(),
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
         *(attribute_key(queue_arn, each) for each in attributes),
+        *([spread_key(spread)] if spread else []),
     )
 
 
 def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
-    freeze, case, evidence, page, *records = items
+    freeze, case, evidence, page, *others = items
+    records, spread = others[: len(attributes)], others[len(attributes) :]
     return CaseStoreView(
         frozen="; ".join(each.reason for each in freezes_in(freeze)) if freeze else None,
         case=case_of(case),
@@ -178,6 +186,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
         evidence=evidence_of(evidence),
         attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
         page=page_of(page),
+        spread=next(iter(spread), None),
     )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field, structs
 from mendq.aws.clients import put_event
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.aws_health import HealthEvents, health_lines
-from mendq.cases.items import Key, notification_key, transition_key
+from mendq.cases.items import Key, notification_key
 from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
@@ -53,7 +53,7 @@ class Notification(Struct, frozen=True):
 
 
 def file(case: Case, key: Key, context: CaseContext) -> None:
-    """Put the transition at `key` into the case bucket, and an event of it on the default bus.
+    """See that the transition at `key` lies in the case bucket, and put an event of it on the bus.
 
     What was put may be put again. Raises the error of either, CaseStoreUnavailable, or what a
     transition that is none of ours does.
@@ -78,8 +78,8 @@ def record_transition(
     due, whose = _due_at(announced, context), owner or context.owner
     written = (context.owner, notice.changes, due, page, context.real_now)
     context.case_store.record(Entry(announced, seen, whose, *written))
-    with suppress(BotoCoreError, ClientError):  # what cannot be filed now, follow_up files
-        file(announced, transition_key(case.case_id, case.n), context)
+    with suppress(BotoCoreError, ClientError):  # follow_up puts it there again, and the event
+        context.case_bucket.put(announced.key(), announced.document())
     if page and not context.notifier.send(case.queue_arn, case.symptom, page, announced):
         hold_back(announced, context)
     return announced

@@ -33,9 +33,15 @@ RETAINED = timedelta(hours=2)
 class CaseStore(Table, frozen=True):
     """All methods raise CaseStoreUnavailable: without the case store nothing is changed."""
 
-    def look(self, queue_arn: str, symptom: str, attributes: Sequence[str]) -> CaseStoreView:
-        """One consistent look at everything that decides; CaseStoreUnreadable for bad items."""
-        keys = items.look_keys(queue_arn, symptom, attributes)
+    def look(
+        self, queue_arn: str, symptom: str, attributes: Sequence[str], spread: str = ""
+    ) -> CaseStoreView:
+        """One consistent look at everything that decides; CaseStoreUnreadable for bad items.
+
+        `spread` is the word under which it is noted how far the symptom has spread, where one look
+        is to see that too: it is then tried again where another queue is just being noted.
+        """
+        keys = items.look_keys(queue_arn, symptom, attributes, spread)
         parts: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
         with case_store_errors():
             answer = unconflicted(lambda: self.client.transact_get_items(TransactItems=parts))
@@ -61,11 +67,17 @@ class CaseStore(Table, frozen=True):
         with items.reading(f"the evidence about {queue_arn}"):
             return items.evidence_of(retained)
 
-    def spread_to(self, queue_arns: Iterable[str], symptom: str, now: datetime) -> frozenset[str]:
-        """Note that these queues show a symptom; all queues that showed it within the hour."""
-        key, until = items.key(items.ACCOUNT, f"spread#{symptom}"), now + RETAINED
+    def spread_to(
+        self, queue_arns: Iterable[str], symptom: str, now: datetime, known: Item | None = None
+    ) -> frozenset[str]:
+        """Note that these queues show a symptom; all queues that showed it within the hour.
+
+        `known` is its item where a look has just seen it.
+        """
+        key, until = items.spread_key(symptom), now + RETAINED
         with items.reading(f"the spread of {symptom}"):
-            spread = view.Spread.from_texts(items.texts_in(self.get(key), "queues"))
+            found = self.get(key) if known is None else known
+            spread = view.Spread.from_texts(items.texts_in(found, "queues"))
         changes = (spread.outdated(now), spread.missing(queue_arns, now))
         if changed := self.change_set(key, "queues", until, *changes):
             spread = view.Spread.from_texts(items.texts_in(changed, "queues"))

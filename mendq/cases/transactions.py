@@ -186,7 +186,7 @@ def record_parts(entry: Entry) -> list[Part]:
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
-        **_indexed(view.UNFILED, case.at + view.LOOK_AFTER),
+        **_indexed(view.UNFILED, case.at),
     )
     parts: list[Part] = [
         _put(

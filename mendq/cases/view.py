@@ -203,7 +203,8 @@ class CaseStoreView(Struct, frozen=True):
     """Absent things are None or empty: an empty case store is a quiet account.
 
     `failures` are the newest failed calls since the case's last transition, while it is open;
-    `attributes` holds a record for each attribute that was asked for.
+    `attributes` holds a record for each attribute that was asked for; `spread` is the item that
+    says how far the symptom has spread, None where nobody asked.
     """
 
     frozen: str | None = None
@@ -213,6 +214,7 @@ class CaseStoreView(Struct, frozen=True):
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
     page: NotificationRecord | None = None
+    spread: Mapping[str, Any] | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
         return self.attributes.get(attribute, AttributeRecord())
@@ -243,7 +245,7 @@ class CaseStoreView(Struct, frozen=True):
         """The steps from what stands there to what we wrote last, where we have written it."""
         written = [(each, self.record_of(each.attribute).last_written) for each in steps]
         return tuple(
-            step if after is None else replace(step, after=type(step.after)(after))
+            step if after is None else structs.replace(step, after=type(step.after)(after))
             for step, after in written
         )
 

@@ -1,6 +1,6 @@
 """THE place to add a symptom: one file, one line here, one runbook. The first match holds."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.catalogue.alarm_missing import ALARM_MISSING
@@ -110,8 +110,7 @@ def symptom_of(failed_call: FailedCall) -> str:
     return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(Struct, frozen=True):
     """The account and region that one Mendq looks after, and runs in."""
 
     account: str

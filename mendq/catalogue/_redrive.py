@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from mendq.catalogue._redrive_causes import (
     ARRIVING,
@@ -106,8 +108,7 @@ def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
         )
 
 
-@dataclass(frozen=True)
-class RedriveForecast:
+class RedriveForecast(Struct, frozen=True):
     """How a redrive would go, from the facts of both queues, the shipped bounds and the soak factor
     of the account."""
 

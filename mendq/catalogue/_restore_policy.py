@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
 from mendq.model.facts import Facts
@@ -193,8 +194,7 @@ def _endpoints(facts: Facts) -> str:
     return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What to tell a person where a policy refused, and what they look at first."""
 
     code: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
@@ -41,8 +43,7 @@ def carries_messages(call: FailedCall) -> bool:
     return call.event_name in MESSAGE_TRAFFIC
 
 
-@dataclass(frozen=True)
-class SeenAs:
+class SeenAs(Struct, frozen=True):
     """One way the symptom shows in CloudTrail: event names (None: any), code, queue, message.
 
     `says` reads the error message, untrusted; `on` the queue's ARN, None where none is named.
@@ -67,8 +68,7 @@ def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> 
     return tuple(SeenAs(None, code, on=on) for code in CODES[name])
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a scan found wrong: a sentence with its numbers, which the page begins with.
 
     `about` is another queue that is missing, which people are asked for once, whoever names it.
@@ -80,8 +80,7 @@ class Found:
     seconds_left: float | None = None
 
 
-@dataclass(frozen=True)
-class Detection:
+class Detection(Struct, frozen=True):
     """How the symptom is seen where no call fails.
 
     `detect` reads what `needs` names. Measurements are asked for only of queues that `suspects`
@@ -101,8 +100,7 @@ class Detection:
     reads: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Caught:
+class Caught(Struct, frozen=True):
     """An example call that the entry matches, and its answer where the queue is as `facts` say:
     the steps of a plan, or the code of a page.
     """
@@ -113,8 +111,7 @@ class Caught:
     answer: Steps | str = ()
 
 
-@dataclass(frozen=True)
-class Detected:
+class Detected(Struct, frozen=True):
     """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str
@@ -122,24 +119,21 @@ class Detected:
     answer: Steps | str = ()
 
 
-@dataclass(frozen=True)
-class NotMatched:
+class NotMatched(Struct, frozen=True):
     """A near miss: a call that the entry does not match."""
 
     title: str
     call: FailedCall
 
 
-@dataclass(frozen=True)
-class NotFound:
+class NotFound(Struct, frozen=True):
     """A near miss: a queue that the entry's detection finds nothing wrong with."""
 
     title: str
     facts: Facts
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A near miss: a queue that the entry refuses to touch, with the code of the refusal."""
 
     title: str
@@ -228,6 +222,7 @@ class Symptom:
         return any(way.fits(call) for way in self.seen_as)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reported(Symptom):
     """A symptom that is only counted or, where a scan detects it, reported."""
 

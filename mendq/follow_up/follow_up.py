@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
 from mendq.aws.cloudwatch import messages_deleted
@@ -103,8 +103,10 @@ def follow_up(
     """
     listed = context.open_cases.listed()
     followed = Followed([each for each in listed if each.state not in FINAL])
+    # Filing has half of what there is beyond one case, however many are due.
+    until = max(SECONDS_FOR_A_CASE, (remaining_seconds() + SECONDS_FOR_A_CASE) / 2)
     for each in (due for due in listed if due.due_at <= context.now):
-        if remaining_seconds() < SECONDS_FOR_A_CASE:
+        if remaining_seconds() < until:
             break
         try:
             _follow(each, context, functions, followed)
@@ -123,7 +125,7 @@ def follow_up(
 def _file_owed(
     context: CaseContext, remaining_seconds: Callable[[], float], followed: Followed
 ) -> None:
-    """File what the runs that wrote it down did not; what fails makes way for the others.
+    """File what whichever run wrote down; what fails makes way for the others.
 
     A bucket that is down is tried once.
     """
@@ -227,11 +229,11 @@ class _OpenCase(Struct, frozen=True):
         """The evidence that the case's state asks for."""
         evidence_since = VerificationEvidence(self.context.settings.timing, self.view.failures)
         if self.case.state in (*PROVING, *WAITED_OUT):
-            evidence_since = replace(evidence_since, stands=self._stands())
+            evidence_since = structs.replace(evidence_since, stands=self._stands())
         if not self._is_proving:
             return evidence_since
         no_call_failed = not self.case.evidence["failed_calls"]
-        return replace(
+        return structs.replace(
             evidence_since,
             deletes=self._deletes(quiet_since(self.case, evidence_since)),
             of_configuration=no_call_failed and self.symptom.is_of_configuration,

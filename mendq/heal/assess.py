@@ -24,7 +24,7 @@ from mendq.heal.guardrails import FEW_QUEUES, Situation, is_fresh
 from mendq.heal.recover import settle
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Mode
+from mendq.model.limits import Mode, counted_as
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted
@@ -99,26 +99,28 @@ def decided(situation: Situation, run: FixContext, spread: Callable[[], frozense
     return decide(situation, counted)
 
 
-def assess(group: Group, run: FixContext) -> Situation | Outcome:
+def assess(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
     """What is known of a group before its queue is looked at; or why nothing is to be decided.
 
     What was written is recovered before the mode is asked for: it has to be told, whatever the
-    mode is now. Raises FactsUnavailable or CaseStoreUnavailable: the group is to come again.
+    mode is now. Where the group is `alone` with its symptom, one look sees how far that has spread
+    as well. Raises FactsUnavailable or CaseStoreUnavailable: the group is to come again.
     """
     try:
-        return _assess(group, run)
+        return _assess(group, run, alone=alone)
     except QueueRefusesUs as refused:
         return declined("queue_refuses_us", str(refused))
     except CaseStoreUnreadable as unreadable:
         return declined("case_store_unreadable", str(unreadable))
 
 
-def _assess(group: Group, run: FixContext) -> Situation | Outcome:
+def _assess(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
     queue_arn, symptom = group.queue_arn, group.symptom
     tags = _tags_of(group, run)
     if tags is None and symptom.needs:
         return declined("queue_gone", "the queue is gone")
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+    spread = counted_as(symptom.name, tags or {}) if alone else ""
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, spread)
     if view.page is not None:
         with suppress(NotificationNotSent):  # a queue must not go unfixed as nobody can be told
             run.notifier.send_left_unsent(queue_arn, symptom.name, view.page, view.case)

@@ -215,8 +215,10 @@ class _Batch(Struct, frozen=True):
         """Half of the time is for looking, so that what was looked at is decided too."""
         alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
         reserve_seconds = self.run.remaining_seconds() / 2
+        showing = Counter(each.symptom.name for each in self.healed.groups)
         for group in self._in_turn():
-            looked = self._try(group, partial(self._look, group), reserve_seconds)
+            look = partial(self._look, group, alone=showing[group.symptom.name] == 1)
+            looked = self._try(group, look, reserve_seconds)
             if isinstance(looked, Situation):
                 word = counted_as(group.symptom.name, looked.facts.tags)
                 alike[group.symptom, word][group] = looked
@@ -257,8 +259,8 @@ class _Batch(Struct, frozen=True):
         self.healed.left_out.update(each for group in in_turn[most:] for each in group.callers)
         return in_turn[:most]
 
-    def _look(self, group: Group) -> Situation | Outcome:
-        situation = assess(group, self.run)
+    def _look(self, group: Group, *, alone: bool) -> Situation | Outcome:
+        situation = assess(group, self.run, alone=alone)
         if isinstance(situation, Outcome):
             return situation
         verdict = decide_unlooked(situation)
@@ -267,24 +269,42 @@ class _Batch(Struct, frozen=True):
     def _decide(self, symptom: Symptom, word: str, alike: Alike) -> None:
         """All are noted before the first is decided, so that a mass symptom writes nothing.
 
-        A fault in configuration is not noted: many have had it for long, and are told of slowly.
+        Those are left out that were looked at and have changed since they failed. A fault in
+        configuration is not noted: many have had it for long, and are told of slowly.
         """
-        queue_arns, spread = [each.queue_arn for each in alike], frozenset[str]()
+        looked, spread = self._looked_at(alike), frozenset[str]()
         if not (symptom.is_of_configuration and all(each.is_found for each in alike)):
-            spread = self.run.case_store.spread_to(queue_arns, word, self.run.now)
-        for group, situation in alike.items():
+            unfailing = [group for group, each in looked.items() if each.changed_since]
+            queue_arns = [each.queue_arn for each in alike if each not in unfailing]
+            known = next(iter(alike.values())).view.spread
+            spread = self.run.case_store.spread_to(queue_arns, word, self.run.now, known)
+        for group, situation in looked.items():
             outcome = self._try(group, partial(self._fix, situation, spread))
             if outcome is not None:
                 self.healed.note(group, outcome)
         if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
             _notify_mass_symptom(symptom, spread, alike, self.run)
 
-    def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
-        """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
+    def _looked_at(self, alike: Alike) -> Alike:
+        """Those of them that could be; half of the time that is left is for deciding them."""
+        looked, reserve_seconds = Alike(), self.run.remaining_seconds() / 2
+        for group, situation in alike.items():
+            found = self._try(group, partial(self._facts, situation), reserve_seconds)
+            if isinstance(found, Situation):
+                looked[group] = found
+            elif found is not None:
+                self.healed.note(group, found)
+        return looked
+
+    def _facts(self, situation: Situation) -> Situation | Outcome:
+        """Raises FactsUnavailable or CaseStoreUnavailable: it is to come again."""
         try:
-            situation = with_facts(situation, self.run)
+            return with_facts(situation, self.run)
         except QueueRefusesUs as refused:
             return declined("queue_refuses_us", str(refused))
+
+    def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
+        """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
         return carry_out(decided(situation, self.run, lambda: spread), situation, self.run)
 
     def _is_news_as_one_of_many(self, group: Group, situation: Situation) -> bool:

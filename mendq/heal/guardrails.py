@@ -115,6 +115,11 @@ class Situation(Struct, frozen=True):
         """True where enough speaks about the queue as it is now."""
         return self.since_last_change.suffices
 
+    @property
+    def changed_since(self) -> bool:
+        """True where the queue has changed since it failed, and does not do so all the time."""
+        return not self.is_borne and keeps_changing(self.changes, self.now) is None
+
     def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
         """How often the attribute that was written most was written, and which one that is."""
         written = ((self.written_since(each.attribute, age), each.attribute) for each in plan.steps)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Literal
 
+from msgspec import Struct
+
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
@@ -28,8 +30,7 @@ def is_of_another_account(facts: Facts, key: str) -> bool:
     return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
 
 
-@dataclass(frozen=True)
-class SoleSource:
+class SoleSource(Struct, frozen=True):
     """`mode` None where it is not managed; `deletes_per_second` of the last hour.
 
     `soak_factor` is the account's `timing.soakFactor`, by which its messages are waited for.
@@ -64,8 +65,7 @@ def function_name(function_arn: str) -> str:
     return parts[6] if len(parts) > 6 else function_arn
 
 
-@dataclass(frozen=True)
-class ReadAction:
+class ReadAction(Struct, frozen=True):
     """An IAM action that looking takes, and what it is asked of."""
 
     iam_action: str

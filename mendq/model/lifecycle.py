@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
+
+from msgspec import Struct, field
 
 from mendq.model.case import (
     FINAL,
@@ -38,8 +39,7 @@ class Stands(Enum):
     UNMANAGED = "unmanaged"
 
 
-@dataclass(frozen=True)
-class VerificationEvidence:
+class VerificationEvidence(Struct, frozen=True):
     """What was seen of a case's queue since its last transition.
 
     `stands` is None where nobody looked; `failures` are the newest failed calls from after
@@ -106,8 +106,7 @@ GONE = "the queue is gone, or another one of its name"
 UNMANAGED = "the queue is not managed any more"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the table: out of one of these states, into another, when, and in words."""
 
     out_of: tuple[State, ...]
@@ -246,8 +245,7 @@ class Who(StrEnum):
     NEXT_RUN = "whichever run comes next"
 
 
-@dataclass(frozen=True)
-class ManualTransition:
+class ManualTransition(Struct, frozen=True):
     """Out of no state: the case opens."""
 
     out_of: tuple[State, ...]
@@ -318,8 +316,7 @@ MANUAL_TRANSITIONS = (
 MOST_POINTS, FIRST_POINTS = 12, 4
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Struct, frozen=True):
     """Something that happened in a case: a state or another word of `docs/states.md`."""
 
     what: str

@@ -10,6 +10,8 @@ from functools import total_ordering
 from math import ceil
 from typing import Annotated
 
+from msgspec import Struct
+
 from mendq.model.queue import is_quarantine
 
 # What is empty says nothing.
@@ -141,8 +143,7 @@ def _fits(queue_name: str, pattern: str) -> bool:
 LOWEST_SOAK_FACTOR = 1.2
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Struct, frozen=True):
     """Where a number of the settings may lie; the local account alone may go below `floor`."""
 
     least: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
@@ -14,8 +15,7 @@ from mendq.model.steps import AttributeStep, Owner, kind_of
 AWS_REFUSED = "aws_refused"
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The change to make; no steps: the queue is healthy.
 
     `first` are the commands that a person runs before it, `proposal` is what a person should do
@@ -31,8 +31,7 @@ class Plan:
     source_arn: str = ""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why nothing is changed; what follows from it is its type.
 
     `next_command` is what whoever is paged runs first. `silent_in_observe` is one that people hear
@@ -68,30 +67,29 @@ class Refusal:
         return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
 
 
-class Ignore(Refusal):
+class Ignore(Refusal, frozen=True):
     """Nothing is written down."""
 
 
-class Retry(Ignore):
+class Retry(Ignore, frozen=True):
     """The reason passes by itself: the same events are asked for once more."""
 
     again = True
 
 
-class Refuse(Refusal):
+class Refuse(Refusal, frozen=True):
     """A case says it."""
 
     becomes = State.REFUSED
 
 
-class Escalate(Refusal):
+class Escalate(Refusal, frozen=True):
     """A person is paged."""
 
     becomes = State.ESCALATED
 
 
-@dataclass(frozen=True)
-class Override(Refusal):
+class Override(Refusal, frozen=True):
     """Somebody else's value stands; people hear of it where Mendq may write."""
 
     silent_in_observe: bool = True

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 QUARANTINE_SUFFIX = "-quarantine"
 
@@ -173,8 +174,7 @@ MAX_RECEIVE_COUNT = 5
 MOST_SOURCES = 10
 
 
-@dataclass(frozen=True)
-class Redrive:
+class Redrive(Struct, frozen=True):
     """A RedrivePolicy: after how many receives a message goes to which queue."""
 
     dlq_arn: str
@@ -188,8 +188,7 @@ class Redrive:
         )
 
 
-@dataclass(frozen=True)
-class RedriveAllow:
+class RedriveAllow(Struct, frozen=True):
     """A RedriveAllowPolicy: who may name the queue as their DLQ."""
 
     permission: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Self
+
+from msgspec import Struct
 
 from mendq.model.queue import (
     FEWEST_RECEIVES,
@@ -26,8 +27,7 @@ class Owner(StrEnum):
     REDRIVE = "redrive"
 
 
-@dataclass(frozen=True)
-class AttributeStep:
+class AttributeStep(Struct, frozen=True):
     """One queue attribute from one value to another.
 
     What `stays` is never taken back. What `leaves_a_value` can be found overruled; what does not
@@ -67,8 +67,7 @@ class AttributeStep:
         return f"{self.attribute} {self.before} -> {self.after}"
 
 
-@dataclass(frozen=True)
-class NumberStep(AttributeStep):
+class NumberStep(AttributeStep, frozen=True):
     """A whole number, which a fix only ever raises."""
 
     before: int
@@ -89,15 +88,14 @@ class NumberStep(AttributeStep):
         return None
 
 
-@dataclass(frozen=True)
-class TextStep(AttributeStep):
+class TextStep(AttributeStep, frozen=True):
     """A text."""
 
     before: str
     after: str
 
 
-class WordStep(TextStep):
+class WordStep(TextStep, frozen=True):
     """From the one word that SQS starts with to the one that a fix may set."""
 
     shipped: ClassVar[str]
@@ -109,14 +107,14 @@ class WordStep(TextStep):
         return None
 
 
-class SetVisibilityTimeout(NumberStep):
+class SetVisibilityTimeout(NumberStep, frozen=True):
     """The visibility timeout, in seconds."""
 
     attribute = "VisibilityTimeout"
     minimum, maximum = 0, 43_200
 
 
-class LowerVisibilityTimeout(SetVisibilityTimeout):
+class LowerVisibilityTimeout(SetVisibilityTimeout, frozen=True):
     """The same downwards, no further than where SQS begins: alone by a plan that says how far."""
 
     minimum = 30
@@ -127,7 +125,7 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
         return None
 
 
-class SetKmsDataKeyReusePeriod(NumberStep):
+class SetKmsDataKeyReusePeriod(NumberStep, frozen=True):
     """How long SQS uses a data key before it asks KMS again, in seconds.
 
     SQS takes up to a day; an hour is our bound, because a revoked key is used that much longer.
@@ -138,14 +136,14 @@ class SetKmsDataKeyReusePeriod(NumberStep):
     minimum, maximum = 60, 3_600
 
 
-class SetMaximumMessageSize(NumberStep):
+class SetMaximumMessageSize(NumberStep, frozen=True):
     """The longest message that the queue takes, in bytes."""
 
     attribute = "MaximumMessageSize"
     minimum, maximum = 1_024, 1_048_576
 
 
-class SetMessageRetention(NumberStep):
+class SetMessageRetention(NumberStep, frozen=True):
     """How long a message is kept, in seconds. Lowered, it deletes: nothing puts it back.
 
     It takes up to 15 minutes to arrive.
@@ -155,14 +153,14 @@ class SetMessageRetention(NumberStep):
     minimum, maximum = 60, 1_209_600
 
 
-class SetReceiveWaitTime(NumberStep):
+class SetReceiveWaitTime(NumberStep, frozen=True):
     """How long a receive waits for a message, in seconds."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
     minimum, maximum = 0, 20
 
 
-class DeduplicateByContent(WordStep):
+class DeduplicateByContent(WordStep, frozen=True):
     """Lets SQS take a digest of the body where the sender gives no deduplication id."""
 
     attribute = "ContentBasedDeduplication"
@@ -170,7 +168,7 @@ class DeduplicateByContent(WordStep):
     wanted = "true"
 
 
-class DeduplicateByGroup(WordStep):
+class DeduplicateByGroup(WordStep, frozen=True):
     """Half of high throughput; SQS refuses the other half without it."""
 
     attribute = "DeduplicationScope"
@@ -178,7 +176,7 @@ class DeduplicateByGroup(WordStep):
     wanted = "messageGroup"
 
 
-class LimitThroughputByGroup(WordStep):
+class LimitThroughputByGroup(WordStep, frozen=True):
     """The other half."""
 
     attribute = "FifoThroughputLimit"
@@ -197,7 +195,7 @@ def write_actions(
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
-class RestorePolicy(TextStep):
+class RestorePolicy(TextStep, frozen=True):
     """The whole policy from one text to another, which a person has pinned.
 
     The texts are compared as they are: what only means the same is not what was approved.
@@ -218,7 +216,7 @@ class RestorePolicy(TextStep):
         return f"{self.attribute} -> the pinned text of {len(self.after)} characters"
 
 
-class DlqStep(TextStep):
+class DlqStep(TextStep, frozen=True):
     """Empty where nothing is set; compared as what it means, not as it is spelled."""
 
     owner = Owner.ATTACH_DLQ
@@ -234,7 +232,7 @@ class DlqStep(TextStep):
         return text
 
 
-class CreateDlq(DlqStep):
+class CreateDlq(DlqStep, frozen=True):
     """A queue made under the ARN that `after` names. It is kept: nothing undoes this step.
 
     DeadLetterQueue is no attribute of SQS: whoever asks what stands there puts the ARN of the queue
@@ -254,7 +252,7 @@ class CreateDlq(DlqStep):
         return None
 
 
-class AttachDlq(DlqStep):
+class AttachDlq(DlqStep, frozen=True):
     """From no RedrivePolicy to one; never from one to another.
 
     Whether the two queues fit is `dlq.unfit`, because a step does not know its queue.
@@ -281,7 +279,7 @@ class AttachDlq(DlqStep):
         return None
 
 
-class AllowRedriveFrom(DlqStep):
+class AllowRedriveFrom(DlqStep, frozen=True):
     """More sources into a RedriveAllowPolicy that names its sources; it takes none out."""
 
     attribute = "RedriveAllowPolicy"
@@ -312,7 +310,7 @@ INTO_QUARANTINE = "sqs:SendMessage"
 HELD = "held"
 
 
-class RedriveMessages(TextStep):
+class RedriveMessages(TextStep, frozen=True):
     """From messages that are held to the ARN of the queue that they go back to.
 
     Dlq is no attribute of SQS, and nothing stands there afterwards: a course of many

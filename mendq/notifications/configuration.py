@@ -10,9 +10,10 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from mendq.model.policy import digest_of
 from mendq.model.queue import parsed
@@ -28,8 +29,7 @@ _MOST_PATH = 200
 NOT_SET = "not set"
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(Struct, frozen=True):
     """How a queue was configured at that moment."""
 
     at: datetime

@@ -9,7 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from botocore.exceptions import UnknownServiceError
+from botocore.loaders import Loader
 
+from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import managed_queues
 from mendq.cases import items
@@ -147,3 +150,14 @@ def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sca
     assert (found.queue_arn, found.deletes_per_second) == (source, 2)
     assert (found.tags, found.mode) == ({"mendq": "heal"}, Mode.HEAL)
     assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
+
+
+@pytest.mark.parametrize("service", ["sqs", "dynamodb", "lambda", "s3", "events"])
+def test_a_lambdas_clients_are_of_the_sdks_own_models(service: str) -> None:
+    ours = Clients.of_this_lambda().session.session.get_component("data_loader")  # type: ignore[union-attr]
+    for kind in ("service-2", "endpoint-rule-set-1", "paginators-1"):
+        expected = Loader().load_service_model(service, kind)
+        assert ours.load_service_model(service, kind) == expected
+    assert ours.load_data("endpoints") == Loader().load_data("endpoints")
+    with pytest.raises(UnknownServiceError):
+        ours.load_service_model("teapot", "service-2")

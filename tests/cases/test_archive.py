@@ -45,9 +45,6 @@ def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Acc
     assert account.visibility(queue) == 45
     account.later(minutes=1)
     _followed(account)
-    assert states(account) == ["observed"], "whoever wrote down the other may be at it"
-    account.later(minutes=2)
-    _followed(account)
     assert states(account) == ["observed", "applied"]
     assert context_of(account).open_cases.unfiled(account.now) == []
 

@@ -63,13 +63,17 @@ def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account: Account) -> None:
     with account.bus() as events:
         _escalate(account)
+        assert details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
+        for _ in range(2):
+            account.later(minutes=1)
+            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
     (transition,), (page,) = details(events, TRANSITION_EVENT), details(events, NOTIFICATION_EVENT)
     schema("case-transition").validate(transition)
     schema("notification").validate(page)
     assert [transition] == account.transitions()
     assert page["case_id"] == page["dedup_key"] == transition["case_id"]
     assert (page["subject"], page["text"]) == account.pages("urgent")[0]
-    assert [each["DetailType"] for each in events] == [TRANSITION_EVENT, NOTIFICATION_EVENT]
+    assert [each["DetailType"] for each in events] == [NOTIFICATION_EVENT, TRANSITION_EVENT]
 
 
 def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
@@ -81,14 +85,13 @@ def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
     assert page["dedup_key"] == f"{ACCOUNT}/{REGION}/probe"
 
 
-def test_a_transition_whose_event_is_refused_is_put_by_the_follow_up(account: Account) -> None:
-    with account.bus(failing=1) as events:
+def test_a_transition_whose_event_is_refused_is_put_once_it_is_taken(account: Account) -> None:
+    with account.bus(failing=2) as events:
         _escalate(account)
-        assert details(events, TRANSITION_EVENT) == []
         assert len(account.transitions()) == 1, "in the case bucket all the same"
-        account.later(minutes=3)
-        for _ in range(2):
-            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
+        for _ in range(3):
+            account.later(minutes=6)
+            follow_up(context_of(account), OWNERS, lambda: 60)
     assert details(events, TRANSITION_EVENT) == account.transitions()
 
 
@@ -96,7 +99,7 @@ def test_a_page_without_its_event_reaches_people_once_until_the_event_is_put(
     account: Account,
 ) -> None:
     account.clients.sns.create_topic(Name="payments")
-    with account.bus(failing=4) as events:
+    with account.bus(failing=3) as events:
         _escalate(account)
         assert len(account.pages("urgent")) == 1
         for minutes in (2, 4, 6):

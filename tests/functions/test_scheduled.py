@@ -107,10 +107,14 @@ def test_the_time_of_the_schedule_is_noted_and_how_many_were_lost_is_sent(
 
 @pytest.fixture
 def followed(account: Account, deploy: Deploy, capsys: Printed) -> Account:
-    """With a case that is proposed; as the local account lets it, the time may be put forward."""
+    """With a case that is proposed; as the local account lets it, the time may be put forward.
+
+    The event of it is put already.
+    """
     deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
+    follow_up.handler(_at(account.now), CONTEXT)
     capsys.readouterr()
     return account
 

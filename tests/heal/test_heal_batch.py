@@ -22,7 +22,7 @@ from tests.scan.scanning import refusing
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    clock: Iterator[float] = iter([60, 60, 60, 60, 60, 60, 60, 60, 60, *[5.0] * 50])
+    clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
     healed = heal_batch(all_fail(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)

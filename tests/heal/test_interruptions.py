@@ -13,8 +13,8 @@ from tests.account.faults import Fault, Killed, come_between
 from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
-# The calls of a fixed queue, in order; the write is the ninth.
-CLAIM, WRITE = 7, 9
+# The calls of a fixed queue, in order; the write is the eighth.
+CLAIM, WRITE = 6, 8
 
 
 def _settled_queue(account: Account, visibility: int = 30) -> str:
