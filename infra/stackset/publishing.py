@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
-from infra.settings.deployment import DeploymentSettings, FileRefused, object_in
-from infra.settings.reading import SettingsRefused
+from infra.settings.deployment import DeploymentSettings
+from infra.settings.reading import FileRefused, SettingsRefused, object_in
 from infra.stack import Code
 from infra.stackset.one_template import (
     PREFIX,

@@ -13,7 +13,8 @@ from msgspec import Meta, Struct, ValidationError, convert
 
 from infra.alarms import health
 from infra.alarms.alarm import INTAKE
-from infra.settings.deployment import Account, FileRefused, Region, object_in
+from infra.settings.deployment import Account, Region
+from infra.settings.reading import FileRefused, object_in
 from infra.stackset.one_template import REGION
 
 STACK_SET = "mendq"

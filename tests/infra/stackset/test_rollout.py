@@ -11,7 +11,7 @@ import pytest
 
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
-from infra.settings.deployment import FileRefused
+from infra.settings.reading import FileRefused
 from infra.stackset.waves import ALARMS, rollout, waves_in
 from tests.infra.stackset.published import BUCKET
 from tests.infra.stackset.scripts import Answers, Run, option
