@@ -1,13 +1,20 @@
-"""Every table of mutants."""
+"""Every table of mutants; which tests kill them stands with them."""
 
 from __future__ import annotations
 
-from tests.prove.mutants.catalogue import CATALOGUE
-from tests.prove.mutants.guardrails import GUARDRAILS
-from tests.prove.mutants.nightly import NIGHTLY
-from tests.prove.mutants.people import PEOPLE
-from tests.prove.mutants.policies import POLICIES
-from tests.prove.mutants.redrive import REDRIVE
-from tests.prove.mutants.writes import WRITES
+from pathlib import Path
 
-SELECTIONS = (*GUARDRAILS, *WRITES, *POLICIES, *CATALOGUE, *REDRIVE, *NIGHTLY, *PEOPLE)
+import yaml
+from msgspec import convert
+
+from tests.prove.mutants.mutant import Selection
+
+TABLES = ("guardrails", "writes", "policies", "catalogue", "redrive", "nightly", "people")
+
+
+def _selections(name: str) -> list[Selection]:
+    text = Path(__file__).with_name(f"{name}.yaml").read_text()
+    return convert(yaml.safe_load(text), list[Selection])
+
+
+SELECTIONS = tuple(selection for name in TABLES for selection in _selections(name))
