@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import (
@@ -136,7 +136,7 @@ class FactsReader(Struct, frozen=True):
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
         window = Window.ending(self.now, settled_at, shortest, is_new=is_new)
-        return window and structs.replace(window, kinds=self._kinds(facts))
+        return window and replace(window, kinds=self._kinds(facts))
 
     def _kinds(self, facts: Facts) -> tuple[str, ...]:
         """Of the series that are worth asking for."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.model.failed_call import mapping_in, principal_of
@@ -72,7 +73,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
         may_hide = [at for name, at in cut_at.items() if name in hiding]
         if may_hide and (newest is None or newest.at < max(may_hide)):
             return f"not among the newest {len(changes)} changes of this account's queues"
-        return newest and structs.replace(newest, earlier=tuple(ours[1 : 1 + MOST_EARLIER]))
+        return newest and replace(newest, earlier=tuple(ours[1 : 1 + MOST_EARLIER]))
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:

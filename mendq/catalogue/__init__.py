@@ -1,6 +1,6 @@
 """THE place to add a symptom: one file, one line here, one runbook. The first match holds."""
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from mendq.catalogue.access_denied import ACCESS_DENIED
 from mendq.catalogue.alarm_missing import ALARM_MISSING
@@ -110,7 +110,8 @@ def symptom_of(failed_call: FailedCall) -> str:
     return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
 
 
-class Home(Struct, frozen=True):
+@dataclass(frozen=True)
+class Home:
     """The account and region that one Mendq looks after, and runs in."""
 
     account: str

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-
-from msgspec import Struct
 
 from mendq.catalogue._redrive_causes import (
     ARRIVING,
@@ -108,7 +106,8 @@ def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
         )
 
 
-class RedriveForecast(Struct, frozen=True):
+@dataclass(frozen=True)
+class RedriveForecast:
     """How a redrive would go, from the facts of both queues, the shipped bounds and the soak factor
     of the account."""
 

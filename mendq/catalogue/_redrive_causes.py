@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-
-from msgspec import Struct
 
 from mendq.model.case import Case, State
 from mendq.model.evidence import granted_by
@@ -36,7 +35,8 @@ PROVEN = frozenset({State.VERIFIED, State.WATCHING})
 _BY_ITSELF = "follow_up"
 
 
-class Explained(Struct, frozen=True):
+@dataclass(frozen=True)
+class Explained:
     """The cases that may explain messages, by what has become of the cause.
 
     `proven` fixed; `said`: a person closed it, or it merely stayed away; `unfixed`: it still

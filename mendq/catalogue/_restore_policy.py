@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
 from mendq.model.facts import Facts
@@ -194,7 +193,8 @@ def _endpoints(facts: Facts) -> str:
     return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
 
 
-class Finding(Struct, frozen=True):
+@dataclass(frozen=True)
+class Finding:
     """What to tell a person where a policy refused, and what they look at first."""
 
     code: str

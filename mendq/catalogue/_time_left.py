@@ -8,11 +8,10 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, inf
 from typing import TypeVar
-
-from msgspec import Struct
 
 from mendq.model.limits import Bounds
 from mendq.notifications.text import span
@@ -25,7 +24,8 @@ _NOTHING = timedelta()
 Each = TypeVar("Each")
 
 
-class TimeLeft(Struct, frozen=True):
+@dataclass(frozen=True)
+class TimeLeft:
     """Until the first message expires: no sooner than one, no later than the other."""
 
     at_least: timedelta

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeGuard
-
-from msgspec import Struct
 
 from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
@@ -21,7 +20,8 @@ MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
 MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
 
 
-class VisibilityNeed(Struct, frozen=True):
+@dataclass(frozen=True)
+class VisibilityNeed:
     """What consumers need, and why; from `enough_seconds` on the current timeout will do.
 
     `least_seconds` to go to where AWS's advice (0: none) is over the ceiling; `takes_seconds` is

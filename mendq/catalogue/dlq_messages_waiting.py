@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from msgspec import structs
-
 from mendq.catalogue._redrive import FIXED_FIRST, explained, send_back, time_left
 from mendq.catalogue._redrive_causes import REDRIVE_TAG
 from mendq.catalogue.dlq_messages_arriving import suspects
@@ -63,7 +61,6 @@ _BACK = RedriveMessages(HELD, STANDARD_ARN)
 _TWO = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
 _FURTHER = Redrive(f"{DLQ_ARN}-2", 5).text
 _OFF = {REDRIVE_TAG: "off"}
-_NOBODYS, _FORBIDS = structs.replace(SOLE, mode=None), structs.replace(SOLE, tags=_OFF)
 _FENCED = source(Policy=FOR_ONE_NETWORK)
 _TOO_SHORT = "visibility_timeout_too_short"
 _DECLINED = case(_TOO_SHORT, State.PROPOSED, State.DECLINED)
@@ -97,8 +94,8 @@ DLQ_MESSAGES_WAITING = Fixed(
         NotFound("it was fixed before the first message came", messages(until=LATER)),
         _refused("need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0),
         _refused("shared_dlq", "two queues die there", dlq_sources=_TWO, sole_source=None),
-        _refused("source_not_managed", "nobody manages it", sole_source=_NOBODYS),
-        _refused("redrive_off", "its source's tag says so", sole_source=_FORBIDS),
+        _refused("source_not_managed", "nobody manages it", sole_source=replace(SOLE, mode=None)),
+        _refused("redrive_off", "its source's tag says so", sole_source=replace(SOLE, tags=_OFF)),
         _refused("redrive_off", "the DLQ's own tag forbids it", tags=_OFF),
         _refused("messages_die_further", "its messages die further", RedrivePolicy=_FURTHER),
         _refused("messages_are_read", "a function reads it", lambda_consumers=(FUNCTION,)),

@@ -10,8 +10,6 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from msgspec import structs
-
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting, granted_by
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
@@ -105,8 +103,8 @@ def not_taken(parameter: str, value: str) -> FailedCall:
 
 _FACTS = frozenset(field.name for field in fields(Facts))
 _ENDS = ("before", "now")
-_GAUGES = {f"{each}_{end}": (end, each) for each in Gauges.__struct_fields__ for end in _ENDS}
-_COUNTS = {*Measured.__struct_fields__, *_GAUGES}
+_GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}
+_COUNTS = frozenset(field.name for field in fields(Measured)) | _GAUGES.keys()
 
 
 def but(facts: Facts, **over: Any) -> Facts:
@@ -151,9 +149,9 @@ def measured(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
     ends: dict[str, Any] = {end: getattr(known, end) for end in _ENDS}
     for name in counted.keys() & _GAUGES.keys():
         end, gauge = _GAUGES[name]
-        ends[end] = structs.replace(ends[end], **{gauge: counted[name]})
+        ends[end] = replace(ends[end], **{gauge: counted[name]})
     rest = {name: number for name, number in counted.items() if name not in _GAUGES}
-    return structs.replace(known, **ends, **rest)
+    return replace(known, **ends, **rest)
 
 
 VISIBILITY = case(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from msgspec import Struct
-
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
@@ -43,7 +41,8 @@ def carries_messages(call: FailedCall) -> bool:
     return call.event_name in MESSAGE_TRAFFIC
 
 
-class SeenAs(Struct, frozen=True):
+@dataclass(frozen=True)
+class SeenAs:
     """One way the symptom shows in CloudTrail: event names (None: any), code, queue, message.
 
     `says` reads the error message, untrusted; `on` the queue's ARN, None where none is named.
@@ -68,7 +67,8 @@ def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> 
     return tuple(SeenAs(None, code, on=on) for code in CODES[name])
 
 
-class Found(Struct, frozen=True):
+@dataclass(frozen=True)
+class Found:
     """What a scan found wrong: a sentence with its numbers, which the page begins with.
 
     `about` is another queue that is missing, which people are asked for once, whoever names it.
@@ -80,7 +80,8 @@ class Found(Struct, frozen=True):
     seconds_left: float | None = None
 
 
-class Detection(Struct, frozen=True):
+@dataclass(frozen=True)
+class Detection:
     """How the symptom is seen where no call fails.
 
     `detect` reads what `needs` names. Measurements are asked for only of queues that `suspects`
@@ -100,7 +101,8 @@ class Detection(Struct, frozen=True):
     reads: tuple[str, ...] = ()
 
 
-class Caught(Struct, frozen=True):
+@dataclass(frozen=True)
+class Caught:
     """An example call that the entry matches, and its answer where the queue is as `facts` say:
     the steps of a plan, or the code of a page.
     """
@@ -111,7 +113,8 @@ class Caught(Struct, frozen=True):
     answer: Steps | str = ()
 
 
-class Detected(Struct, frozen=True):
+@dataclass(frozen=True)
+class Detected:
     """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str
@@ -119,21 +122,24 @@ class Detected(Struct, frozen=True):
     answer: Steps | str = ()
 
 
-class NotMatched(Struct, frozen=True):
+@dataclass(frozen=True)
+class NotMatched:
     """A near miss: a call that the entry does not match."""
 
     title: str
     call: FailedCall
 
 
-class NotFound(Struct, frozen=True):
+@dataclass(frozen=True)
+class NotFound:
     """A near miss: a queue that the entry's detection finds nothing wrong with."""
 
     title: str
     facts: Facts
 
 
-class Refused(Struct, frozen=True):
+@dataclass(frozen=True)
+class Refused:
     """A near miss: a queue that the entry refuses to touch, with the code of the refusal."""
 
     title: str
@@ -222,7 +228,6 @@ class Symptom:
         return any(way.fits(call) for way in self.seen_as)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class Reported(Symptom):
     """A symptom that is only counted or, where a scan detects it, reported."""
 

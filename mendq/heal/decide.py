@@ -129,7 +129,7 @@ def _plan(situation: Situation) -> Plan | Refusal:
         return planned
     both = f"Producers send to it, and it is named as the DLQ of {named(facts.source_arns)}"
     reason = f"{planned.reason}. {both}: which it is, a person has to say"
-    return structs.replace(planned, reason=reason, at_most=min(planned.at_most, Mode.PROPOSE))
+    return replace(planned, reason=reason, at_most=min(planned.at_most, Mode.PROPOSE))
 
 
 def _refuse(situation: Situation, refusal: Refusal, counted: Counted) -> No:
@@ -146,7 +146,7 @@ def _refuse(situation: Situation, refusal: Refusal, counted: Counted) -> No:
         return _decline(situation, refusal, of_the_plan=True)
     notifies_anyway = situation.symptom.notifies_anyway
     heard = notifies_anyway or refusal.becomes is State.ESCALATED
-    mass = structs.replace(mass, silent_in_observe=not heard)
+    mass = replace(mass, silent_in_observe=not heard)
     said = _decline(situation, refusal if notifies_anyway else mass, quiet=True)
     return structs.replace(said, refusal=mass)
 
@@ -241,7 +241,7 @@ def _lowered(plan: Plan, case_id: str) -> Plan:
     """The plan, for a person to see first."""
     why = f"case {case_id} did not help or was taken back, so a person has to approve this one"
     at_most = min(plan.at_most, Mode.PROPOSE)
-    return structs.replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+    return replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
 
 
 def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:
@@ -323,7 +323,7 @@ def _end(situation: Situation, refusal: Refusal) -> No:
     if case is None or case.state is State.APPROVED:
         return _move(situation, State.EXPIRED, refusal)
     because = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
-    return _move(situation, State.ESCALATED, structs.replace(refusal, reason=because))
+    return _move(situation, State.ESCALATED, replace(refusal, reason=because))
 
 
 def _move(situation: Situation, state: State, refusal: Refusal) -> No:

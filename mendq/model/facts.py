@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Literal
 
-from msgspec import Struct
-
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
@@ -30,7 +28,8 @@ def is_of_another_account(facts: Facts, key: str) -> bool:
     return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
 
 
-class SoleSource(Struct, frozen=True):
+@dataclass(frozen=True)
+class SoleSource:
     """`mode` None where it is not managed; `deletes_per_second` of the last hour.
 
     `soak_factor` is the account's `timing.soakFactor`, by which its messages are waited for.
@@ -65,7 +64,8 @@ def function_name(function_arn: str) -> str:
     return parts[6] if len(parts) > 6 else function_arn
 
 
-class ReadAction(Struct, frozen=True):
+@dataclass(frozen=True)
+class ReadAction:
     """An IAM action that looking takes, and what it is asked of."""
 
     iam_action: str

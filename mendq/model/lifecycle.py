@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
-
-from msgspec import Struct, field
 
 from mendq.model.case import (
     FINAL,
@@ -39,7 +38,8 @@ class Stands(Enum):
     UNMANAGED = "unmanaged"
 
 
-class VerificationEvidence(Struct, frozen=True):
+@dataclass(frozen=True)
+class VerificationEvidence:
     """What was seen of a case's queue since its last transition.
 
     `stands` is None where nobody looked; `failures` are the newest failed calls from after
@@ -106,7 +106,8 @@ GONE = "the queue is gone, or another one of its name"
 UNMANAGED = "the queue is not managed any more"
 
 
-class Row(Struct, frozen=True):
+@dataclass(frozen=True)
+class Row:
     """One line of the table: out of one of these states, into another, when, and in words."""
 
     out_of: tuple[State, ...]
@@ -245,7 +246,8 @@ class Who(StrEnum):
     NEXT_RUN = "whichever run comes next"
 
 
-class ManualTransition(Struct, frozen=True):
+@dataclass(frozen=True)
+class ManualTransition:
     """Out of no state: the case opens."""
 
     out_of: tuple[State, ...]
@@ -316,7 +318,8 @@ MANUAL_TRANSITIONS = (
 MOST_POINTS, FIRST_POINTS = 12, 4
 
 
-class Point(Struct, frozen=True):
+@dataclass(frozen=True)
+class Point:
     """Something that happened in a case: a state or another word of `docs/states.md`."""
 
     what: str

@@ -10,8 +10,6 @@ from functools import total_ordering
 from math import ceil
 from typing import Annotated
 
-from msgspec import Struct
-
 from mendq.model.queue import is_quarantine
 
 # What is empty says nothing.
@@ -143,7 +141,8 @@ def _fits(queue_name: str, pattern: str) -> bool:
 LOWEST_SOAK_FACTOR = 1.2
 
 
-class Range(Struct, frozen=True):
+@dataclass(frozen=True)
+class Range:
     """Where a number of the settings may lie; the local account alone may go below `floor`."""
 
     least: float

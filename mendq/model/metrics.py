@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import NamedTuple
-
-from msgspec import Struct
 
 Points = Sequence[tuple[datetime, float]]
 
@@ -64,7 +63,8 @@ def series_of(kinds: Iterable[str]) -> Mapping[str, Asked]:
     return {key: each for kind in kinds for key, each in KINDS[kind].items()}
 
 
-class Window(Struct, frozen=True):
+@dataclass(frozen=True)
+class Window:
     """From the first second of a minute up to, and not with, that of another.
 
     `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
@@ -126,7 +126,8 @@ DELETED_OFTEN = 1.5
 LATELY = timedelta(minutes=15)
 
 
-class Gauges(Struct, frozen=True):
+@dataclass(frozen=True)
+class Gauges:
     """How a queue stood at one moment; its backlog is what is visible, in flight or delayed.
 
     SQS counts noisy groups, and messages of all others as quiet, where standard queues have groups.
@@ -142,7 +143,8 @@ class Gauges(Struct, frozen=True):
     quiet_oldest_age_seconds: int = 0
 
 
-class Recent(Struct, frozen=True):
+@dataclass(frozen=True)
+class Recent:
     """What went on at the end of a window.
 
     In its last hour `received` messages, and `deduplicated` sends that SQS dropped as repeated, 0
@@ -157,7 +159,8 @@ class Recent(Struct, frozen=True):
     fruitless_by_minute: tuple[int, ...] = ()
 
 
-class Measured(Struct, frozen=True):
+@dataclass(frozen=True)
+class Measured:
     """One queue between `since` and `until`: sums of what was counted, and both ends of the rest.
 
     `until` is early enough that CloudWatch has the last minute; `since` is never before the queue

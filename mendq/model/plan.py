@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
-
-from msgspec import Struct
 
 from mendq.model.case import State
 from mendq.model.limits import Mode
@@ -15,7 +14,8 @@ from mendq.model.steps import AttributeStep, Owner, kind_of
 AWS_REFUSED = "aws_refused"
 
 
-class Plan(Struct, frozen=True):
+@dataclass(frozen=True)
+class Plan:
     """The change to make; no steps: the queue is healthy.
 
     `first` are the commands that a person runs before it, `proposal` is what a person should do
@@ -31,7 +31,8 @@ class Plan(Struct, frozen=True):
     source_arn: str = ""
 
 
-class Refusal(Struct, frozen=True):
+@dataclass(frozen=True)
+class Refusal:
     """Why nothing is changed; what follows from it is its type.
 
     `next_command` is what whoever is paged runs first. `silent_in_observe` is one that people hear
@@ -67,29 +68,30 @@ class Refusal(Struct, frozen=True):
         return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
 
 
-class Ignore(Refusal, frozen=True):
+class Ignore(Refusal):
     """Nothing is written down."""
 
 
-class Retry(Ignore, frozen=True):
+class Retry(Ignore):
     """The reason passes by itself: the same events are asked for once more."""
 
     again = True
 
 
-class Refuse(Refusal, frozen=True):
+class Refuse(Refusal):
     """A case says it."""
 
     becomes = State.REFUSED
 
 
-class Escalate(Refusal, frozen=True):
+class Escalate(Refusal):
     """A person is paged."""
 
     becomes = State.ESCALATED
 
 
-class Override(Refusal, frozen=True):
+@dataclass(frozen=True)
+class Override(Refusal):
     """Somebody else's value stands; people hear of it where Mendq may write."""
 
     silent_in_observe: bool = True

@@ -6,12 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
-
-from msgspec import Struct, field, structs
 
 from mendq.model.evidence import to_text
 from mendq.model.queue import each_key_once
@@ -24,7 +23,8 @@ _EITHER_WAY = ("Principal", "Action", "Resource")
 _KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *(f"Not{each}" for each in _EITHER_WAY)}
 
 
-class Statement(Struct, frozen=True):
+@dataclass(frozen=True)
+class Statement:
     """One statement as it stands; nothing is resolved, and texts are in their own spelling.
 
     `principals` by kind (`AWS`, `Service`, `Federated`, ...), of which `"Principal": "*"` is
@@ -244,7 +244,8 @@ def digest_of(policy: str) -> str:
     return hashlib.sha256(policy.encode()).hexdigest()
 
 
-class Pin(Struct, frozen=True):
+@dataclass(frozen=True)
+class Pin:
     """A policy's text byte for byte, of the queue that was created and last modified then.
 
     `automation` are the ARNs of roles that deploy: a change of theirs may be undone.
@@ -271,16 +272,13 @@ class Pin(Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """As the case store holds it and `mendq policy pin --json` prints it."""
-        values = {
-            **structs.asdict(self),
-            "expires_at": self.expires_at,
-            "automation": list(self.automation),
-        }
+        values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
         times = {name: to_text(at) for name, at in values.items() if isinstance(at, datetime)}
         return values | times
 
 
-class QueueChange(Struct, frozen=True):
+@dataclass(frozen=True)
+class QueueChange:
     """A change of the queue that went through, as CloudTrail tells.
 
     `attributes` are those that it set; `of_policy` where it may have changed the policy too;
@@ -301,7 +299,8 @@ class QueueChange(Struct, frozen=True):
         return "CloudFormation" if self.by_cloudformation else self.principal_arn
 
 
-class Pinned(Struct, frozen=True):
+@dataclass(frozen=True)
+class Pinned:
     """A pin as it was found: `doubt` says why it may not be restored, and is empty where it may.
 
     `pin` is None where it cannot be read; `passes` where CloudTrail will say more by itself;

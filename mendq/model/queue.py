@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
-
-from msgspec import Struct
 
 QUARANTINE_SUFFIX = "-quarantine"
 
@@ -174,7 +173,8 @@ MAX_RECEIVE_COUNT = 5
 MOST_SOURCES = 10
 
 
-class Redrive(Struct, frozen=True):
+@dataclass(frozen=True)
+class Redrive:
     """A RedrivePolicy: after how many receives a message goes to which queue."""
 
     dlq_arn: str
@@ -188,7 +188,8 @@ class Redrive(Struct, frozen=True):
         )
 
 
-class RedriveAllow(Struct, frozen=True):
+@dataclass(frozen=True)
+class RedriveAllow:
     """A RedriveAllowPolicy: who may name the queue as their DLQ."""
 
     permission: str

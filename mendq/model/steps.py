@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Self
-
-from msgspec import Struct
 
 from mendq.model.queue import (
     FEWEST_RECEIVES,
@@ -27,7 +26,8 @@ class Owner(StrEnum):
     REDRIVE = "redrive"
 
 
-class AttributeStep(Struct, frozen=True):
+@dataclass(frozen=True)
+class AttributeStep:
     """One queue attribute from one value to another.
 
     What `stays` is never taken back. What `leaves_a_value` can be found overruled; what does not
@@ -67,7 +67,8 @@ class AttributeStep(Struct, frozen=True):
         return f"{self.attribute} {self.before} -> {self.after}"
 
 
-class NumberStep(AttributeStep, frozen=True):
+@dataclass(frozen=True)
+class NumberStep(AttributeStep):
     """A whole number, which a fix only ever raises."""
 
     before: int
@@ -88,14 +89,15 @@ class NumberStep(AttributeStep, frozen=True):
         return None
 
 
-class TextStep(AttributeStep, frozen=True):
+@dataclass(frozen=True)
+class TextStep(AttributeStep):
     """A text."""
 
     before: str
     after: str
 
 
-class WordStep(TextStep, frozen=True):
+class WordStep(TextStep):
     """From the one word that SQS starts with to the one that a fix may set."""
 
     shipped: ClassVar[str]
@@ -107,14 +109,14 @@ class WordStep(TextStep, frozen=True):
         return None
 
 
-class SetVisibilityTimeout(NumberStep, frozen=True):
+class SetVisibilityTimeout(NumberStep):
     """The visibility timeout, in seconds."""
 
     attribute = "VisibilityTimeout"
     minimum, maximum = 0, 43_200
 
 
-class LowerVisibilityTimeout(SetVisibilityTimeout, frozen=True):
+class LowerVisibilityTimeout(SetVisibilityTimeout):
     """The same downwards, no further than where SQS begins: alone by a plan that says how far."""
 
     minimum = 30
@@ -125,7 +127,7 @@ class LowerVisibilityTimeout(SetVisibilityTimeout, frozen=True):
         return None
 
 
-class SetKmsDataKeyReusePeriod(NumberStep, frozen=True):
+class SetKmsDataKeyReusePeriod(NumberStep):
     """How long SQS uses a data key before it asks KMS again, in seconds.
 
     SQS takes up to a day; an hour is our bound, because a revoked key is used that much longer.
@@ -136,14 +138,14 @@ class SetKmsDataKeyReusePeriod(NumberStep, frozen=True):
     minimum, maximum = 60, 3_600
 
 
-class SetMaximumMessageSize(NumberStep, frozen=True):
+class SetMaximumMessageSize(NumberStep):
     """The longest message that the queue takes, in bytes."""
 
     attribute = "MaximumMessageSize"
     minimum, maximum = 1_024, 1_048_576
 
 
-class SetMessageRetention(NumberStep, frozen=True):
+class SetMessageRetention(NumberStep):
     """How long a message is kept, in seconds. Lowered, it deletes: nothing puts it back.
 
     It takes up to 15 minutes to arrive.
@@ -153,14 +155,14 @@ class SetMessageRetention(NumberStep, frozen=True):
     minimum, maximum = 60, 1_209_600
 
 
-class SetReceiveWaitTime(NumberStep, frozen=True):
+class SetReceiveWaitTime(NumberStep):
     """How long a receive waits for a message, in seconds."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
     minimum, maximum = 0, 20
 
 
-class DeduplicateByContent(WordStep, frozen=True):
+class DeduplicateByContent(WordStep):
     """Lets SQS take a digest of the body where the sender gives no deduplication id."""
 
     attribute = "ContentBasedDeduplication"
@@ -168,7 +170,7 @@ class DeduplicateByContent(WordStep, frozen=True):
     wanted = "true"
 
 
-class DeduplicateByGroup(WordStep, frozen=True):
+class DeduplicateByGroup(WordStep):
     """Half of high throughput; SQS refuses the other half without it."""
 
     attribute = "DeduplicationScope"
@@ -176,7 +178,7 @@ class DeduplicateByGroup(WordStep, frozen=True):
     wanted = "messageGroup"
 
 
-class LimitThroughputByGroup(WordStep, frozen=True):
+class LimitThroughputByGroup(WordStep):
     """The other half."""
 
     attribute = "FifoThroughputLimit"
@@ -195,7 +197,7 @@ def write_actions(
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
-class RestorePolicy(TextStep, frozen=True):
+class RestorePolicy(TextStep):
     """The whole policy from one text to another, which a person has pinned.
 
     The texts are compared as they are: what only means the same is not what was approved.
@@ -216,7 +218,7 @@ class RestorePolicy(TextStep, frozen=True):
         return f"{self.attribute} -> the pinned text of {len(self.after)} characters"
 
 
-class DlqStep(TextStep, frozen=True):
+class DlqStep(TextStep):
     """Empty where nothing is set; compared as what it means, not as it is spelled."""
 
     owner = Owner.ATTACH_DLQ
@@ -232,7 +234,7 @@ class DlqStep(TextStep, frozen=True):
         return text
 
 
-class CreateDlq(DlqStep, frozen=True):
+class CreateDlq(DlqStep):
     """A queue made under the ARN that `after` names. It is kept: nothing undoes this step.
 
     DeadLetterQueue is no attribute of SQS: whoever asks what stands there puts the ARN of the queue
@@ -252,7 +254,7 @@ class CreateDlq(DlqStep, frozen=True):
         return None
 
 
-class AttachDlq(DlqStep, frozen=True):
+class AttachDlq(DlqStep):
     """From no RedrivePolicy to one; never from one to another.
 
     Whether the two queues fit is `dlq.unfit`, because a step does not know its queue.
@@ -279,7 +281,7 @@ class AttachDlq(DlqStep, frozen=True):
         return None
 
 
-class AllowRedriveFrom(DlqStep, frozen=True):
+class AllowRedriveFrom(DlqStep):
     """More sources into a RedriveAllowPolicy that names its sources; it takes none out."""
 
     attribute = "RedriveAllowPolicy"
@@ -310,7 +312,7 @@ INTO_QUARANTINE = "sqs:SendMessage"
 HELD = "held"
 
 
-class RedriveMessages(TextStep, frozen=True):
+class RedriveMessages(TextStep):
     """From messages that are held to the ARN of the queue that they go back to.
 
     Dlq is no attribute of SQS, and nothing stands there afterwards: a course of many

@@ -10,10 +10,9 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from msgspec import Struct
 
 from mendq.model.policy import digest_of
 from mendq.model.queue import parsed
@@ -29,7 +28,8 @@ _MOST_PATH = 200
 NOT_SET = "not set"
 
 
-class Known(Struct, frozen=True):
+@dataclass(frozen=True)
+class Known:
     """How a queue was configured at that moment."""
 
     at: datetime

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
-
-from msgspec import Struct
 
 MOST_VALUE = 160
 MOST_COMMAND = 1_200
@@ -112,7 +111,8 @@ def first_of(lines: Iterable[str], most: int) -> tuple[str, ...]:
     return (*taken, f"and {more} more") if more else taken
 
 
-class Section(Struct, frozen=True):
+@dataclass(frozen=True)
+class Section:
     """A heading at the start of its line, and indented lines under it.
 
     What may be `cut` gives way, last line first, where a page grows too long.

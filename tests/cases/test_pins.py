@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from msgspec import structs
 
 from mendq.cases.pins import Pins
 from mendq.model.policy import Pin, digest_of
@@ -42,7 +42,7 @@ def test_a_pin_that_was_decided_on_another_is_not_retained(
     pins = _pins(account)
     pins.put(_pin(account, 1))
     pins.put(_pin(account, 2, "{}"))
-    assert not pins.put(structs.replace(_pin(account, generation), pinned_by="eve"))
+    assert not pins.put(replace(_pin(account, generation), pinned_by="eve"))
     found = pins.of(QUEUE)
     assert found is not None
     assert (found.generation, found.pinned_by) == (2, "ada")

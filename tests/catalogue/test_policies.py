@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from mendq.catalogue._redrive_causes import ARRIVING, LEAVING, keeps_out
 from mendq.catalogue._restore_policy import FINDINGS, grants, is_open_to_everybody
@@ -227,7 +226,7 @@ def pin_of(text: str) -> Pin:
 
 CHANGE = QueueChange(AT, "SetQueueAttributes", ROLE, by_cloudformation=True)
 GOOD = Pinned(pin_of(BOTH), changed=CHANGE)
-CHANGED = structs.replace(GOOD, doubt="a person has changed it since")
+CHANGED = replace(GOOD, doubt="a person has changed it since")
 UNREADABLE = Pinned(None, "its pin cannot be read")
 
 
@@ -259,8 +258,8 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str)
         (overwritten(event_names=("SendMessage", "DeleteMessage")), "by name"),
         (overwritten(principals=(ROLE, f"{ROLE}2")), "by name"),
         (overwritten(principals=(ROLE, "sns.amazonaws.com")), "by name"),
-        (overwritten(structs.replace(GOOD, pin=pin_of("not JSON"))), "by name"),
-        (overwritten(structs.replace(GOOD, pin=pin_of(OPEN))), "lets everybody in"),
+        (overwritten(replace(GOOD, pin=pin_of("not JSON"))), "by name"),
+        (overwritten(replace(GOOD, pin=pin_of(OPEN))), "lets everybody in"),
         (replace(overwritten(), attributes={}), "could not be looked at"),
     ],
 )
@@ -310,9 +309,9 @@ def test_what_the_caller_s_own_policy_could_grant_as_well_is_said_and_left(
 
 
 def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
-    waits = structs.replace(GOOD, doubt="not told yet", passes=True)
+    waits = replace(GOOD, doubt="not told yet", passes=True)
     assert isinstance(refused(ACCESS_DENIED, overwritten(waits)), Retry)
-    pointless = overwritten(structs.replace(waits, pin=pin_of(EMPTIED)), stands="")
+    pointless = overwritten(replace(waits, pin=pin_of(EMPTIED)), stands="")
     assert isinstance(refused(ACCESS_DENIED, pointless), Escalate)
     assert "pin" not in refused(ACCESS_DENIED, overwritten(None)).reason
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._redrive import age_is_known, explained, first_against, time_left, who_takes
@@ -105,7 +104,7 @@ def fifo(**over: Any) -> Facts:
         case(TOO_SHORT, State.WATCHING, queue_arn=arn),
         queue_arn=f"{DLQ_ARN}.fifo",
         dlq_sources=(QueueFacts(arn, source().attributes),),
-        sole_source=structs.replace(SOLE, queue_arn=arn),
+        sole_source=replace(SOLE, queue_arn=arn),
         **over,
     )
 
@@ -116,7 +115,7 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
         MessageRetentionPeriod=days * A_DAY,
         ApproximateNumberOfMessages=waiting,
         dlq_sources=(source(**source_over),),
-        sole_source=structs.replace(SOLE, deletes_per_second=per_second),
+        sole_source=replace(SOLE, deletes_per_second=per_second),
     )
 
 
@@ -126,9 +125,9 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
         (messages(), Mode.HEAL, "after each soak of 6 min;"),
         (messages(CLOSED), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
         (messages(VISIBILITY, CLOSED), Mode.PROPOSE, "a person has to see this first"),
-        (messages(sole_source=structs.replace(SOLE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
-        (messages(sole_source=structs.replace(SOLE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
-        (messages(sole_source=structs.replace(SOLE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
+        (messages(sole_source=replace(SOLE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
+        (messages(sole_source=replace(SOLE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
+        (messages(sole_source=replace(SOLE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
         (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
         (messages(measured=None), Mode.PROPOSE, "since when"),
         (messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
@@ -271,7 +270,7 @@ def anything(draw: st.DrawFn) -> Facts:
         deleted=int(draw(ODD)),
         visible_before=draw(st.sampled_from([0, 200])),
         least_visible=draw(st.sampled_from([0, 200])),
-        sole_source=structs.replace(SOLE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
+        sole_source=replace(SOLE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
         source_cases=tuple(draw(st.lists(cases(), max_size=3))),
     )
     second = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)

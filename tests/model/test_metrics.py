@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from mendq.catalogue import examples
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
@@ -183,8 +182,8 @@ LATE = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=
         (examples.measured(sent=1_000, received=1_050, deleted=1_050), False),
         (examples.measured(sent=1_000, received=1_051, deleted=1_051), True),
         # Deletes that may have come after the last backlog, or beyond inexact receives.
-        (structs.replace(RACE, deleted_unsure=79), True),
-        (structs.replace(RACE, deleted_unsure=80), False),
+        (replace(RACE, deleted_unsure=79), True),
+        (replace(RACE, deleted_unsure=80), False),
         (examples.measured(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES), True),
         (examples.measured(sent=100, received=180, deleted=181 + SURPLUS_MESSAGES), False),
         # Nobody sent them: DLQ messages arrive so, and some may be handled meanwhile.

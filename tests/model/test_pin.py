@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
 from mendq.cases.pins import read_pin
 from mendq.model.policy import (
@@ -39,7 +39,7 @@ PIN = Pin(
 )
 DEPLOYED = QueueChange(CHANGED, "SetQueueAttributes", ALICE, by_cloudformation=True)
 BY_ALICE = QueueChange(CHANGED, "SetQueueAttributes", ALICE)
-VISIBILITY = structs.replace(BY_ALICE, at=CHANGED + MOMENT, of_policy=False)
+VISIBILITY = replace(BY_ALICE, at=CHANGED + MOMENT, of_policy=False)
 
 
 def good(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
@@ -58,8 +58,8 @@ def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() ->
     ("pin", "queue_arn", "created_at", "now", "doubt"),
     [
         (PIN, QUEUE, CREATED, PINNED + HOLDS - MOMENT, None),
-        (structs.replace(PIN, policy="{}"), QUEUE, CREATED, NOW, "digest"),
-        (structs.replace(PIN, digest=""), QUEUE, CREATED, NOW, "digest"),
+        (replace(PIN, policy="{}"), QUEUE, CREATED, NOW, "digest"),
+        (replace(PIN, digest=""), QUEUE, CREATED, NOW, "digest"),
         (PIN, f"{QUEUE}2", CREATED, NOW, "another queue"),
         (PIN, QUEUE, CREATED + MOMENT, NOW, "another queue"),
         (PIN, QUEUE, None, NOW, "another queue"),
@@ -76,22 +76,19 @@ def test_what_is_wrong_with_a_pin_itself(
 
 @pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
 def test_anybody_s_change_of_the_policy_ends_it(event_name: str) -> None:
-    found = judged(PIN, [structs.replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
+    found = judged(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
     assert (found.is_good, found.passes) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
 def test_a_deployment_does_not_end_it_nor_do_other_attributes() -> None:
-    by_role, before = (
-        structs.replace(BY_ALICE, principal_arn=DEPLOYS),
-        structs.replace(DEPLOYED, at=CHANGED - HOUR),
-    )
+    by_role, before = replace(BY_ALICE, principal_arn=DEPLOYS), replace(DEPLOYED, at=CHANGED - HOUR)
     assert judged(PIN, [DEPLOYED], CHANGED, NOW).changed == DEPLOYED
     assert good(by_role)
     assert good(DEPLOYED, before)
     assert good(DEPLOYED, VISIBILITY)
-    assert not good(by_role, pin=structs.replace(PIN, automation=()))
-    between = structs.replace(BY_ALICE, at=CHANGED - HOUR / 2)
+    assert not good(by_role, pin=replace(PIN, automation=()))
+    between = replace(BY_ALICE, at=CHANGED - HOUR / 2)
     assert not good(DEPLOYED, between, before), "a person between two deployments"
     alone = judged(PIN, [VISIBILITY], VISIBILITY.at, NOW)
     assert "knows nobody who changed it" in alone.doubt
@@ -99,12 +96,12 @@ def test_a_deployment_does_not_end_it_nor_do_other_attributes() -> None:
 
 @pytest.mark.parametrize("principal", [f"{DEPLOYS}2", DEPLOYS.upper(), "cloudformation", ""])
 def test_a_name_like_a_deployment_s_is_none(principal: str) -> None:
-    assert not good(structs.replace(BY_ALICE, principal_arn=principal))
+    assert not good(replace(BY_ALICE, principal_arn=principal))
 
 
 def test_the_change_that_stood_when_it_was_pinned_does_not_count() -> None:
-    assert good(structs.replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW), DEPLOYED)
-    assert not good(structs.replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW + MOMENT), DEPLOYED)
+    assert good(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW), DEPLOYED)
+    assert not good(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW + MOMENT), DEPLOYED)
 
 
 @pytest.mark.parametrize("seconds", [2, 4, 300])
@@ -160,7 +157,7 @@ def test_what_is_not_known_is_no_good() -> None:
 
 def test_the_history_is_asked_for_by_sqs_s_clock_and_not_further_back_than_it_goes() -> None:
     assert PIN.since == MODIFIED
-    years_ago = structs.replace(PIN, queue_modified_at=datetime(2020, 1, 1, tzinfo=UTC))
+    years_ago = replace(PIN, queue_modified_at=datetime(2020, 1, 1, tzinfo=UTC))
     assert years_ago.since == PINNED - timedelta(days=1)
 
 

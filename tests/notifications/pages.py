@@ -91,8 +91,8 @@ def every_page() -> dict[str, NotificationText]:
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
     same = Known(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}
-    changes = {"last_change": structs.replace(last, earlier=(before,))}
-    lately = {**changes, "baselines": (same, structs.replace(WELL, at=LONG_AGO))}
+    changes = {"last_change": replace(last, earlier=(before,))}
+    lately = {**changes, "baselines": (same, replace(WELL, at=LONG_AGO))}
     requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
     from_hosts = {**CASE.evidence, "requests": requests}
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}

@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.cli.command_group import written
@@ -109,6 +108,6 @@ def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> Non
         "2026-12-26 16:30:00  +40 d 7 h  escalated",
     ]
     kept = "MessageRetentionPeriod 345600 -> 1209600"
-    longer = [*points, *(structs.replace(points[2], says=each) for each in (kept, "x" * 99))]
+    longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
     *_, whole, cut = section(notified({"so_far": longer}).body, "CASE SO FAR (UTC)")
     assert (kept in whole, len(cut) <= 82) == (True, True)

@@ -55,7 +55,7 @@ def slow(name: str = "slow", *, of_configuration: bool = False, **over: Any) -> 
         aws_page="",
         examples=tuple,
         plan=lambda facts, _limits: Escalate("slow", facts.found),
-        detection=structs.replace(detection, **over),
+        detection=replace(detection, **over),
     )
 
 
