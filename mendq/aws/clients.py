@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
-from botocore.loaders import JSONFileLoader, Loader
 from msgspec import Struct
 
 from mendq.model.case import EVENT_SOURCE
@@ -77,25 +76,29 @@ class Pace:
         return not self.sleep(turn - now)
 
 
-class _JSON(JSONFileLoader):
-    """botocore's JSON, decoded by msgspec: with json it is half of what a first client costs."""
+def _models() -> Any:
+    """botocore's models for whom names no service that there is not, decoded by msgspec.
 
-    def load_file(self, file_path: str) -> Any:
-        """None where there is no such file."""
-        for suffix, inflate in ((".json", bytes), (".json.gz", decompress)):
-            with suppress(FileNotFoundError):
-                return msgspec.json.decode(inflate(Path(file_path + suffix).read_bytes()))
-        return None
+    With json that is half of what a first client costs, with a look into each service's folder two
+    thirds.
+    """
+    from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
+    class JSON(JSONFileLoader):
+        def load_file(self, file_path: str) -> Any:
+            """None where there is no such file."""
+            for suffix, inflate in ((".json", bytes), (".json.gz", decompress)):
+                with suppress(FileNotFoundError):
+                    return msgspec.json.decode(inflate(Path(file_path + suffix).read_bytes()))
+            return None
 
-class _Models(Loader):
-    """botocore's models, for whom names no service that there is not."""
+    class Models(Loader):
+        FILE_LOADER_CLASS = JSON
 
-    FILE_LOADER_CLASS = _JSON
+        def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002
+            return os.listdir(self.BUILTIN_DATA_PATH)  # noqa: PTH208 - names are all it takes
 
-    def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002
-        """Every folder, without a look into each: that is a third of a first client."""
-        return os.listdir(self.BUILTIN_DATA_PATH)  # noqa: PTH208 - names are all it takes
+    return Models()
 
 
 class LambdaSession(Struct, frozen=True):
@@ -175,7 +178,7 @@ class Clients(Struct, frozen=True, dict=True):
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
         session = get_session()
-        session.register_component("data_loader", _Models())
+        session.register_component("data_loader", _models())
         return cls(LambdaSession(session))
 
     @property

@@ -245,7 +245,7 @@ class CaseStoreView(Struct, frozen=True):
         """The steps from what stands there to what we wrote last, where we have written it."""
         written = [(each, self.record_of(each.attribute).last_written) for each in steps]
         return tuple(
-            step if after is None else structs.replace(step, after=type(step.after)(after))
+            step if after is None else replace(step, after=type(step.after)(after))
             for step, after in written
         )
 

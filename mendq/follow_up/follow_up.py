@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
 from mendq.aws.cloudwatch import messages_deleted
@@ -229,11 +229,11 @@ class _OpenCase(Struct, frozen=True):
         """The evidence that the case's state asks for."""
         evidence_since = VerificationEvidence(self.context.settings.timing, self.view.failures)
         if self.case.state in (*PROVING, *WAITED_OUT):
-            evidence_since = structs.replace(evidence_since, stands=self._stands())
+            evidence_since = replace(evidence_since, stands=self._stands())
         if not self._is_proving:
             return evidence_since
         no_call_failed = not self.case.evidence["failed_calls"]
-        return structs.replace(
+        return replace(
             evidence_since,
             deletes=self._deletes(quiet_since(self.case, evidence_since)),
             of_configuration=no_call_failed and self.symptom.is_of_configuration,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial, reduce
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
@@ -128,7 +128,7 @@ def _suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Su
     detections = [_detection_of(each) for each in symptoms]
     if all(each.reads for each in detections):
         kinds = dict.fromkeys(kind for each in detections for kind in each.reads)
-        window = structs.replace(window, kinds=tuple(kinds))
+        window = replace(window, kinds=tuple(kinds))
     return _Suspect(facts, window, symptoms)
 
 

@@ -216,7 +216,7 @@ def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> C
 def test_a_refused_address_costs_nobody_else_the_report(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq")
+    monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
     forget(deliver_report.handler)
     refuse = _refusing(made, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):

@@ -105,7 +105,7 @@ def test_where_one_trail_serves_all_the_hub_reads_every_accounts_cases() -> None
     assert starting.scope == "organization"
     assert starting.organization_root == starting.out_root
     statements, theirs = hub.statements("NightlyRole"), {"aws:ResourceOrgID": "o-exampleorgid"}
-    logs = "arn:aws:s3:::our-logs/AWSLogs/o-exampleorgid/777788889999/CloudTrail/x"
+    logs = "arn:aws:s3:::our-logs/AWSLogs/o-exampleorgid/210987654321/CloudTrail/x"
     cases = f"arn:aws:s3:::mendq-cases-{ACCOUNT}-{REGION}/cases/x"
     assert decision(statements, "s3:GetObject", logs) == "Allow"
     assert decision(statements, "s3:GetObject", cases, keys=theirs) == "Allow"

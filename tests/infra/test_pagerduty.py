@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from ministack.services import eventbridge
 
+from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, State
 from mendq.notifications.sent import NotificationText
 from tests.cases.test_integrations import DENIED, schema
 from tests.heal.conftest import Account, account
-from tests.heal.operators import context_of, fail, say
+from tests.heal.operators import OWNERS, context_of, fail, say
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 
 __all__ = ["account"]
@@ -79,6 +80,9 @@ def test_two_cases_at_once_are_two_incidents_and_each_ends_with_its_case(account
     account.later(minutes=5)
     with account.bus() as events:
         say(account, "close", first)
+        for _ in range(2):
+            account.later(minutes=1)
+            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
     assert delivered(events * 2, receiver) == 2
     assert (receiver.resolved, [*receiver.open_now]) == ([first], [second])
 

@@ -25,8 +25,8 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
     assert of_accounts(found).startswith("40 accounts: 2 incidents need somebody; 266 incidents, ")
     said, liar = [plain(each) for each in not_whole(found)], "team-0-prod (111111111111), eu-west-1"
     assert said == [
-        "team-2-prod (111111111113), eu-west-1 reported nothing.",
-        "111111111112, eu-west-1 reported some days only.",
+        f"team-2-prod ({member(2)['account']}), eu-west-1 reported nothing.",
+        f"{member(1)['account']}, eu-west-1 reported some days only.",
         f"{liar} had rows of another account or region in its tables.",
         f"{liar} had tables that could not be read.",
     ]
