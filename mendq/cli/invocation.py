@@ -29,7 +29,10 @@ _JSON = typer.Option("--json", help="One JSON document on standard output.")
 _SHARED: dict[str, tuple[Any, Any]] = {
     "profile": (_AS_AWS, None),
     "region": (_AS_AWS, None),
-    "stack": (Annotated[str, typer.Option(help="The deployed stack.")], "Mendq"),
+    "stack": (
+        Annotated[str, typer.Option(help="The deployed stack.", envvar="MENDQ_STACK")],
+        "Mendq",
+    ),
     "as_json": (Annotated[bool, _JSON], False),
 }
 

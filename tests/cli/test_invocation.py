@@ -97,6 +97,12 @@ def test_what_names_no_account_is_one_line(
     assert names in line
 
 
+def test_the_environment_may_name_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As stack sets call it otherwise, and what notifications print is to be typed as it stands."""
+    monkeypatch.setenv("MENDQ_STACK", " ")
+    assert "--stack is empty" in _refused("cases")[-1]
+
+
 def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     most = cli_account._FIRST_ELSEWHERE
     assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
