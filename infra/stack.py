@@ -15,15 +15,16 @@ from infra.alarms.health import Watched
 from infra.dashboard import dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
-from infra.lambdas.rows import every_lambda
+from infra.lambdas.rows import TEMPLATE_HOOK, every_lambda
 from infra.nightly import Nightly
 from infra.own_queues import never_managed
 from infra.packaging.emr import EmrPackage
 from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
-from infra.settings.deployment import DeploymentSettings
+from infra.settings.deployment import FAIL, DeploymentSettings
 from infra.storage import Buckets, case_bucket, case_table, report_bucket
+from infra.template_hook import TemplateHook
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds, Consent
@@ -59,6 +60,9 @@ class MendqStack(Stack):
         schedule(self, lambdas, settings)
         pagerduty = settings.notifications.pagerduty
         paging = PagerDuty(self, "PagerDuty", pagerduty) if pagerduty else None
+        if settings.template_hook.is_on:
+            hook = lambdas[TEMPLATE_HOOK].function
+            TemplateHook(self, "BeforeDeploy", settings.template_hook, hook)
         never_managed(self)
         watched = Watched(intake, lambdas, paging)
         alarms = Alarms(self, "Alarms", watched, work.topics, settings)
@@ -115,5 +119,7 @@ class MendqStack(Stack):
                 settings.queues,
                 tuple(settings.notifications.teams),
             ),
+            "hook_fails": settings.template_hook.mode == FAIL,
+            "hook_ignores": settings.template_hook.ignore,
             "bounds": Bounds(soak_factor=settings.timing.soak_factor),
         }

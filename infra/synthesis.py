@@ -15,12 +15,11 @@ from aws_cdk import cx_api
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
-from infra.settings.deployment import DeploymentSettings, Environment
+from infra.settings.deployment import STACK_NAME, DeploymentSettings, Environment
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
 from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack
 
-STACK_NAME = "Mendq"
 CDK_JSON = ROOT / "cdk.json"
 
 

@@ -42,6 +42,7 @@ from mendq.model.settings import (
     RedriveSettings,
     ScanSettings,
     StartNightlySettings,
+    TemplateHookSettings,
     WatchNightlySettings,
 )
 from mendq.model.steps import PROBE_ACTION, Owner
@@ -52,6 +53,7 @@ SUMMARIES = "summary/week=*/summary.json"
 DELIVER_SECONDS = 120
 # What these Lambdas start and watch is there or not: nightly.enabled.
 _OF_NIGHTLY = (StartNightlySettings, WatchNightlySettings)
+TEMPLATE_HOOK = "template_hook"
 _OWNERS = tuple(each.value for each in Owner)
 
 
@@ -196,14 +198,26 @@ ROWS = (
         patience=Duration.hours(6),
         event=_summary_written,
     ),
+    # People wait for it as they deploy: one full virtual CPU. The hook waits 30 s.
+    Row(
+        Handler(TEMPLATE_HOOK, "Mendq: judges a queue that is about to be deployed", 10, 1_769),
+        TemplateHookSettings,
+        (),
+    ),
 )
+
+
+def _is_there(row: Row, work: Work) -> bool:
+    if row.settings is TemplateHookSettings:
+        return work.settings.template_hook.is_on
+    return work.nightly is not None or row.settings not in _OF_NIGHTLY
 
 
 def every_lambda(
     work: Work, known: Mapping[str, Any], code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
     """Each of ROWS by its handler's name; `known` are the values of their settings."""
-    rows = [row for row in ROWS if work.nightly or row.settings not in _OF_NIGHTLY]
+    rows = [row for row in ROWS if _is_there(row, work)]
     made = {row.handler.name: _made(work.stack, row, code, report_code) for row in rows}
     probe_queue = _probe_queue(made["probe"])
     made["probe"].role.add_to_policy(may([PROBE_ACTION], probe_queue.queue_arn))

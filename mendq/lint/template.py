@@ -28,12 +28,15 @@ class Work:
 
     left: int = MOST_STEPS
 
+    def __post_init__(self) -> None:
+        self.most = self.left
+
     def take(self, steps: int) -> None:
         """Raise NotATemplate where `steps` is more than is left."""
         self.left -= steps
         if self.left < 0:
             again = "and what repeats itself counts each time"
-            raise NotATemplate(f"judging it takes more than {MOST_STEPS:,} steps, {again}")
+            raise NotATemplate(f"judging it takes more than {self.most:,} steps, {again}")
 
 
 class Place(NamedTuple):
