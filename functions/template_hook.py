@@ -25,28 +25,22 @@ def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
     cannot judge goes through, unless the hook stops deployments: then it is `InternalFailure`.
     """
     request, said = under(event, "requestData") or {}, under(event) or {}
-    token = said.get("clientRequestToken")
+    token, settings = said.get("clientRequestToken"), call.settings
     answer = {"clientRequestToken": token[:_MOST_TOKEN] if isinstance(token, str) else ""}
-    target, point = request.get("targetName"), said.get("actionInvocationPoint")
-    if target not in TARGETS or point not in _POINTS:
+    target, code = request.get("targetName"), ""
+    if target not in TARGETS or said.get("actionInvocationPoint") not in _POINTS:
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
     properties = (under(request, "targetModel") or {}).get("resourceProperties")
-    settings, name = call.settings, request.get("targetLogicalId")
-    where = Environment(settings.account, call.clients.region)
+    where, name = Environment(settings.account, call.clients.region), request.get("targetLogicalId")
     try:
         found = judged(target, name, properties, where, settings.hook_ignores)
-        message = found.message()
+        symptoms, message = [each.symptom for each in found.findings], found.message()
+        call.log.info("judged a proposed resource", resource=found.name, found=symptoms)
+        code = "NonCompliant" if symptoms else ""
     except Exception as error:
         because = plain(error) if isinstance(error, NotATemplate) else type(error).__name__
         call.log.exception("could not judge a proposed resource", target=target)
         message = f"Mendq: could not be judged: {because}"
-        if not settings.hook_fails:
-            return {**answer, "hookStatus": "SUCCESS", "message": message}
-        failed = {"hookStatus": "FAILED", "errorCode": "InternalFailure"}
-        return {**answer, **failed, "message": message}
-    symptoms = [each.symptom for each in found.findings]
-    call.log.info("judged a proposed resource", target=target, name=found.name, found=symptoms)
-    if not symptoms:
-        return {**answer, "hookStatus": "SUCCESS", "message": message}
-    failed = {"hookStatus": "FAILED", "errorCode": "NonCompliant"}
-    return {**answer, **failed, "message": message}
+        code = "InternalFailure" if settings.hook_fails else ""
+    status = {"hookStatus": "FAILED", "errorCode": code} if code else {"hookStatus": "SUCCESS"}
+    return {**answer, **status, "message": message}

@@ -15,16 +15,17 @@ from infra.alarms.health import Watched
 from infra.dashboard import dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
-from infra.lambdas.rows import TEMPLATE_HOOK, every_lambda
+from infra.lambdas.rows import every_lambda
 from infra.nightly import Nightly
 from infra.own_queues import never_managed
 from infra.packaging.emr import EmrPackage
 from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
-from infra.settings.deployment import FAIL, DeploymentSettings
+from infra.settings.deployment import DeploymentSettings
+from infra.settings.hook import FAIL
 from infra.storage import Buckets, case_bucket, case_table, report_bucket
-from infra.template_hook import TemplateHook
+from infra.template_hook import template_hook
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds, Consent
@@ -58,13 +59,12 @@ class MendqStack(Stack):
         lambdas = every_lambda(work, self._known(work), *staged)
         intake.feeds(lambdas["heal"].function)
         schedule(self, lambdas, settings)
-        pagerduty = settings.notifications.pagerduty
-        paging = PagerDuty(self, "PagerDuty", pagerduty) if pagerduty else None
-        if settings.template_hook.is_on:
-            hook = lambdas[TEMPLATE_HOOK].function
-            TemplateHook(self, "BeforeDeploy", settings.template_hook, hook)
+        pager = (
+            PagerDuty(self, "PagerDuty", to) if (to := settings.notifications.pagerduty) else None
+        )
+        template_hook(self, lambdas, settings.template_hook)
         never_managed(self)
-        watched = Watched(intake, lambdas, paging)
+        watched = Watched(intake, lambdas, pager)
         alarms = Alarms(self, "Alarms", watched, work.topics, settings)
         if settings.dashboard:
             dashboard(self, alarms, watched, settings)

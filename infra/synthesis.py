@@ -15,7 +15,8 @@ from aws_cdk import cx_api
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
-from infra.settings.deployment import STACK_NAME, DeploymentSettings, Environment
+from infra.settings.deployment import DeploymentSettings, Environment
+from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
 from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack

@@ -5,12 +5,15 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aws_cdk import CfnLambdaHook, Stack
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
+from infra.lambdas.lambda_function import OwnLambda
+from infra.lambdas.rows import TEMPLATE_HOOK
 from infra.roles import may, own_role
-from infra.settings.deployment import HookSettings
+from infra.settings.hook import HookSettings
 from mendq.lint.proposed import TARGETS
 from mendq.model.names import ASKING
 
@@ -18,42 +21,37 @@ from mendq.model.names import ASKING
 ALIAS = "Mendq::Queues::BeforeDeploy"
 
 
-class TemplateHook(Construct):
-    """The hook and the role that it takes on, which may call the hook's Lambda and nothing else.
+def template_hook(
+    scope: Construct, lambdas: Mapping[str, OwnLambda], settings: HookSettings
+) -> None:
+    """Add it, where it is on, and the role that it takes on: to call its Lambda and nothing else.
 
-    Mendq's own stack is not asked about: a hook that stops deployments must not stop the one that
-    mends it. What Cloud Control makes is in no stack, and is not asked about either.
+    Mendq's own stack is not asked about: what stops deployments must not stop the one that puts it
+    right. What Cloud Control makes is in no stack, and is not asked about either.
     """
-
-    def __init__(
-        self, scope: Construct, name: str, settings: HookSettings, asked: lambda_.Function
-    ) -> None:
-        super().__init__(scope, name)
-        # It names the account that it acts for.
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/registry-public.html
-        role = own_role(
-            self,
-            "Role",
-            purpose=ASKING,
-            service="hooks.cloudformation",
-            description="Mendq: asks the template hook",
-        )
-        role.add_to_policy(may(["lambda:InvokeFunction"], asked.function_arn))
-        stacks = list(settings.stacks)
-        names = {"include": stacks} if stacks else {"exclude": [Stack.of(self).stack_name]}
-        hook = CfnLambdaHook(
-            self,
-            "Hook",
-            alias=ALIAS,
-            execution_role=role.role_arn,
-            failure_mode=settings.mode.upper(),
-            hook_status="ENABLED",
-            lambda_function=asked.function_arn,
-            stack_filters={"filteringCriteria": "ALL", "stackNames": names},
-            target_operations=["RESOURCE"],
-        )
-        # The CDK knows the other of its two forms alone.
-        # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
-        targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(TARGETS)}
-        hook.add_property_override("TargetFilters", targets)
-        hook.node.add_dependency(role)
+    if not settings.is_on:
+        return
+    place, asked = Construct(scope, "BeforeDeploy"), lambdas[TEMPLATE_HOOK].function.function_arn
+    # It names the account that it acts for.
+    # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/registry-public.html
+    by = {"service": "hooks.cloudformation", "description": "Mendq: asks the template hook"}
+    role = own_role(place, "Role", purpose=ASKING, **by)
+    role.add_to_policy(may(["lambda:InvokeFunction"], asked))
+    stacks = list(settings.stacks)
+    names = {"include": stacks} if stacks else {"exclude": [Stack.of(scope).stack_name]}
+    hook = CfnLambdaHook(
+        place,
+        "Hook",
+        alias=ALIAS,
+        execution_role=role.role_arn,
+        failure_mode=settings.mode.upper(),
+        hook_status="ENABLED",
+        lambda_function=asked,
+        stack_filters={"filteringCriteria": "ALL", "stackNames": names},
+        target_operations=["RESOURCE"],
+    )
+    # The CDK knows the other of its two forms alone.
+    # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
+    targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(TARGETS)}
+    hook.add_property_override("TargetFilters", targets)
+    hook.node.add_dependency(role)

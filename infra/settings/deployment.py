@@ -7,10 +7,11 @@ import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
+from infra.settings.hook import HookSettings
 from infra.settings.reading import (
     Conflict,
     Reading,
@@ -22,15 +23,11 @@ from infra.settings.reading import (
     text,
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
-from mendq.lint.judging import LOOKED_FOR
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import FULL
 
-# How outsiders find it.
-STACK_NAME = "Mendq"
-OFF, WARN, FAIL = "off", "warn", "fail"
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
 # What needs no quotes in a header; SES takes ASCII alone.
@@ -104,12 +101,6 @@ _DOCS = text(
     r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]{0,500})?",
     "https://wiki.example.com/mendq/docs",
     ("^http://", "use https://"),
-)
-_STACK = text(
-    "a stack's name, or the start of one and a *",
-    r"(?=.{1,128}\Z)[A-Za-z][A-Za-z0-9-]*\*?",
-    "orders or orders-*",
-    (r"^\*$", "leave stacks out: then every stack is asked about but Mendq's own"),
 )
 _ALARMS = text("full or essential", f"{FULL}|essential", FULL)
 _TIME_ZONE = text("a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin")
@@ -305,42 +296,6 @@ def _takes_no_mode(name: str) -> tuple[str, str] | None:
     return None if symptom.steps else (f"takes no mode: it is {symptom.ships_as}", "leave it out")
 
 
-@dataclass(frozen=True)
-class HookSettings:
-    """A CloudFormation hook that judges queues and their policies before they are deployed.
-
-    [What it sees, and what not](template-hook.md). `"templateHook": "warn"` is short for the mode
-    alone.
-    """
-
-    alone: ClassVar[str] = "mode"
-    mode: Annotated[str, one_of("off, warn or fail", (OFF, WARN, FAIL))] = OFF
-    """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
-    is where the hook itself fails."""
-    stacks: Annotated[
-        tuple[Annotated[str, _STACK], ...], entries("stack names, or starts of names and a `*`", 50)
-    ] = ()
-    """The stacks that are asked about; empty: every stack but Mendq's own."""
-    ignore: Annotated[
-        tuple[Annotated[str, one_of("a symptom of it", [e.name for e in LOOKED_FOR])], ...],
-        entries("symptoms"),
-    ] = ()
-    """The symptoms that it says nothing of."""
-
-    @property
-    def is_on(self) -> bool:
-        """True where the stack holds it."""
-        return self.mode != OFF
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """What no single field can show."""
-        for each in self.stacks:
-            start, star, _ = each.partition("*")
-            if each == STACK_NAME or (star and STACK_NAME.startswith(start)):
-                fault = f'"{each}" is Mendq\'s own stack too, which may mend a hook that fails'
-                yield {"stacks"}, "stacks", fault, "say more of the names that you mean"
-
-
 _AUTONOMY = Meta(
     title="{symptom: observe, propose or heal}", extra={"most": 200, "unfit": _takes_no_mode}
 )
@@ -382,7 +337,9 @@ class DeploymentSettings(ManagingSettings):
     """Where these docs are read, as the folder `docs` of a copy that your browser shows: report and
     notifications link to its `runbooks/`. Without it, they name them."""
     nightly: NightlySettings = NightlySettings()
-    template_hook: HookSettings = HookSettings()
+    template_hook: HookSettings = field(default=HookSettings())
+    """A CloudFormation hook that [judges queues and their policies](template-hook.md) before they
+    are deployed. `"templateHook": "warn"` is short for the mode alone."""
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""

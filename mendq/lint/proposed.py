@@ -16,7 +16,7 @@ from typing import Any
 
 from mendq.lint.judging import LOOKED_FOR, Finding, lint
 from mendq.lint.queues import POLICIES, POLICY
-from mendq.lint.template import A_BYTE_READ, MOST_NESTED, NotATemplate, Template, Work, listed
+from mendq.lint.template import NotATemplate, Template, Work, listed, scalars_as_text
 from mendq.lint.values import QUEUE, Environment
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parts_of
@@ -44,13 +44,10 @@ class Judged:
 
     def message(self) -> str:
         """For whoever deploys: each symptom with its reason, the lines to write and its runbook."""
-        said = f"Mendq: {counted(len(self.findings), 'finding') if self.findings else 'no finding'}"
         left = f"; not decided: {', '.join(self.undecided)}" if self.undecided else ""
-        opening = plain(f"{said} in {self.name}{left}", _MOST_LINE)
-        sections = [
-            Section(f"{each.severity.value} {each.symptom}", _lines(each)) for each in self.findings
-        ]
-        return body((opening,), sections, MOST_MESSAGE).strip()
+        said = f"Mendq: {counted(len(self.findings), 'finding')} in {self.name}{left}"
+        found = [Section(f"{each.severity} {each.symptom}", _lines(each)) for each in self.findings]
+        return body((said,), found, MOST_MESSAGE).strip()
 
 
 def judged(
@@ -62,12 +59,14 @@ def judged(
     """
     work = Work(MOST_STEPS)
     own = name if isinstance(name, str) and _NAME.fullmatch(name) else "Resource"
-    given = _plain(properties, work)
+    given = scalars_as_text(properties, work)
     if not isinstance(given, dict):
         raise NotATemplate("its properties are no mapping")
-    queues = {} if target == QUEUE else _queues_of(given, own, POLICIES[target], where)
+    queues, undecided = dict[str, str](), set[str]()
     if target == QUEUE:
-        given[POLICY] = _NOT_KNOWN
+        given[POLICY], undecided = _NOT_KNOWN, {*_ELSEWHERE}
+    else:
+        queues = _queues_of(given, own, POLICIES[target], where)
     resources = {own: {"Type": target, "Properties": given}}
     for stand_in, arn in queues.items():
         name = {"QueueName": parts_of(arn).name} if arn else {}
@@ -79,8 +78,7 @@ def judged(
         for each in reversed(linted.findings)
         if f"{each.path}.".startswith(f"Resources.{own}.") and each.symptom not in ignored
     }
-    undecided = {symptom for each in linted.not_judged for symptom in each.symptoms}
-    undecided |= _ELSEWHERE if target == QUEUE else set()
+    undecided.update(symptom for each in linted.not_judged for symptom in each.symptoms)
     return Judged(own, [*reversed(found.values())], sorted(undecided - {*found, *ignored}))
 
 
@@ -90,25 +88,9 @@ def _queues_of(given: Any, own: str, named_in: str, where: Environment) -> dict[
     Which queues the policy is about is then not known either.
     """
     arns = [arn_of_url(each, where.region) or "" for each in listed(given.get(named_in))]
-    if not all(arns):
+    if not arns or not all(arns):
         given[named_in], arns = _NOT_KNOWN, [""]
     return {f"{own}Of{number}": arn for number, arn in enumerate(arns)}
-
-
-def _plain(node: Any, work: Work, depth: int = 0) -> Any:
-    """As a template's decoder gives it: texts, lists and mappings of them."""
-    if depth > MOST_NESTED:
-        raise NotATemplate(f"its properties are nested more than {MOST_NESTED} deep")
-    if isinstance(node, dict):
-        work.take(1 + len(node) + sum(map(len, node)) // A_BYTE_READ)
-        return {key: _plain(each, work, depth + 1) for key, each in node.items()}
-    if isinstance(node, list):
-        work.take(1 + len(node))
-        return [_plain(each, work, depth + 1) for each in node]
-    if isinstance(node, str):
-        work.take(1 + len(node) // A_BYTE_READ)
-        return node
-    return node if node is None else json.dumps(node)
 
 
 def _with_arn(finding: Finding, queues: dict[str, str]) -> Finding:
