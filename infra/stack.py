@@ -25,7 +25,6 @@ from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.hook import FAIL
 from infra.storage import Buckets, case_bucket, case_table, report_bucket
-from infra.template_hook import template_hook
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Bounds, Consent
@@ -59,12 +58,10 @@ class MendqStack(Stack):
         lambdas = every_lambda(work, self._known(work), *staged)
         intake.feeds(lambdas["heal"].function)
         schedule(self, lambdas, settings)
-        pager = (
-            PagerDuty(self, "PagerDuty", to) if (to := settings.notifications.pagerduty) else None
-        )
-        template_hook(self, lambdas, settings.template_hook)
+        pagerduty = settings.notifications.pagerduty
+        paging = PagerDuty(self, "PagerDuty", pagerduty) if pagerduty else None
         never_managed(self)
-        watched = Watched(intake, lambdas, pager)
+        watched = Watched(intake, lambdas, paging)
         alarms = Alarms(self, "Alarms", watched, work.topics, settings)
         if settings.dashboard:
             dashboard(self, alarms, watched, settings)

@@ -5,13 +5,10 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from aws_cdk import CfnLambdaHook, Stack
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.lambdas.lambda_function import OwnLambda
-from infra.lambdas.rows import TEMPLATE_HOOK
 from infra.roles import may, own_role
 from infra.settings.hook import HookSettings
 from mendq.lint.proposed import TARGETS
@@ -21,24 +18,20 @@ from mendq.model.names import ASKING
 ALIAS = "Mendq::Queues::BeforeDeploy"
 
 
-def template_hook(
-    scope: Construct, lambdas: Mapping[str, OwnLambda], settings: HookSettings
-) -> None:
-    """Add it, where it is on, and the role that it takes on: to call its Lambda and nothing else.
+def template_hook(stack: Stack, asked: lambda_.Function, settings: HookSettings) -> None:
+    """Add it and the role that it takes on, which may call its Lambda and nothing else.
 
     Mendq's own stack is not asked about: what stops deployments must not stop the one that puts it
     right. What Cloud Control makes is in no stack, and is not asked about either.
     """
-    if not settings.is_on:
-        return
-    place, asked = Construct(scope, "BeforeDeploy"), lambdas[TEMPLATE_HOOK].function.function_arn
+    place = Construct(stack, "BeforeDeploy")
     # It names the account that it acts for.
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/registry-public.html
     by = {"service": "hooks.cloudformation", "description": "Mendq: asks the template hook"}
     role = own_role(place, "Role", purpose=ASKING, **by)
-    role.add_to_policy(may(["lambda:InvokeFunction"], asked))
+    role.add_to_policy(may(["lambda:InvokeFunction"], asked.function_arn))
     stacks = list(settings.stacks)
-    names = {"include": stacks} if stacks else {"exclude": [Stack.of(scope).stack_name]}
+    names = {"include": stacks} if stacks else {"exclude": [stack.stack_name]}
     hook = CfnLambdaHook(
         place,
         "Hook",
@@ -46,7 +39,7 @@ def template_hook(
         execution_role=role.role_arn,
         failure_mode=settings.mode.upper(),
         hook_status="ENABLED",
-        lambda_function=asked,
+        lambda_function=asked.function_arn,
         stack_filters={"filteringCriteria": "ALL", "stackNames": names},
         target_operations=["RESOURCE"],
     )

@@ -31,6 +31,7 @@ from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda, del
 from infra.own_queues import own_queue
 from infra.queue_grants import HEAL_READS, SCAN_READS, kinds_of, owner_reads, taken_back
 from infra.roles import may
+from infra.template_hook import template_hook
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
     DeliverReportSettings,
@@ -232,6 +233,8 @@ def every_lambda(
     made[Owner.REDRIVE.value].function.configure_async_invoke(
         max_event_age=Duration.seconds(60), retry_attempts=0
     )
+    if hook := made.get(TEMPLATE_HOOK):
+        template_hook(work.stack, hook.function, work.settings.template_hook)
     return made
 
 
