@@ -23,6 +23,7 @@ from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
+from infra.settings.hook import FAIL
 from infra.storage import Buckets, case_bucket, case_table, central_bucket, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
@@ -117,5 +118,7 @@ class MendqStack(Stack):
                 settings.queues,
                 tuple(settings.notifications.teams),
             ),
+            "hook_fails": settings.template_hook.mode == FAIL,
+            "hook_ignores": settings.template_hook.ignore,
             "bounds": Bounds(soak_factor=settings.timing.soak_factor),
         }

@@ -16,11 +16,11 @@ from infra.packaging import emr
 from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
 from infra.settings.deployment import DeploymentSettings, Environment
+from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
 from infra.settings.warnings import misplaced, of_stack
 from infra.stack import Code, MendqStack
 
-STACK_NAME = "Mendq"
 DESCRIPTION = "Mendq fixes SQS queues"
 CDK_JSON = ROOT / "cdk.json"
 

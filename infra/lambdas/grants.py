@@ -50,20 +50,12 @@ Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
 
 
 def moves_cases(work: Work) -> Statements:
-    """Item by item in the case store, one new object a transition."""
-    return _writes_cases(work, "Get", "Put", "Update", "Delete")
+    """Item by item in the case store, one new object a transition.
 
-
-def decides_cases(work: Work) -> Statements:
-    """The same without a claim."""
-    return _writes_cases(work, "Get", "Put", "Delete")
-
-
-def _writes_cases(work: Work, *verbs: str) -> Statements:
-    """A transaction takes the actions of its parts.
-
+    A transaction takes the actions of its parts.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
+    verbs = ("Get", "Put", "Update", "Delete")
     yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
     yield may(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
 

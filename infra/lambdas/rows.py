@@ -16,7 +16,6 @@ from infra.lambdas.grants import (
     Work,
     asks_for_freezes,
     checks_jobs,
-    decides_cases,
     delivers,
     files_cases,
     lists_open_cases,
@@ -34,6 +33,7 @@ from infra.lambdas.lambda_function import Handler, OwnLambda, ParkingLambda, del
 from infra.own_queues import own_queue
 from infra.queue_grants import HEAL_READS, SCAN_READS, kinds_of, owner_reads, taken_back
 from infra.roles import may
+from infra.template_hook import template_hook
 from mendq.model.facts import FOLLOW_UP_READS, POLICY_CHECKS, ROLLBACK_READS, ReadAction
 from mendq.model.settings import (
     DeliverReportSettings,
@@ -45,6 +45,7 @@ from mendq.model.settings import (
     RedriveSettings,
     ScanSettings,
     StartNightlySettings,
+    TemplateHookSettings,
     WatchNightlySettings,
 )
 from mendq.model.steps import PROBE_ACTION, Owner
@@ -55,6 +56,7 @@ SUMMARIES = "summary/week=*/summary.json"
 DELIVER_SECONDS = 120
 # What these Lambdas start and watch is there or not: nightly.enabled.
 _OF_NIGHTLY = (StartNightlySettings, WatchNightlySettings)
+TEMPLATE_HOOK = "template_hook"
 _OWNERS = tuple(each.value for each in Owner)
 
 
@@ -144,7 +146,7 @@ ROWS = (
     Row(
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
         OperatorSettings,
-        (decides_cases, reads_cases),
+        (moves_cases, reads_cases),
         calls=_OWNERS,
     ),
     Row(
@@ -199,14 +201,26 @@ ROWS = (
         patience=Duration.hours(6),
         event=_summary_written,
     ),
+    # People wait for it as they deploy: one full virtual CPU. The hook waits 30 s.
+    Row(
+        Handler(TEMPLATE_HOOK, "Mendq: judges a queue that is about to be deployed", 10, 1_769),
+        TemplateHookSettings,
+        (),
+    ),
 )
+
+
+def _is_there(row: Row, work: Work) -> bool:
+    if row.settings is TemplateHookSettings:
+        return work.settings.template_hook.is_on
+    return work.nightly is not None or row.settings not in _OF_NIGHTLY
 
 
 def every_lambda(
     work: Work, known: Mapping[str, Any], code: lambda_.Code, report_code: lambda_.Code
 ) -> dict[str, OwnLambda]:
     """Each of ROWS by its handler's name; `known` are the values of their settings."""
-    rows = [row for row in ROWS if work.nightly or row.settings not in _OF_NIGHTLY]
+    rows = [row for row in ROWS if _is_there(row, work)]
     made = {row.handler.name: _made(work.stack, row, code, report_code) for row in rows}
     probe_queue = _probe_queue(made["probe"])
     made["probe"].role.add_to_policy(may([PROBE_ACTION], probe_queue.queue_arn))
@@ -221,6 +235,8 @@ def every_lambda(
     made[Owner.REDRIVE.value].function.configure_async_invoke(
         max_event_age=Duration.seconds(60), retry_attempts=0
     )
+    if hook := made.get(TEMPLATE_HOOK):
+        template_hook(work.stack, hook.function, work.settings.template_hook)
     return made
 
 

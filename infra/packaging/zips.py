@@ -32,10 +32,17 @@ _ENGINE = tuple(
         *("nightly", "notifications", "probe", "redrive", "scan"),
     )
 )
+# Of lint what needs no cfn-lint.
+_JUDGES = tuple(
+    f"mendq/lint/{each}.py"
+    for each in ("__init__", "judging", "proposed", "queues", "remedies", "template", "values")
+)
 _SHARED = ("functions/__init__.py", "functions/entry.py")
 # The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
 _DELIVERS = "functions/deliver_report.py"
-LAMBDAS = LambdaZip(LOCK, (*_ENGINE, "functions"), left_out=(_DELIVERS, "functions/report"))
+LAMBDAS = LambdaZip(
+    LOCK, (*_ENGINE, *_JUDGES, "functions"), left_out=(_DELIVERS, "functions/report")
+)
 REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS))
 
 # Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.

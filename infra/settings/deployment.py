@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from infra.settings.hook import HookSettings
 from infra.settings.reading import (
     Conflict,
     Reading,
@@ -317,15 +318,8 @@ _AUTONOMY = Meta(
 
 
 @dataclass(frozen=True)
-class OfAnOrganization:
-    """What stacks of many accounts have together."""
-
-    organization: OrganizationSettings | None = None
-
-
-@dataclass(frozen=True)
-class DeploymentSettings(OfAnOrganization):
-    """Everything that a user may set; the defaults watch and change nothing."""
+class ManagingSettings:
+    """Which queues are managed, and how far Mendq may go there."""
 
     mode: Mode = Mode.OBSERVE
     """How far Mendq may go on the queues that `queues` names."""
@@ -339,6 +333,12 @@ class DeploymentSettings(OfAnOrganization):
     `*-quarantine`, whatever prefix fits it."""
     autonomy: Annotated[Mapping[str, Mode], _AUTONOMY] = field(default_factory=dict)
     """The highest mode a symptom may act in, where it shall not be the one that ships."""
+
+
+@dataclass(frozen=True)
+class DeploymentSettings(ManagingSettings):
+    """Everything that a user may set; the defaults watch and change nothing."""
+
     limits: Limits = field(default=Limits())
     timing: Timing = field(default=Timing())
     freeze_calendars: Annotated[
@@ -354,6 +354,10 @@ class DeploymentSettings(OfAnOrganization):
     runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where you
     serve what `make docs-site` makes. Without it, they name the runbook."""
     nightly: NightlySettings = NightlySettings()
+    organization: OrganizationSettings | None = None
+    template_hook: HookSettings = field(default=HookSettings())
+    """A CloudFormation hook that [judges queues and their policies](template-hook.md) before they
+    are deployed. `"templateHook": "warn"` is short for the mode alone."""
     dashboard: bool = True
     """A dashboard, which AWS bills by the month where the payer has three others; without one the
     alarms are the same."""

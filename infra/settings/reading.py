@@ -125,7 +125,9 @@ class Reading:
         return self._leaf(kind, raw, path)
 
     def _section(self, kind: Any, raw: object, path: str) -> Any:
-        given, known = self._object(raw, path or "mendq"), settings_of(kind)
+        shape, _ = bounds_of(kind)
+        alone = getattr(shape, "alone", "")
+        given, known = self._object(raw, path or "mendq", alone), settings_of(kind)
         if given is None:
             return None
         values, wrong = dict[str, Any](), set[str]()
@@ -140,7 +142,6 @@ class Reading:
             if len(self.mistakes) > so_far:
                 wrong.add(each.name)
                 values.pop(each.name, None)
-        shape, _ = bounds_of(kind)
         if not hasattr(shape, "conflicts"):
             return None if wrong else shape(**values)
         whole = shape(**values)
@@ -149,9 +150,12 @@ class Reading:
                 self.note(join(path, name), fault, remedy)
         return whole
 
-    def _object(self, raw: object, path: str) -> Mapping[str, Any] | None:
+    def _object(self, raw: object, path: str, alone: str = "") -> Mapping[str, Any] | None:
+        """`alone` is the one field that a word may say without the others."""
         if isinstance(raw, Mapping):
             return raw
+        if alone and isinstance(raw, str):
+            return {alone: raw}
         self.note(path, f"{shown(raw)} is not an object", "write it as {..}")
         return None
 

@@ -20,10 +20,11 @@ from aws_cdk import aws_sns as sns
 
 from infra.lambdas.grants import Work
 from infra.settings.deployment import DeploymentSettings, read
+from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused
 from infra.settings.warnings import misplaced
 from infra.stack import Code, MendqStack
-from infra.synthesis import DESCRIPTION, STACK_NAME, new_app
+from infra.synthesis import DESCRIPTION, new_app
 from mendq.model.limits import MODES, Mode
 
 REGION = "${AWS::Region}"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 # CloudFormation takes a template of at most 1 MB, and 500 resources.
@@ -28,12 +29,15 @@ class Work:
 
     left: int = MOST_STEPS
 
+    def __post_init__(self) -> None:
+        self.most = self.left
+
     def take(self, steps: int) -> None:
         """Raise NotATemplate where `steps` is more than is left."""
         self.left -= steps
         if self.left < 0:
             again = "and what repeats itself counts each time"
-            raise NotATemplate(f"judging it takes more than {MOST_STEPS:,} steps, {again}")
+            raise NotATemplate(f"judging it takes more than {self.most:,} steps, {again}")
 
 
 class Place(NamedTuple):
@@ -130,6 +134,24 @@ def listed(found: Any) -> list[Any]:
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
+
+
+def scalars_as_text(
+    value: Any, work: Work, known: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+) -> Any:
+    """A value of JSON as a template's decoder gives it; `known` takes the place of its texts."""
+    if depth > MOST_NESTED:
+        raise NotATemplate(f"a value nested more than {MOST_NESTED} deep")
+    if isinstance(value, dict):
+        work.take(1 + len(value))
+        return {k: scalars_as_text(each, work, known, depth + 1) for k, each in value.items()}
+    if isinstance(value, list):
+        work.take(1 + len(value))
+        return [scalars_as_text(each, work, known, depth + 1) for each in value]
+    if isinstance(value, str):
+        work.take(1 + len(value) // A_BYTE_READ)
+        return known.get(value, value)
+    return value if value is None else json.dumps(value)
 
 
 def _line(node: Any) -> int | None:

@@ -20,13 +20,13 @@ from typing import Any
 from mendq.lint.queues import MAPPING, POLICY, REDRIVE
 from mendq.lint.template import (
     A_BYTE_READ,
-    MOST_NESTED,
     MOST_RESOURCES,
     NotATemplate,
     Place,
     Template,
     Work,
     listed,
+    scalars_as_text,
     under,
 )
 from mendq.lint.values import FUNCTION, QUEUE
@@ -255,22 +255,7 @@ class _Reading:
         if isinstance(value, str) and name in _DOCUMENTS:
             with suppress(ValueError, RecursionError):  # SQS would not take it: then it is said
                 value = json.loads(value) if value else None
-        return None if value == "" else self._plain(value)
-
-    def _plain(self, value: Any, depth: int = 0) -> Any:
-        """As a template's decoder gives it: texts, and references to what the plan declares."""
-        if depth > MOST_NESTED:
-            raise NotATemplate(f"a value nested more than {MOST_NESTED} deep")
-        if isinstance(value, dict):
-            self.work.take(1 + len(value))
-            return {key: self._plain(each, depth + 1) for key, each in value.items()}
-        if isinstance(value, list):
-            self.work.take(1 + len(value))
-            return [self._plain(each, depth + 1) for each in value]
-        if isinstance(value, str):
-            self.work.take(1 + len(value) // A_BYTE_READ)
-            return self.nodes.get(value, value)
-        return value if value is None else json.dumps(value)
+        return None if value == "" else scalars_as_text(value, self.work, self.nodes)
 
     def _change(self, said: Mapping[str, Any]) -> _Change:
         self.work.take(len(said["address"]))

@@ -70,6 +70,8 @@ NIGHTLY = "nightly"
 PROBE = "probe"
 # What EventBridge takes on to call a paging tool: it asks nothing of SQS.
 PAGING = "paging"
+# What CloudFormation takes on to ask the template hook, the same.
+ASKING = "template-hook-caller"
 
 # Left out by the rule, so that a failing call of ours never starts a fix. The role of
 # the probe is not among them: its call is meant to be seen.

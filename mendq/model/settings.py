@@ -202,6 +202,13 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
     docs_url: Text | None = None
 
 
+class TemplateHookSettings(LambdaSettings, frozen=True):
+    """What the template hook needs: whether it stops deployments, and what it says nothing of."""
+
+    hook_fails: bool
+    hook_ignores: tuple[Text, ...] = ()
+
+
 def variable_of(field_name: str) -> str:
     """The environment variable that carries a field."""
     return PREFIX + field_name.upper()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from mendq.follow_up.follow_up import follow_up
+from mendq.heal.batch import heal_findings
 from mendq.heal.context import ask_owner, call_owner
 from mendq.model.case import Case, State
 from mendq.model.limits import Consent, Mode
@@ -162,7 +164,7 @@ def approving() -> Recorded:
     Every other owner is asked as well.
     """
     answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
-    noted = recorded(answers, _approved, pages=False)
+    noted = recorded(answers, _approved, _source_approved, pages=False)
     for case in _of_every_owner():
         answers["Invoke"]["Payload"] = BytesIO(b"{}")
         ask_owner(noted.clients, OWNERS, case)
@@ -172,6 +174,18 @@ def approving() -> Recorded:
 def _approved(account: Account, watched: Account) -> None:
     fail(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert say(watched, "approve", case_of(account).case_id)["state"] == "approved"
+
+
+def _source_approved(account: Account, watched: Account) -> None:
+    """A DLQ that keeps messages too short for a source that nobody has approved yet."""
+    dlq = account.queue("orders-dlq", tag="propose", MessageRetentionPeriod="86400")
+    policy = json.dumps({"deadLetterTargetArn": dlq, "maxReceiveCount": 5})
+    account.queue("orders", tag="propose", RedrivePolicy=policy)
+    found = {"queue_arn": dlq, "symptom": "dlq_retention_too_short"}
+    heal_findings({"found": [found]}, account.run())
+    case = case_of(account)
+    assert case.evidence["source"]
+    assert say(watched, "approve", case.case_id)["state"] == "approved"
 
 
 def rolling_back() -> Recorded:

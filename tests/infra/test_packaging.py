@@ -130,7 +130,7 @@ def test_alone_with_boto3_the_report_is_drawn(
         (
             LAMBDAS,
             HANDLERS - {"deliver_report.py"},
-            {"cli", "lint", "report"},
+            {"cli", "report"},
             {"aws_lambda_powertools", "jmespath", "msgspec", "typing_extensions.py"},
             range(10),
         ),

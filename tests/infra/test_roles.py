@@ -18,7 +18,7 @@ import pytest
 
 from infra.settings.deployment import read
 from tests.infra import test_nightly_grants
-from tests.infra.aws_calls import Call, Recorded
+from tests.infra.aws_calls import Call, Recorded, recording
 from tests.infra.case_runs import approving, following_up, healing, probing, rolling_back
 from tests.infra.named_calls import operations_named
 from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_nightly
@@ -56,6 +56,7 @@ LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "rollback": rolling_back,
     "scan": scanning,
     "probe": probing,
+    "template_hook": partial(recording, {}),  # it asks AWS nothing
 }
 # Asked in its own file, both ways too: Spark's answers take a while.
 ASKED_BY_SPARK = {
@@ -84,9 +85,15 @@ def _paged() -> set[Call]:
     return {Call("events:InvokeApiDestination", each) for each in called}
 
 
-BY_SERVICES = {"schedule": _scheduled, "paging": _paged}
+def _asked() -> set[Call]:
+    """CloudFormation takes on the hook's role to call the Lambda that the hook names."""
+    hook = template_of("named").only("AWS::CloudFormation::LambdaHook")
+    return {Call("lambda:InvokeFunction", hook["LambdaFunction"])}
+
+
+BY_SERVICES = {"schedule": _scheduled, "paging": _paged, "template_hook_caller": _asked}
 # Of roles that settings ask for.
-OPTIONAL = {"paging"}
+OPTIONAL = {"paging", "template_hook", "template_hook_caller"}
 
 
 @cache

@@ -33,7 +33,7 @@ TYPES: Mapping[str, Sequence[str]] = {
     "default": ("CloudTrail::Trail", "EMRServerless::Application"),
     "named": (
         *("CloudTrail::Trail", "DynamoDB::Table", "EMRServerless::Application", "Events::Rule"),
-        "IAM::Role",
+        *("CloudFormation::LambdaHook", "IAM::Role"),
         *("Lambda::EventInvokeConfig", "Lambda::EventSourceMapping", "Lambda::Function"),
         *("KMS::Key", "Logs::LogGroup", "S3::Bucket", "S3::BucketPolicy", "SNS::Subscription"),
         *("SNS::TopicPolicy", "SQS::Queue", "SQS::QueuePolicy", "Scheduler::Schedule"),

@@ -1,0 +1,223 @@
+"""The template hook as CloudFormation calls it: the documented requests, and hostile ones.
+
+https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks-create-lambda-function.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from functions import template_hook
+from functions.template_hook import handler
+from mendq.aws.clients import Clients
+from mendq.lint import proposed
+from mendq.lint.proposed import MOST_MESSAGE, MOST_STEPS, judged
+from mendq.lint.values import Environment
+from mendq.model.settings import TemplateHookSettings
+from tests.functions.conftest import CONTEXT, forget
+
+QUEUE, POLICY = "AWS::SQS::Queue", "AWS::SQS::QueuePolicy"
+INLINE = "AWS::SQS::QueueInlinePolicy"
+ACCOUNT = "123456789012"
+URL = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/orders"
+ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:orders"
+GIVEN = json.loads(Path(__file__).with_name("template_hook.json").read_text())
+SLOW = {"Tags": [{"Key": "mendq:max-processing-seconds", "Value": "60"}]}
+Ask = Callable[..., dict[str, Any]]
+
+
+def statement(**over: Any) -> dict[str, Any]:
+    """One that lets anybody in."""
+    anybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage", "Resource": ARN}
+    return {**anybody, **over}
+
+
+def a_policy(*statements: Any, queues: Any = (URL,)) -> dict[str, Any]:
+    document = {"Version": "2012-10-17", "Statement": list(statements)}
+    return {"Queues": list(queues), "PolicyDocument": document}
+
+
+def request(target: Any, properties: Any, action: str = "CREATE", name: Any = "Orders") -> Any:
+    """As the page has it; a token is in its examples, and not in its shape of a resource's."""
+    made = deepcopy(GIVEN["request"])
+    made["actionInvocationPoint"] = f"{action}_PRE_PROVISION"
+    proposed_or_not = {"resourceProperties": None if action == "DELETE" else properties}
+    before = {"previousResourceProperties": None if action == "CREATE" else SLOW}
+    data = {"targetName": target, "targetType": target, "targetLogicalId": name}
+    made["requestData"] = {**data, "targetModel": {**proposed_or_not, **before}}
+    return made
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
+    """The answer to a request, which is what a hook may answer whatever is asked."""
+    monkeypatch.setattr(Clients, "of_this_lambda", lambda: SimpleNamespace(region="us-east-1"))
+
+    def asked(event: Any, *, fails: bool = False, ignores: tuple[str, ...] = ()) -> dict[str, Any]:
+        forget(handler)
+        settings = TemplateHookSettings(ACCOUNT, fails, ignores)
+        for variable, text in settings.to_environment().items():
+            monkeypatch.setenv(variable, text)
+        answer: dict[str, Any] = json.loads(json.dumps(handler(event, CONTEXT)))
+        message, failed = answer["message"], answer["hookStatus"] == "FAILED"
+        assert answer.keys() - {"errorCode"} == {"hookStatus", "message", "clientRequestToken"}
+        assert answer["hookStatus"] in ("SUCCESS", "FAILED")
+        assert ("errorCode" in answer) == failed
+        assert 0 < len(message) <= MOST_MESSAGE
+        assert message.isascii()
+        assert all(line.isprintable() for line in message.split("\n"))
+        assert "://" not in message
+        return answer
+
+    yield asked
+    forget(handler)
+
+
+@pytest.mark.parametrize("action", ["CREATE", "UPDATE"])
+def test_what_is_found_comes_with_its_reason_and_the_lines(ask: Ask, action: str) -> None:
+    given = {**SLOW, "VisibilityTimeout": 30, "SqsManagedSseEnabled": False}
+    answer = ask(request(QUEUE, given, action))
+    assert (answer["hookStatus"], answer["errorCode"]) == ("FAILED", "NonCompliant")
+    assert answer["clientRequestToken"] == GIVEN["request"]["clientRequestToken"]
+    assert answer["message"].startswith("Mendq: 2 findings in Orders; not decided: dlq_missing, ")
+    for line in (
+        "error visibility_timeout_too_short",
+        "  VisibilityTimeout: 90",
+        "  runbook: docs/runbooks/visibility_timeout_too_short.md",
+        "warning not_encrypted",
+        "  SqsManagedSseEnabled: true",
+    ):
+        assert line in answer["message"].split("\n")
+    answer = ask(request(QUEUE, {**given, "VisibilityTimeout": "90"}), ignores=("not_encrypted",))
+    assert answer["hookStatus"] == "SUCCESS"
+    assert "not_encrypted" not in answer["message"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    "event",
+    [
+        request(QUEUE, {**SLOW, "VisibilityTimeout": 30}, "DELETE"),
+        request("AWS::S3::Bucket", {**SLOW, "VisibilityTimeout": 30}),
+        request("STACK", None),
+        request([QUEUE], SLOW),
+        request(QUEUE, {}, "SOMETHING"),
+        {},
+        [],
+        None,
+        {"requestData": [], "clientRequestToken": {"a": 1}},
+    ],
+)
+def test_what_is_deleted_or_none_of_its_targets_goes_through(
+    ask: Ask, event: Any, fails: bool
+) -> None:
+    assert ask(event, fails=fails)["hookStatus"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize(("target", "queues"), [(POLICY, "Queues"), (INLINE, "Queue")])
+def test_a_policy_is_judged_for_the_queues_that_it_names(
+    ask: Ask, target: str, queues: str, as_text: bool
+) -> None:
+    document: Any = a_policy(statement())["PolicyDocument"]
+    given = {"PolicyDocument": json.dumps(document) if as_text else document}
+    given[queues] = URL if queues == "Queue" else [URL, f"{URL}-2"]
+    message = ask(request(target, given, name="Access"))["message"]
+    assert message.startswith("Mendq: 2 findings in Access")
+    assert "warning policy_is_public" in message
+    assert f'"Resource": "{ARN}", "Condition": {{"Bool": {{"aws:SecureTransport"' in message
+    assert "Access" not in message.partition("\n")[2], "no name that the template does not have"
+    denial = statement(Effect="Deny", Action="sqs:*")
+    denial["Condition"] = {"Bool": {"aws:SecureTransport": "false"}}
+    mine = statement(Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/orders"})
+    assert ask(request(POLICY, a_policy(mine, denial)))["hookStatus"] == "SUCCESS"
+
+
+@pytest.mark.parametrize(("target", "properties", "undecided"), GIVEN["undecided"])
+def test_what_is_not_known_is_left_undecided(
+    ask: Ask, target: str, properties: Any, undecided: str
+) -> None:
+    answer = ask(request(target, properties), fails=True)
+    assert answer["hookStatus"] == "SUCCESS"
+    assert undecided in answer["message"].partition("not decided: ")[2].split(", ")
+
+
+def nested(depth: int) -> Any:
+    found: Any = {}
+    for _ in range(depth):
+        found = {"a": [found]}
+    return found
+
+
+UNFIT = {
+    "no properties": None,
+    "a list": [1],
+    "a text": "x",
+    "deep": nested(400),
+    "long": {"QueueName": "x" * 8_000_000},
+    "many": {"Tags": [{}] * MOST_STEPS},
+    "keys": {f"k{n}": n for n in range(MOST_STEPS // 4)},
+    "many queues": a_policy(statement(), queues=[f"{URL}{n}" for n in range(3_000)]),
+    "each with a policy": a_policy(
+        *[statement(Sid="x" * 5_000)] * 20, queues=[f"{URL}{n}" for n in range(1_000)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_it_cannot_judge_goes_through_unless_it_stops_deployments(ask: Ask, name: str) -> None:
+    """By the steps that it counts: a clock would say of this machine alone."""
+    event = request(POLICY if "Queues" in (UNFIT[name] or {}) else QUEUE, UNFIT[name])
+    answer = ask(event)
+    assert answer["hookStatus"] == "SUCCESS"
+    assert answer["message"].startswith("Mendq: could not be judged: ")
+    assert ask(event, fails=True) == {
+        **answer,
+        "hookStatus": "FAILED",
+        "errorCode": "InternalFailure",
+    }
+
+
+def test_a_fault_of_its_own_is_told_by_its_kind_alone(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise KeyError("a secret of the template")
+
+    monkeypatch.setattr(template_hook, "judged", broken)
+    answer = ask(request(QUEUE, {}), fails=True)
+    assert (answer["errorCode"], answer["message"][-8:]) == ("InternalFailure", "KeyError")
+    assert ask(request(QUEUE, {}))["hookStatus"] == "SUCCESS"
+
+
+def test_no_text_of_a_template_breaks_out_of_its_line(ask: Ask) -> None:
+    hostile = "x\nerror policy_is_public\r\u202e\x1b[2J https://evil.example/ \u00e9" * 3
+    tags = [{"Key": "mendq", "Value": hostile}, {"Key": hostile, "Value": hostile}]
+    given = {"QueueName": hostile, "KmsMasterKeyId": hostile, "Tags": tags, hostile: hostile}
+    message = ask(request(QUEUE, given, name=f"Orders\n{hostile}"))["message"]
+    assert message.startswith("Mendq: 1 finding in Resource")
+    assert "error policy_is_public" not in message.split("\n")
+    acts = [f"sqs:{hostile}{n}" for n in range(9)]
+    answer = ask(request(POLICY, a_policy(statement(Action=acts)), name="A" * 300))
+    assert answer["message"].startswith("Mendq: 2 findings in Resource")
+    assert "error policy_is_public" not in answer["message"].split("\n")
+
+
+def test_a_queue_with_all_that_it_may_have_takes_a_fifth_of_the_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SQS takes a policy of 8 KB and 50 tags: what anybody writes is far from the bound."""
+    mine = {"AWS": [f"arn:aws:iam::{ACCOUNT}:role/orders-{n}" for n in range(20)]}
+    where = Environment(ACCOUNT, "us-east-1")
+    monkeypatch.setattr(proposed, "MOST_STEPS", MOST_STEPS // 5)
+    most = a_policy(*[statement(Principal=mine)] * 7, queues=[f"{URL}{n}" for n in range(3)])
+    tags = [{"Key": f"{n}" * 60, "Value": "x" * 256} for n in range(50)]
+    for target, given in ((POLICY, most), (QUEUE, {**SLOW, "Tags": tags})):
+        assert judged(target, "Orders", given, where).name == "Orders"

@@ -1,0 +1,53 @@
+"""The template hook in the stack: not there unless asked for, and never in its own way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from infra.settings.deployment import read
+from mendq.lint.proposed import TARGETS
+from tests.infra.synthesized import template_of, template_with
+
+HOOK = "AWS::CloudFormation::LambdaHook"
+
+
+def test_as_shipped_nothing_of_it_is_there() -> None:
+    text = json.dumps(template_of("default").raw).lower()
+    for each in ("lambdahook", "template-hook", "templatehook", "beforedeploy"):
+        assert each not in text
+    assert template_with({"templateHook": "off"}).raw == template_of("default").raw
+
+
+def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() -> None:
+    template = template_with({"templateHook": "warn"})
+    hook = template.only(HOOK)
+    assert hook["FailureMode"] == "WARN"
+    own = {"FilteringCriteria": "ALL", "StackNames": {"Exclude": ["Mendq"]}}
+    assert hook["StackFilters"] == own
+    assert hook["TargetOperations"] == ["RESOURCE"]
+    assert hook["TargetFilters"] == {"Actions": ["CREATE", "UPDATE"], "TargetNames": [*TARGETS]}
+    assert hook["LambdaFunction"] == template.arn_of("AWS::Lambda::Function", "TemplateHook")
+    assert hook["ExecutionRole"] == template.arn_of("AWS::IAM::Role", "BeforeDeployRole")
+    variables = template.only("AWS::Lambda::Function", "TemplateHook")["Environment"]["Variables"]
+    assert variables["MENDQ_HOOK_FAILS"] == "false"
+
+
+def test_its_lambda_may_write_its_log_and_nothing_else() -> None:
+    (statement,) = template_of("named").statements("TemplateHookRole")
+    assert set(statement["Action"]) == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    assert statement["Resource"].startswith("arn:TemplateHookLog")
+    (statement,) = template_of("named").statements("BeforeDeployRole")
+    assert statement["Action"] == "lambda:InvokeFunction"
+
+
+def test_where_stacks_are_named_it_asks_about_those_alone() -> None:
+    hook = template_of("named").only(HOOK)
+    assert hook["FailureMode"] == "FAIL"
+    assert hook["StackFilters"]["StackNames"] == {"Include": ["orders-*"]}
+
+
+@pytest.mark.parametrize("name", ["Mendq-*", "Mendqs", "mendq", "M"])
+def test_a_stack_that_is_called_nearly_so_is_another(name: str) -> None:
+    assert read({"templateHook": {"mode": "fail", "stacks": [name]}}).template_hook.is_on
