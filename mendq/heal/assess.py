@@ -21,7 +21,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
 from mendq.heal.guardrails import FEW_QUEUES, Situation, is_fresh
-from mendq.heal.recover import settle
+from mendq.heal.recover import settle_whosever
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Mode, counted_as
@@ -72,10 +72,15 @@ def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
-    """The view without what a run that died had left; the outcome of that where it has one."""
-    if view.intent is None or view.held_by_another(run.owner, run.now):
+    """The view without what a run that died had left; the outcome of that where it has one.
+
+    It may have been at work on another symptom's case, which it held as well.
+    """
+    intent = view.intent
+    if intent is None or view.held_by_another(run.owner, run.now):
         return view
-    return settle(view, view.intent, symptom, run)
+    settled = settle_whosever(view, intent, symptom, run)
+    return view.freed(intent) if settled == Outcome() else settled
 
 
 def reach_of(
