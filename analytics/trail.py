@@ -57,6 +57,8 @@ _MAXIMUM_CALLS = 20_000
 # A trail of so many bytes is read on the driver: Spark's Python workers start longer than that
 # takes. The standard library takes eight times as long.
 DRIVER_BYTES, SLOWNESS = 64 * 1024 * 1024, 8
+# Packed small there may be any number of failed calls, which Spark can put down on disk.
+DRIVER_CALLS = 200_000
 # S3 answers a request in some ten milliseconds, however small the file.
 _READ_AT_ONCE = 16
 
@@ -276,13 +278,24 @@ class TrailReader:
         self._read.update(new)
         sizes = {each.folder: self._list(each) for each in new}
         with_files = [folder for folder, of in sizes.items() if of]
-        if self.reader.reads_here(sum(sum(of.values()) for of in sizes.values())):
-            paths = [path for of in sizes.values() for path in of]
-            self._rows.extend(self.reader.rows(self.trail, paths))
+        paths = [path for of in sizes.values() for path in of]
+        here = self.reader.reads_here(sum(sum(of.values()) for of in sizes.values()))
+        if here and (rows := self._read_here(paths)) is not None:
+            self._rows.extend(rows)
         else:
             root = self.trail.spark_root(with_files)
             frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+
+    def _read_here(self, paths: Sequence[str]) -> list[dict[str, Any]] | None:
+        """A row per file; None where they hold more failed calls than this process should."""
+        rows, calls = [], 0
+        for row in self.reader.rows(self.trail, paths):
+            rows.append(row)
+            calls += len(row["calls"])
+            if calls > DRIVER_CALLS:
+                return None
+        return rows
 
     def readings(self) -> DataFrame:
         """A row per file that was read; what this process read is one partition: no shuffle."""

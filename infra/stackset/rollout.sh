@@ -7,6 +7,7 @@ how=${1:-}
 from=${2:-0}
 case $how in first | update) ;; *) sed -n 2p "$0" | cut -c3- >&2; exit 2 ;; esac
 case $from in *[!0-9]*) echo "$from is no wave" >&2; exit 2 ;; esac
+[ "$from" -le @LAST@ ] || { echo "there is no wave $from: the last is @LAST@" >&2; exit 2; }
 alarms=@ALARMS@
 
 halt() {

@@ -71,6 +71,7 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
         "PARAMETERS": _json(pairs),
+        "LAST": str(len(waves.waves)),
         "REGIONS": " ".join(waves.regions),
         "SOAK": str(waves.soak_minutes),
         "STACK_SET": waves.stack_set,

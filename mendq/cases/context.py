@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
@@ -145,7 +146,7 @@ class Baselines(Table, frozen=True):
         found = self.get(_baselines_key(queue_arn))
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
             known = items.json_in(found, "baselines", list[Known], "[]")
-            return tuple(structs.replace(each, at=each.at.astimezone(UTC)) for each in known)
+            return tuple(replace(each, at=each.at.astimezone(UTC)) for each in known)
         return ()
 
     def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:

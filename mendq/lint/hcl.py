@@ -83,11 +83,16 @@ def _set(first: str, text: str, said: Change) -> tuple[Change, str]:
     block = blocks[said.resource]
     for each in blocks.values():
         its_queue = _value(text, each, "queue_url") or ""
-        if _SETS.get(each.kind) == said.path and its_queue.startswith(f"{said.resource}."):
+        ours = {f"{said.resource}.id", f"{said.resource}.url"}
+        if _SETS.get(each.kind) == said.path and its_queue in ours:
             block = each
     old, inside = _value(text, block, argument), block.inside
+    beside = text[inside:].partition("\n")[0].strip()
+    if old is None and beside not in {"", "}"} and not beside.startswith(("#", "//")):
+        return replace(said, path=f"{block.address}.{argument}", note=NO_LINE), text
     _, begin, end = block.arguments.get(argument) or (inside, inside, inside)
-    after = text[:begin] + (f"\n  {argument} = {new}" if old is None else new) + text[end:]
+    added = f"\n  {argument} = {new}" + "\n" * (beside == "}")
+    after = text[:begin] + (added if old is None else new) + text[end:]
     there = next(each for each in _blocks(said.file, first) if each.address == block.address)
     at = there.arguments.get(argument, (there.inside,))[0]
     line = first.count("\n", 0, at) + 1
@@ -113,7 +118,7 @@ def _blocks(file: str, text: str) -> list[_Block]:
         return [
             _block(text, each) for each in trees if each.data == "block" and len(each.children) > 5
         ]
-    except (LarkError, RecursionError) as error:
+    except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
         raise NotATemplate(f"{file}: no HCL: {' '.join(str(error).split())[:200]}") from error
 
 
@@ -129,6 +134,8 @@ def _block(text: str, tree: Any) -> _Block:
         for each in body
         if isinstance(each, Tree) and each.data == "attribute"
     }
+    if len(arguments) < sum(isinstance(each, Tree) and each.data == "attribute" for each in body):
+        raise ValueError(f"an argument stands twice in {'.'.join(said)}")
     return _Block(said[0], ".".join(said), arguments, text.index("{", brace.start_pos) + 1)
 
 

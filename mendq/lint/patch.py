@@ -187,6 +187,8 @@ def document_of(text: str) -> Any:
 
 def _edited(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
     """The text with the document below the keys; None where its shape is another one."""
+    if "\r" in text.replace("\r\n", ""):
+        return None
     try:
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError:

@@ -130,6 +130,12 @@ def _reference(address: str) -> str:
     return _MODULES.sub("", _OF_REFERENCE.sub("", address), count=1)
 
 
+def _ref_in(queue: Any) -> str | None:
+    """The address that a queue's URL refers to, if it is nothing else."""
+    named = queue.get("Ref") if isinstance(queue, dict) else None
+    return named if isinstance(named, str) else None
+
+
 def is_plan(content: bytes) -> bool:
     """Whether some JSON says that it is Terraform's."""
     begins = content.lstrip()[:1] == b"{" and b'"format_version"' in content
@@ -214,7 +220,7 @@ class _Reading:
             if (attribute := BESIDE.get(each.kind)) is None:
                 continue
             queue, value = self._value(each, "Queues"), self._value(each, attribute)
-            named = queue.get("Ref") if isinstance(queue, dict) else None
+            named = _ref_in(queue)
             if isinstance(queue, dict) and named is None:
                 value = _attribute(each.address, "queue_url")
             for address in [named] if named in made else queues if isinstance(queue, dict) else ():
@@ -227,10 +233,10 @@ class _Reading:
     def _set_itself(self, made: dict[str, Any]) -> None:
         """What the queue's own arguments say where no other resource does."""
         named = {
-            each["Ref"]
+            name
             for one in made.values()
             for each in listed(one["Properties"].get("Queues"))
-            if isinstance(each, dict) and "Ref" in each
+            if (name := _ref_in(each)) is not None
         }
         for each in [each for each in self.changes if each.kind == _QUEUE]:
             own = made[each.address]["Properties"]

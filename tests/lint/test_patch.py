@@ -265,9 +265,24 @@ def test_of_a_name_that_is_worked_out_a_person_says_which(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["a = {", "x = " + "[" * 5_000, "\x00", 'a = "${' * 300, " " * 300_000]
+    "text",
+    [
+        *("a = {", "x = " + "[" * 5_000, "\x00", 'a = "${' * 300, " " * 300_000),
+        'resource "aws_sqs_queue" "orders" /* { */ {\n  name = "orders"\n}\n',
+        HCL.replace("var.seconds", "1\n  visibility_timeout_seconds = 2", 1),
+    ],
 )
 def test_what_is_no_hcl_is_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(NotATemplate) as refused:
         _in_hcl(tmp_path / "a.tf", text)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_would_be_no_terraform_or_another_queues_is_not_offered(tmp_path: Path) -> None:
+    in_a_line = 'resource "aws_sqs_queue" "orders" { name = "orders" }\n'
+    found = _in_hcl(tmp_path / "a.tf", in_a_line, VisibilityTimeout="690")
+    assert ([each.note for each in found.changes], found.diff) == ([NO_LINE], [])
+    either = HCL.replace("aws_sqs_queue.orders.id", 'aws_sqs_queue.orders.id == "" ? "" : "x"')
+    assert either != HCL
+    found = _in_hcl(tmp_path / "a.tf", either, RedrivePolicy=json.dumps(REDRIVE))
+    assert [each.path for each in found.changes] == ["aws_sqs_queue.orders.redrive_policy"]

@@ -14,7 +14,7 @@ from mendq.heal.recover import Found
 from mendq.model.limits import Mode
 from tests.prove.races import racing
 
-RACES = 60
+RACES = 120
 MOST_RACES = 400
 
 

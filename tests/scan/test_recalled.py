@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -82,7 +83,9 @@ def test_an_answer_of_an_older_round_is_asked_for_again(scanned: Scanning, hours
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"x\x9c\x03", b"0" * 9], ids=["empty", "json", "cut", "text"]
+    "body",
+    [b"", b"{}", b"x\x9c\x03", b"0" * 9, zlib.compress(b'{"round":"\xed\xa0\x80"}')],
+    ids=["empty", "json", "cut", "text", "surrogate"],
 )
 def test_what_is_no_answer_is_not_believed(scanned: Scanning, body: bytes) -> None:
     _pair(scanned)

@@ -108,6 +108,7 @@ GUARDED = (
     ("iam:PutRolePolicy", HEAL),
     ("iam:UpdateAssumeRolePolicy", HEAL),
     ("iam:PassRole", HEAL),
+    ("iam:CreateRole", HEAL),
     ("lambda:UpdateFunctionCode", f"arn:aws:lambda:{PLACE}:function:{STACK}-HealFunction-1"),
     ("s3:PutBucketPolicy", f"arn:aws:s3:::{STACK.lower()}-casesbucket-1"),
     ("s3:DeleteObjectVersion", f"arn:aws:s3:::{STACK.lower()}-casesbucket-1/cases/a.json"),

@@ -156,7 +156,9 @@ def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
         assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
 
 
-@pytest.mark.parametrize("arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id"), ("update", "3")]
+)
 def test_what_it_does_not_understand_calls_nothing(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
