@@ -57,7 +57,7 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
         f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
         f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
         f"stacks on one bill at most {free} have theirs for nothing. With the essential "
-        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential) it is "
+        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential), and without the dashboard, it is "
         f"**{dollars(least)}**, and **{watched}** with every call of one quiet queue logged: "
         f"{calls:,} a month, nearly all of them by Lambda's idle pollers."
     )
@@ -68,7 +68,7 @@ def many(stacks: str) -> str:
     whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
     full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
     said = (dollars(int(stacks) * each) for each in (full, sum(each.dollars for each in least)))
-    return "**{}** a month without dashboards, **{}** with the essential alarms.".format(*said)
+    return "**{}** a month without dashboards, **{}** with the essential alarms and none.".format(*said)
 
 
 def stack_and_prices(stack: Deployed | None = None) -> str:
