@@ -57,9 +57,9 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
         f"dashboard (`dashboard`: false in the [settings](settings.md)). AWS gives {free} "
         f"dashboards to each payer; every further one is ${DASHBOARD_MONTH.dollars:.2f}, so of the "
         f"stacks on one bill at most {free} have theirs for nothing. With the essential "
-        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential), and without the dashboard, it is "
-        f"**{dollars(least)}**, and **{watched}** with every call of one quiet queue logged: "
-        f"{calls:,} a month, nearly all of them by Lambda's idle pollers."
+        f"[alarms](alarms.md#the-essential-ones) alone (`alarms`: essential), and without the "
+        f"dashboard, it is **{dollars(least)}**, and **{watched}** with every call of one quiet "
+        f"queue logged: {calls:,} a month, nearly all of them by Lambda's idle pollers."
     )
 
 
@@ -68,7 +68,8 @@ def many(stacks: str) -> str:
     whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
     full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
     said = (dollars(int(stacks) * each) for each in (full, sum(each.dollars for each in least)))
-    return "**{}** a month without dashboards, **{}** with the essential alarms and none.".format(*said)
+    words = "**{}** a month without dashboards, **{}** with the essential alarms and none."
+    return words.format(*said)
 
 
 def stack_and_prices(stack: Deployed | None = None) -> str:

@@ -22,7 +22,6 @@ from mendq.model.facts import Need, scan_read_actions
 Rights = Mapping[str, frozenset[str]]
 Resources = Mapping[str, tuple[str, ...]]
 
-EVERYBODYS = frozenset({"sts:GetCallerIdentity"})
 STACK = frozenset({"cloudformation:DescribeStacks"})
 CASE_STORE = STACK | {"dynamodb:GetItem"}
 CASES = CASE_STORE | {"dynamodb:Query"}

@@ -76,11 +76,10 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
 
     It may have been at work on another symptom's case, which it held as well.
     """
-    intent = view.intent
-    if intent is None or view.held_by_another(run.owner, run.now):
+    if view.intent is None or view.held_by_another(run.owner, run.now):
         return view
-    settled = settle_whosever(view, intent, symptom, run)
-    return view.freed(intent) if settled == Outcome() else settled
+    settled = settle_whosever(view, view.intent, symptom, run)
+    return view.freed(view.intent) if settled == Outcome() else settled
 
 
 def reach_of(

@@ -34,8 +34,6 @@ from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import terraform_name
 
 MOST_HCL_BYTES = 256 * 1024
-# Its word, two labels, both braces: and what is between them, if anything.
-_LABELLED_TWICE = 4
 _SETS = {**BESIDE, "aws_sqs_queue_policy": POLICY}
 
 
@@ -126,15 +124,13 @@ def _block(text: str, tree: Any) -> _Block:
     _, kind, name, brace, *rest = tree.children
     said = [text[slice(*_span(text, each))].strip('"') for each in (kind, name)]
     body = [each for one in rest if isinstance(one, Tree) for each in one.children]
-    arguments = {
-        text[slice(*_span(text, each.children[0]))]: (
-            _span(text, each)[0],
-            *_span(text, each.children[-1]),
-        )
-        for each in body
-        if isinstance(each, Tree) and each.data == "attribute"
-    }
-    if len(arguments) < sum(isinstance(each, Tree) and each.data == "attribute" for each in body):
+    given = [each for each in body if isinstance(each, Tree) and each.data == "attribute"]
+    spans = (
+        (each.children[0], (_span(text, each)[0], *_span(text, each.children[-1])))
+        for each in given
+    )
+    arguments = {text[slice(*_span(text, name))]: span for name, span in spans}
+    if len(arguments) < len(given):
         raise ValueError(f"an argument stands twice in {'.'.join(said)}")
     return _Block(said[0], ".".join(said), arguments, text.index("{", brace.start_pos) + 1)
 

@@ -175,12 +175,6 @@ def terraform_name(attribute: str) -> str:
     return _TERRAFORM.get(attribute) or _NEXT_WORD.sub("_", plain(attribute, 64)).lower()
 
 
-def template_line(attribute: str, text: str) -> str:
-    """`VisibilityTimeout: 690` of AWS::SQS::Queue; empty where nothing is set or it is too long."""
-    written = _written(text)
-    return f"{_property(attribute)}: {written}" if written else ""
-
-
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
     """Both languages' lines, after whose value it is; they say it where there is none to write."""
     none = "(too long for a page)" if text else f"({NOT_SET}: leave it out)"

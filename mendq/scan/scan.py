@@ -113,14 +113,13 @@ def _look_at(
         reader.ask_anew(facts)
     unsure = suspected or failed or window is None
     whole = {} if unsure else {queue.queue_arn: described(facts)}
-    looked = Scanned(
+    return Scanned(
         queues_scanned=1,
         findings=tuple(findings),
         failed=failed,
         looked_at=whole,
         unsettled=(queue.queue_arn,) if suspected and not window else (),
-    )
-    return looked, to_measure
+    ), to_measure
 
 
 def _suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:

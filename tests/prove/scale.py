@@ -199,7 +199,9 @@ def fleet() -> str:
     rows = [(name, *(dollars(each * STACKS) for each in of)) for name, *of in sums]
     whole = ("**together**", *(f"**{dollars(each.dollars * STACKS)}**" for each in ways))
     of_one = ("of one stack", *(dollars(each.dollars) for each in ways))
-    heads = f"a month|#as it ships without dashboards, no call logged|#{EVENTS[2]:,} calls a day logged"
+    heads = (
+        f"a month|#as it ships without dashboards, no call logged|#{EVENTS[2]:,} calls a day logged"
+    )
     return table(f"{heads}|#the same, `alarms`: essential", [*rows, whole, of_one])
 
 

@@ -177,14 +177,11 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """Without a case store nothing is."""
         return facts
 
-    @property
-    def _too_new(self) -> str:
-        minutes = counted(self._timing.measuring_minutes, "minute")
-        return f"not measured: made or changed too lately, as {minutes} of it have to be counted"
-
     def not_seen(self, scanned: Scanned) -> dict[str, str]:
         """Why nothing, or not everything, is known of a queue, or of what the stack would do."""
         there, failed = self._listing, {**self._listing.failed, **scanned.failed}
+        minutes = counted(self._timing.measuring_minutes, "minute")
+        too_new = f"not measured: made or changed too lately, as {minutes} of it have to be counted"
         if isinstance(self.deployed, Exception):
             failed[f"the stack {self.account.stack}"] = self.deployed
         # The stack tags its queues `off`, and alarms watch them.
@@ -196,7 +193,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(quarantines, _QUARANTINE),
             **dict.fromkeys(off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
-            **dict.fromkeys(scanned.unsettled, self._too_new),
+            **dict.fromkeys(scanned.unsettled, too_new),
             **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
         }
 
