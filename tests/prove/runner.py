@@ -52,7 +52,9 @@ def run(
     found: dict[str, Result] = {}
     together = [proof for proof in proofs if not proof.alone]
     for group in (together, *([proof] for proof in proofs if proof.alone)):
-        with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(
+            processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+        ) as pool:
             for done in as_completed([pool.submit(_proved, proof) for proof in group]):
                 result = done.result()
                 found[result.name] = result
