@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -27,7 +29,7 @@ from analytics.days import Days
 from analytics.incidents import incidents
 from analytics.session import session
 from analytics.storage import open_root
-from analytics.trail import Reader, TrailReader
+from analytics.trail import Reader, TrailReader, binary_files
 from bench import readers
 from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
@@ -107,14 +109,17 @@ class Nightly:
         for size in (ONCE, TENFOLD):
             ways += [self._limit(size, f"limit, {size.records:,}")]
             ways += [read("native", size, f"native reader, {size.records:,}")]
+        made = self.trail(TENFOLD)
+        hand = partial(hand_over, self.spark, made)
+        ways += [_reading(f"Spark hands the bytes to Python, {TENFOLD.records:,}", made, hand)]
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
         ways = [read("native", size, f"native reader, {size.words}") for size in (ONCE, SMALL)]
         title = "The same records in small files and in large ones"
         yield "files", title, SLOW_ROUNDS, ways
         if self.peers:
             title = "One question, asked of others too: how many SQS calls failed?"
-            ways = [read("native", ONCE), *map(self._peer, readers.PEERS)]
-            yield "peers", title, SLOW_ROUNDS, ways
+            ways = [read("native", TENFOLD), *map(self._peer, readers.PEERS)]
+            yield "peers", title, FEW_ROUNDS, ways
         ways = [
             Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
             for n in SESSIONS
@@ -139,7 +144,7 @@ class Nightly:
         return self._trails[size]
 
     def _peer(self, name: str) -> Way:
-        made, peers = self.trail(ONCE), self.peers
+        made, peers = self.trail(TENFOLD), self.peers
         assert peers  # noqa: S101 - there are ways of theirs
 
         def go() -> None:
@@ -209,6 +214,20 @@ def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
         found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
     truth = made.truth
     _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
+
+
+def hand_over(spark: SparkSession, made: Trail) -> None:
+    """Have Python count the bytes of the files that Spark has read for it."""
+    files = made.files()
+    handed = binary_files(spark, "file:", sorted({str(each.parent) for each in files}))
+    counted = handed.select("content").mapInArrow(_lengths, "bytes bigint")
+    found = counted.agg(sf.sum("bytes")).collect()[0][0]
+    _expect("bytes", found, sum(each.stat().st_size for each in files))
+
+
+def _lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for each in batches:
+        yield pa.record_batch([pc.binary_length(each.column(0)).cast("int64")], ["bytes"])
 
 
 def find_sessions(spark: SparkSession, calls: int) -> None:

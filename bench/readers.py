@@ -74,9 +74,14 @@ def processes(*, peers: bool = False) -> Iterator[Executor]:
     pool = ProcessPoolExecutor(PROCESSES, spawn)
     if peers:
         os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
-        pool = ProcessPoolExecutor(1, spawn, sys.path.insert, (0, str(INSTALLED)))
+        pool = ProcessPoolExecutor(1, spawn, _find_peers)
     with pool:
         yield pool
+
+
+def _find_peers() -> None:
+    """`sys.path.insert` itself would be sent with a copy of this process's path."""
+    sys.path.insert(0, str(INSTALLED))
 
 
 def read_all(pool: Executor, files: Sequence[Path]) -> Found:
