@@ -8,7 +8,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 organization=$1
 shift
 echo "$organization" | grep -Eqx 'o-[a-z0-9]{10,32}' || { echo "$organization is no organization's id, such as o-exampleorgid" >&2; exit 2; }
-owner=$(aws sts get-caller-identity --query Account --output text)
+caller=$(aws sts get-caller-identity --query Arn --output text)
+owner=$(echo "$caller" | cut -d: -f5)
+partition=$(echo "$caller" | cut -d: -f2)
 for region in "$@"; do
   bucket="@BUCKET@"
   # A name that somebody else took fails here: every call says whose the bucket has to be.
@@ -20,7 +22,7 @@ for region in "$@"; do
   fi
   aws s3api put-public-access-block $ours --public-access-block-configuration BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
   aws s3api put-bucket-versioning $ours --versioning-configuration Status=Enabled
-  policy=$(sed -e "s/@ORGANIZATION@/$organization/g" -e "s/@NAME@/$bucket/g" "$here/bucket-policy.json")
+  policy=$(sed -e "s/@ORGANIZATION@/$organization/g" -e "s/@NAME@/$bucket/g" -e "s/@PARTITION@/$partition/g" "$here/bucket-policy.json")
   aws s3api put-bucket-policy $ours --policy "$policy"
   echo "$bucket: the organization $organization may read it"
   aws s3 sync "$here/objects" "s3://$bucket" --region "$region" --size-only --no-progress

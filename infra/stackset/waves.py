@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).with_name("rollout.sh")
 Unit = Annotated[str, Meta(pattern=r"^(?:r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32})\Z")]
 # The guard knows those that begin so.
 StackSet = Annotated[str, Meta(pattern=rf"^{STACK_SET}(?:-[A-Za-z0-9]+)*\Z", max_length=64)]
-Profile = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.@+-]{1,128}\Z")]
+Profile = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}\Z")]
 # Whether probes come through, heal works and the scan runs: there in any case, `alarms` or not.
 _FAILS = (health.HEAL_ERRORS, health.FOLLOW_UP_ERRORS, health.UNDELIVERED)
 _ALARMS = (health.PROBE_LOST, *_FAILS, health.SILENT, health.LATE, health.SCAN_MISSING)

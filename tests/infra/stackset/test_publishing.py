@@ -20,7 +20,10 @@ from tests.infra.stackset.scripts import Answers, Run, option
 from tests.infra.synthesized import ACCOUNT, REGION
 
 ORGANIZATION = "o-exampleorgid"
-OURS: Answers = {"get-caller-identity": ACCOUNT, "head-bucket": "!404"}
+OURS: Answers = {
+    "get-caller-identity": f"arn:aws:sts::{ACCOUNT}:assumed-role/Administrator/a",
+    "head-bucket": "!404",
+}
 
 
 def _run(tmp_path: Path, answers: Answers, *arguments: str) -> Run:

@@ -186,6 +186,7 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
         ({"canaries": {}}, "canaries"),
         ({"canaries": {CANARY: "a b"}}, "canaries"),
         ({"canaries": {"1": "canary"}}, "canaries"),
+        ({"canaries": {CANARY: "--query"}}, "canaries"),
         ({"waves": [[]]}, "waves"),
         ({"waves": [["ou-x"]]}, "waves"),
         ({"callAs": "ROOT"}, "callAs"),
