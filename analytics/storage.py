@@ -152,9 +152,12 @@ class FolderStorage(Storage):
 
     @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
+        paths = [(each, each.is_file()) for each in (self.root / folder).iterdir()]
         return [
-            Entry(each.name, each.stat().st_size if each.is_file() else None, each.is_dir())
-            for each in (self.root / folder).iterdir()
+            Entry(
+                each.name, each.stat().st_size if is_file else None, not is_file and each.is_dir()
+            )
+            for each, is_file in paths
         ]
 
     @_usable("read", absent=None)
@@ -193,25 +196,27 @@ class HadoopStorage(Storage):
 
     def __init__(self, root: str, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm = _jvm(spark)
-        self.root = self._jvm.org.apache.hadoop.fs.Path(root.rstrip("/") + "/")
+        jvm = _jvm(spark)
+        # Named once: to look for a class asks Java about each part of its name.
+        self._path, self._file = jvm.org.apache.hadoop.fs.Path, jvm.java.io.File
+        self._copy = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
+        self.root = self._path(root.rstrip("/") + "/")
         self._filesystem = self.root.getFileSystem(_configuration(spark))
 
     @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
         return [
-            Entry(
-                each.getPath().getName(),
-                each.getLen() if each.isFile() else None,
-                each.isDirectory(),
-            )
+            Entry(each.getPath().getName(), None if is_folder else each.getLen(), is_folder)
             for each in self._filesystem.listStatus(self._full(folder))
+            for is_folder in (each.isDirectory(),)  # each answer is a way to Java and back
         ]
 
     @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
-        with closing(self._filesystem.open(self._full(path))) as stream:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        """By way of this machine's disk: Java hands bytes to Python as text."""
+        with tempfile.NamedTemporaryFile(prefix="mendq-read-") as beside:
+            self._copy(self._filesystem.open(self._full(path)), self._file(beside.name))
+            return Path(beside.name).read_bytes()
 
     @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
@@ -234,16 +239,15 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._full(beside), True)
 
     def _full(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self.root, path) if path else self.root
+        return self._path(self.root, path) if path else self.root
 
 
 def knows_s3(spark: SparkSession) -> bool:
     """Whether this Spark's Hadoop has a filesystem for s3://."""
-    try:
+    with suppress(Py4JJavaError):
         _jvm(spark).org.apache.hadoop.fs.FileSystem.getFileSystemClass("s3", _configuration(spark))
-    except Py4JJavaError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _jvm(spark: SparkSession) -> Any:
@@ -270,13 +274,8 @@ class ArrowStorage(Storage):
     @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
         selector = self._pafs.FileSelector(self._full(folder), allow_not_found=True)
-        kinds = self._pafs.FileType
         return [
-            Entry(
-                each.base_name,
-                each.size if each.type is kinds.File else None,
-                each.type is kinds.Directory,
-            )
+            Entry(each.base_name, each.size if each.is_file else None, not each.is_file)
             for each in self._filesystem.get_file_info(selector)
         ]
 

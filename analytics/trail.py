@@ -54,13 +54,14 @@ SPARK_READING = (
     f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
 )
 _MAXIMUM_CALLS = 20_000
-# A trail of so many bytes is read on the driver: Spark's Python workers start longer than that
-# takes. The standard library takes eight times as long.
-DRIVER_BYTES, SLOWNESS = 64 * 1024 * 1024, 8
+# A trail of so many bytes is read on the driver: Spark takes longer to start its Python workers
+# and to hand them the bytes. The standard library takes eight times as long.
+DRIVER_BYTES, SLOWNESS = 384 * 1024 * 1024, 8
 # Packed small there may be any number of failed calls, which Spark can put down on disk.
 DRIVER_CALLS = 200_000
-# S3 answers a request in some ten milliseconds, however small the file.
-_READ_AT_ONCE = 16
+# S3 answers a request in some ten milliseconds, however small the file; what is fetched ahead of
+# the reader is in memory.
+_READ_AT_ONCE, _READ_AHEAD = 16, 128
 
 
 class PublishFolder(NamedTuple):
@@ -160,13 +161,23 @@ class Reader:
         """Whether so many bytes are less work for the driver than for Spark."""
         return size <= self.driver_bytes // (1 if self.name == NATIVE else SLOWNESS)
 
-    def rows(self, trail: Storage, paths: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """What `readings` has of these files, read one after another by this process."""
-        read = file_reader(native=self.name == NATIVE)
+    def rows(self, trail: Storage, paths: Sequence[str]) -> list[dict[str, Any]] | None:
+        """What `readings` has of these files, read one after another by this process.
+
+        None where they hold more failed calls than it should.
+        """
+        read, calls = file_reader(native=self.name == NATIVE), 0
+        rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
-            for path, content in zip(paths, threads.map(trail.read, paths), strict=True):
-                if content is not None:
-                    yield _row(path, read(content))
+            for first in range(0, len(paths), _READ_AHEAD):
+                some = paths[first : first + _READ_AHEAD]
+                for path, content in zip(some, threads.map(trail.read, some), strict=True):
+                    if content is not None:
+                        rows.append(_row(path, read(content)))
+                        calls += len(rows[-1]["calls"])
+                    if calls > DRIVER_CALLS:
+                        return None
+        return rows
 
     def readings(self, files: DataFrame, root: str) -> DataFrame:
         """A row per file of Spark's binaryFile; `root` is what their paths begin with.
@@ -280,22 +291,12 @@ class TrailReader:
         with_files = [folder for folder, of in sizes.items() if of]
         paths = [path for of in sizes.values() for path in of]
         here = self.reader.reads_here(sum(sum(of.values()) for of in sizes.values()))
-        if here and (rows := self._read_here(paths)) is not None:
+        if here and (rows := self.reader.rows(self.trail, paths)) is not None:
             self._rows.extend(rows)
         else:
             root = self.trail.spark_root(with_files)
             frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
             self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-
-    def _read_here(self, paths: Sequence[str]) -> list[dict[str, Any]] | None:
-        """A row per file; None where they hold more failed calls than this process should."""
-        rows, calls = [], 0
-        for row in self.reader.rows(self.trail, paths):
-            rows.append(row)
-            calls += len(row["calls"])
-            if calls > DRIVER_CALLS:
-                return None
-        return rows
 
     def readings(self) -> DataFrame:
         """A row per file that was read; what this process read is one partition: no shuffle."""

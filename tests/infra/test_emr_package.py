@@ -146,15 +146,15 @@ def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
     bare = _python(tmp_path, environment, "-c", "import analytics")
     assert "No module named 'analytics'" in bare.stderr
     account = Account(tmp_path)
-    for calls in (1, 2):  # together too large for the driver to read them itself
-        padded = {"Records": burst(f"11-10 09:0{calls}", calls), "": " " * (DRIVER_BYTES // 2)}
+    for n in range(8):  # together too large for the driver to read them itself
+        padded = {"Records": burst(f"11-10 09:0{n}", 1), "": " " * (DRIVER_BYTES // 8)}
         account.publish("11-10", gzip.compress(json.dumps(padded).encode(), compresslevel=0))
     done = submit(package, account, environment)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
     assert nightly["reader"] == "native", nightly
     [incident] = account.rows("incidents", "11-10")
-    assert incident["failed_calls"] == 3
+    assert incident["failed_calls"] == 8
 
 
 def _python(
