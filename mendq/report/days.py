@@ -43,10 +43,14 @@ class Day(Struct, frozen=True):
 
 
 class PerDay(Struct, frozen=True):
-    """The week's days and the names of the series: the commonest symptoms, then the others."""
+    """The week's days and the names of the series: the commonest symptoms, then the others.
+
+    `unread` is what a day without a figure is.
+    """
 
     series: tuple[str, ...]
     days: tuple[Day, ...]
+    unread: str = "not read"
 
     @property
     def total(self) -> int:
@@ -88,7 +92,8 @@ def per_day(summary: Summary) -> PerDay:
         for each in summary.days
     )
     others = [counted(folded_symptoms, "other symptom")] if folded else []
-    return PerDay((*(title(symptom) for symptom in named), *others), days)
+    unread = "not read" if summary.not_seen.week_is_over else "not read, or still to come"
+    return PerDay((*(title(symptom) for symptom in named), *others), days, unread)
 
 
 def caption(week: PerDay) -> str:
@@ -112,7 +117,7 @@ def _day_in_words(week: PerDay, each: Day) -> str:
         for name, count in zip(week.series, each.incidents, strict=True)
         if count
     ]
-    total = f"{each.total:,}" if each.is_known else "not read"
+    total = f"{each.total:,}" if each.is_known else week.unread
     reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
     of = f" ({', '.join(some)})" if some else ""
     return f"{each.name}: {total}{of}{reached}."

@@ -54,7 +54,8 @@ from mendq.redrive.progress import RedriveProgress
 
 _MOST_VALUE = 300
 _MOST_BAR = 24
-CaseId = Annotated[str, typer.Argument(metavar="CASE", help="As `mendq cases` prints it.")]
+_CASE_ID = typer.Argument(metavar="CASE", help="As `mendq cases` prints it; or its queue's name.")
+CaseId = Annotated[str, _CASE_ID]
 
 
 class Whole(Struct, frozen=True):
