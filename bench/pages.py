@@ -149,7 +149,6 @@ def performance(parts: Mapping[str, Part]) -> str:
     """The page."""
     every = measures_of(parts)
     goals = [each.row(every) for each in GOALS]
-    missed = "; ".join(text for text, _, _, verdict in goals if verdict == "missed")
     notes, said = tomllib.loads((TEXTS / "notes.toml").read_text()), dict[str, str]()
 
     def told(each: Measure) -> str:
@@ -163,8 +162,7 @@ def performance(parts: Mapping[str, Part]) -> str:
             said |= {f"{name}_taken": words, name: "\n\n".join(map(told, taken.measures.values()))}
     page = (TEXTS / "performance.md").read_text()
     table = markdown_table(("goal", "asked", "measured", ""), goals)
-    words = f"Missed: {missed}." if missed else "None of what was measured is missed."
-    return page.format(goals=table, missed=words, **said)
+    return page.format(goals=table, **said)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
