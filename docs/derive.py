@@ -45,7 +45,7 @@ def documents() -> dict[Path, str]:
     texts = {path: path.read_text() for path in pages}
     marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
     svgs = pictures.drawn() | {"scale.svg": pictures.curves_in_one(scale.curves())}
-    drawn = {ROOT / "docs" / "pictures" / name: svg for name, svg in svgs.items()}
+    drawn = {pictures.PICTURES / name: svg for name, svg in svgs.items()}
     return {**marked, **drawn, ROOT / "docs" / "settings.md": page()}
 
 

@@ -6,8 +6,9 @@ The curves of docs/scale.md are computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import ceil, floor, log10
+import json
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import DARK, FONT, LIGHT, Bar, Lane, Lanes
+from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes
 from tests.prove.scale import Curve
 
 _NOTE = "The numbers are made up."
+PICTURES = Path(__file__).parent / "pictures"
 _TEMPLATES = Path(html_page.__file__).parent / "template"
 
 
@@ -79,75 +81,26 @@ def _stages() -> Iterator[Lane]:
     yield Lane("Verified", (Bar(begins, begins, "good"),))
 
 
-_STEPS, _WIDTH, _HEIGHT, _LINE_HEIGHT = 120, 280, 170, 17
-# `10k`, `1M`, `1B`: SI's `G` is no number of dollars.
-_SHORT = "replace(format(datum.{}, '{}'), 'G', 'B')"
-_AXIS = {"labelColor": LIGHT.muted, "titleColor": LIGHT.muted, "domainColor": LIGHT.muted}
-_AXIS |= {"gridColor": LIGHT.line, "tickColor": LIGHT.line, "titleFontWeight": "normal"}
-
-
-def curves_in_one(curves: Sequence[Curve]) -> str:
-    """The SVG document that has one curve below the other, each on two log scales."""
-    chart = {
-        "vconcat": [{"layer": [*_line(each), *_marks(each)], **_frame(each)} for each in curves],
-        "spacing": 26,
-        "background": LIGHT.paper,
-        "padding": {"left": 8, "top": 8, "right": 24, "bottom": 8},
-        "config": {
-            "font": FONT,
-            "view": {"stroke": None},
-            "axis": {**_AXIS, "labelFontSize": 12, "titleFontSize": 12},
-            "title": {"anchor": "start", "frame": "bounds", "fontSize": 14, "color": LIGHT.ink},
-        },
-    }
+def curves_in_one(curves: Iterable[Curve]) -> str:
+    """The SVG document that has one curve below the other: scale.json says how each looks."""
+    chart = json.loads((PICTURES / "scale.json").read_text())
+    chart["vconcat"] = [_panel(each, deepcopy(chart["vconcat"])) for each in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
     looks = ((*astuple(each)[:5], each.series[0]) for each in (LIGHT, DARK))
     dark = "".join(
         f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}'
         for light, dark in zip(*looks, strict=True)
     )
-    head, end, rest = svg.partition(">")
     style = f"<style>@media screen and (prefers-color-scheme: dark){{{dark}}}</style>"
-    return f"{head}{end}{style}{rest.strip()}\n"
+    return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
 
 
-def _frame(curve: Curve) -> dict[str, Any]:
-    """Size, title and axes, from a power of ten to another."""
-    axes = {}
-    ends = {"x": (curve.of, curve.xs), "y": ("dollars a month", [*map(curve.dollars_at, curve.xs)])}
-    for name, (title, found) in ends.items():
-        least, most = floor(log10(found[0])), ceil(log10(found[-1]))
-        values = [10**each for each in range(least, most + 1)]
-        axes[name] = {
-            "field": name,
-            "type": "quantitative",
-            "title": f"{title} (log scale)",
-            "scale": {"type": "log", "nice": False, "domain": [values[0], values[-1]]},
-            "axis": {"values": values, "labelExpr": _SHORT.format("value", "~s")},
-        }
-    return {"width": _WIDTH, "height": _HEIGHT, "title": curve.title, "encoding": axes}
-
-
-def _line(curve: Curve) -> Iterator[dict[str, Any]]:
-    """A line, and a dot for each row of the table."""
-    first, last = curve.xs[0], curve.xs[-1]
-    between = [first * (last / first) ** (n / _STEPS) for n in range(_STEPS + 1)]
-    dot = {"type": "circle", "size": 50, "opacity": 1}
-    for mark, xs in (({"type": "line"}, between), (dot, curve.xs)):
-        rows = [{"x": at, "y": curve.dollars_at(at)} for at in xs]
-        yield {"data": {"values": rows}, "mark": {"color": LIGHT.series[0], **mark}}
-
-
-def _marks(curve: Curve) -> Iterator[dict[str, Any]]:
-    """A rule from top to bottom, and its words at the foot, on the side with more room."""
-    for n, (words, at) in enumerate(curve.marks.items()):
-        colour, dash = (LIGHT.muted, [4, 3]) if n else (LIGHT.bad, [])
-        is_right, foot = at * at > curve.xs[0] * curve.xs[-1], _HEIGHT - _LINE_HEIGHT * n
-        side = {"align": "right", "dx": -5} if is_right else {"align": "left", "dx": 5}
-        rule = {"type": "rule", "color": colour, "strokeDash": dash, "strokeWidth": 1.5}
-        text = {"type": "text", "color": colour, "fontSize": 12, **side}
-        said = f"{_SHORT.format('x', '.3~s')} + ': {words}'"
-        data = {"data": {"values": [{"x": at}]}, "transform": [{"calculate": said, "as": "text"}]}
-        yield {**data, "mark": rule, "encoding": {"y": {"value": 0}, "y2": {"value": foot}}}
-        named = {"text": {"field": "text"}, "y": {"value": foot - 10}}
-        yield {**data, "mark": text, "encoding": named}
+def _panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
+    """A line, a dot for each row of the table, and a rule where each mark is, named above."""
+    marks = dict(zip(("red", "dashed"), curve.marks.items(), strict=False))
+    points = [("line", each) for each in curve.points()] + [("dot", each) for each in curve.xs]
+    rows = [{"kind": kind, "x": x, "y": curve.dollars_at(x)} for kind, x in points]
+    rows += [{"kind": kind, "x": x} for kind, (_, x) in marks.items()]
+    named = [f"{kind}: {x:,.0f}, {words}" for kind, (words, x) in marks.items()]
+    panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
+    return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": named}}

@@ -319,6 +319,11 @@ class Curve(Struct, frozen=True):
     dollars_at: Callable[[float], float]
     marks: dict[str, float]
 
+    def points(self) -> list[float]:
+        """As many as the line bends at."""
+        first, last = self.xs[0], self.xs[-1]
+        return [first * (last / first) ** (n / 120) for n in range(121)]
+
 
 def curves() -> tuple[Curve, ...]:
     """The sums of the three tables, and where the first part of each comes to its end."""
