@@ -6,11 +6,10 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import Any
 
 from msgspec import structs
@@ -18,7 +17,7 @@ from msgspec import structs
 from local_account.demo.consumers.careless import Careless
 from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
-from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
+from local_account.demo.traffic import MOST_ENTRIES, Caller, consuming, send
 from mendq.consumer import idempotent
 from mendq.consumer.idempotent import Careful, Once
 from mendq.model.case import State
@@ -84,26 +83,6 @@ class Noting(Once):
         is_new = super().run(key, work)
         self.noted.add(key)
         return is_new
-
-
-@contextmanager
-def consuming(consume: Callable[[], object], workers: int) -> Iterator[None]:
-    """Threads that do nothing else; each ends its round when the block is left."""
-    enough = Event()
-
-    def work() -> None:
-        while not enough.is_set():
-            consume()
-
-    threads = [Thread(target=work, daemon=True) for _ in range(workers)]
-    for each in threads:
-        each.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        for each in threads:
-            each.join(timeout=STOP_SECONDS)
 
 
 def order_ids_in(sqs: Any, queue_url: str) -> set[str]:

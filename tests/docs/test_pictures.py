@@ -54,7 +54,7 @@ def test_every_colour_of_the_curves_is_another_in_the_dark() -> None:
 def test_the_curves_name_their_axes_and_what_ends_first_and_fit_a_phone() -> None:
     root = ET.fromstring(CURVES)  # noqa: S314 - our own picture
     assert float(root.get("width", "inf")) <= 380
-    texts = [each.text or "" for each in root.iter(f"{SVG}text")]
+    texts = [*root.itertext()]
     for curve in scale.curves():
         assert {curve.title, f"{curve.of} (log scale)"} <= {*texts}
         assert "dollars a month (log scale)" in texts
