@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Self
@@ -41,6 +42,7 @@ class AccountFailed(Exception):
     """The account ended before it was ready; the text is the line it gave, or its last ones."""
 
 
+@dataclass(eq=False)
 class LocalAccount:
     """`python -m local_account` from entering to leaving the block.
 
@@ -49,26 +51,18 @@ class LocalAccount:
     Entering raises AccountFailed.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any] | None = None,
-        port: int = 0,
-        options: Sequence[str] = (),
-        on_line: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._settings = settings
-        self._arguments = ["--port", str(port), "--stop-with-parent", *options]
-        self._on_line = on_line
-        self._process: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread
-        self._answered = threading.Event()
-        self.endpoint_url = ""
-        self.log_lines: list[str] = []
+    settings: Mapping[str, Any] | None = None
+    port: int = 0
+    options: Sequence[str] = ()
+    on_line: Callable[[str], object] = lambda _: None
+    endpoint_url: str = ""
+    log_lines: list[str] = field(default_factory=list)
+    _process: subprocess.Popen[str] | None = None
+    _answered: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         try:
-            given = () if self._settings is None else ("--settings", json.dumps(self._settings))
-            self._start([*self._arguments, *given])
+            self._start()
             if not self._answered.wait(START_SECONDS):
                 self.log_lines.append(f"it was not ready within {START_SECONDS} s")
         except BaseException:  # an interrupt among them: nobody else will end it
@@ -142,7 +136,9 @@ class LocalAccount:
             raise kind(said["message"])
         return said
 
-    def _start(self, arguments: Sequence[str]) -> None:
+    def _start(self) -> None:
+        given = () if self.settings is None else ("--settings", json.dumps(self.settings))
+        arguments = ("--port", f"{self.port}", "--stop-with-parent", *self.options, *given)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "local_account", *arguments],
             cwd=REPOSITORY,
@@ -160,7 +156,7 @@ class LocalAccount:
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)
-            self._on_line(line)
+            self.on_line(line)
             if line.startswith(READY):
                 self.endpoint_url = line.split()[1]
                 self._answered.set()

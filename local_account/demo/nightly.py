@@ -17,22 +17,17 @@ from rich.status import Status
 from rich.text import Text
 
 from local_account.demo import picture
-from local_account.demo.stage import Stage
+from local_account.demo.stage import ScriptFailed, Stage, until
 from mendq.model.case import Severity
 from mendq.nightly.jobs import ACTIVE
 from mendq.nightly.outcome import ENDED
 
 PATIENCE_SECONDS = 420.0
-LOOK_EVERY_SECONDS = 0.2
 # The account writes its trail files each two seconds.
 FLUSHED_SECONDS = 4.0
 REPORT, MAIL = "report.html", "report.eml"
 # Whom the demo's account mails its report: SES here sends to nobody.
 SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
-
-
-class NightlyFailed(Exception):
-    """A job run that failed, or something that did not come in time."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class NightlyRuns:
 
     def end(self) -> Ending:
         """Run the nightly job and the week of the story, copy page and mail; raise
-        NightlyFailed.
+        ScriptFailed.
         """
         queues = self.stage.watch.queues.values()
         failed_at = [at for each in queues for at in each.failures_at] or [datetime.now(UTC)]
@@ -75,7 +70,7 @@ class NightlyRuns:
         pages = [each for each in self._keys("report/") if each.endswith("/report.html")]
         mails = self._until(lambda: self.stage.account.mails, "the report's mail")
         if (len(pages), len(mails)) != (1, 1):
-            raise NightlyFailed(f"{len(pages)} pages and {len(mails)} mails, expected one of each")
+            raise ScriptFailed(f"{len(pages)} pages and {len(mails)} mails, expected one of each")
         (self.folder / REPORT).write_bytes(self._read(pages[0]))
         (self.folder / MAIL).write_bytes(mails[0]["raw"].encode())
         files = [io.BytesIO(self._read(key)) for key in self._keys("incidents/")]
@@ -97,7 +92,7 @@ class NightlyRuns:
         self._until(lambda: run_id in self._runs(ENDED), f"the {job} on Spark")
         run = self.emr.get_job_run(applicationId=self.application, jobRunId=run_id)["jobRun"]
         if run["state"] != "SUCCESS":
-            raise NightlyFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
+            raise ScriptFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
         log = f"logs/applications/{self.application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
         said = gzip.decompress(self._read(log)).decode("utf-8", "replace").splitlines()
         return run["name"], time.monotonic() - began, said
@@ -121,18 +116,13 @@ class NightlyRuns:
         return bytes(self.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
 
     def _until(self, happened: Callable[[], Any], what: str) -> Any:
-        """Return what `happened` gives once that is something; raise NightlyFailed."""
+        """Say what it waits for, and wait."""
         self.status.update(Text(f"waiting for {what}", style="dim"))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := happened()):
-            if time.monotonic() > deadline:
-                raise NightlyFailed(f"{what} did not come within {PATIENCE_SECONDS:.0f} s")
-            time.sleep(LOOK_EVERY_SECONDS)
-        return found
+        return until(happened, what, PATIENCE_SECONDS)
 
 
 def end(stage: Stage, folder: Path) -> Ending:
-    """Run the nightly and the weekly job of a story and show them; raise NightlyFailed."""
+    """Run the nightly and the weekly job of a story and show them; raise ScriptFailed."""
     console = stage.console
     console.print("the nightly job, over the account's own trail files and cases", style="bold")
     with console.status("the trail's files") as status:

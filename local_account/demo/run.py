@@ -14,7 +14,7 @@ from rich.console import Console, Group
 
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
-from local_account.demo.stage import Stage
+from local_account.demo.stage import ScriptFailed, Stage
 from local_account.demo.story import Story, stories_of
 from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
@@ -104,7 +104,7 @@ def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool
     console.print(Group(*picture.notified(box, folder / mailbox.FILE)))
     try:
         ending = nightly.end(stage, folder)
-    except nightly.NightlyFailed as failed:
+    except ScriptFailed as failed:
         stage.faults.append(f"{failed}")
     box.look()
     messages = [each for each in box.messages if not ending or each is not ending.verdict]

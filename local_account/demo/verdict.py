@@ -133,7 +133,7 @@ def joined(results: Sequence[Result]) -> Result:
     """
     whole: Result = {}
     for name, found in (item for each in results for item in each.items()):
-        before = whole.setdefault(name, found)
+        before: Any = whole.setdefault(name, found)
         if before is not found and isinstance(found, list):
             whole[name] = [
                 *before,
