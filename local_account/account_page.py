@@ -10,8 +10,11 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -34,6 +37,14 @@ class SwitchRefused(Exception):
 
 class NotFired(Exception):
     """The reason why a schedule's target was not invoked."""
+
+
+def sent(asked: object, kind: type[T], example: str) -> T:
+    """What was sent, as a value of that kind; raise SwitchRefused and say how to send it."""
+    try:
+        return msgspec.convert(asked, kind)
+    except msgspec.ValidationError as mistake:
+        raise SwitchRefused(f"{mistake}; send {example}") from None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
 from local_account import account_page, cloudformation, cloudwatch, scheduler
-from local_account.account_page import AccountPage, SwitchRefused
+from local_account.account_page import AccountPage, SwitchRefused, sent
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -102,11 +102,7 @@ class Emulator:
         `"of": "last_change"` puts back nothing but that change, and not to before the queue's
         making. What lies in a trail's bucket already keeps its times.
         """
-        try:
-            wanted = msgspec.convert(asked, Earlier)
-        except msgspec.ValidationError as mistake:
-            example = '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
-            raise SwitchRefused(f"{mistake}; send {example}") from None
+        wanted = sent(asked, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
         queue, seconds = sqs._queue_by_arn(wanted.queue_arn), wanted.minutes * MINUTE_SECONDS
         if queue is None:
             raise SwitchRefused(f"queue_arn: there is no queue {wanted.queue_arn}")
