@@ -57,6 +57,7 @@ class Trail(NamedTuple):
         return sorted(self.root.rglob("*.json.gz"))
 
 
+@cache
 def trail(files: int, records_per_file: int, folder: Path = ROOT / "build" / "bench") -> Trail:
     """Return the trail of that size below `folder`, made where it is not there yet.
 

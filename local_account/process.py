@@ -100,7 +100,7 @@ class LocalAccount:
 
     @property
     def mails(self) -> list[dict[str, Any]]:
-        """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
+        """What SES took, oldest first: `to`, `raw`."""
         return list(self._page(MAILS_PATH)["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:

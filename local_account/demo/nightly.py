@@ -58,13 +58,12 @@ class NightlyRuns:
         """
         queues = self.stage.watch.queues.values()
         failed_at = [at for each in queues for at in each.failures_at] or [datetime.now(UTC)]
+        first, last = min(failed_at), max(failed_at)
         time.sleep(FLUSHED_SECONDS)
         # A nightly run is its own day and the day before: a story that went on over a midnight is
         # in it.
-        for job, at in (
-            ("nightly", next_day(max(failed_at))),
-            ("week", monday_after(min(failed_at))),
-        ):
+        next_night, monday = at_hour(last, 1, 2), at_hour(first, 7 - first.weekday(), 6)
+        for job, at in (("nightly", next_night), ("week", monday)):
             self.stage.console.print(picture.job_ended(*self._run(job, at)))
         verdict = self._until(self._verdict, "the report, which the summary's arrival starts")
         pages = [each for each in self._keys("report/") if each.endswith("/report.html")]
@@ -134,16 +133,6 @@ def end(stage: Stage, folder: Path) -> Ending:
     return ending
 
 
-def next_day(moment: datetime, hour_utc: int = 2) -> datetime:
-    """When the schedule fires for the day of `moment`: its own day is in the nightly job then."""
-    return _midnight(moment) + timedelta(days=1, hours=hour_utc)
-
-
-def monday_after(moment: datetime, hour: int = 6) -> datetime:
-    """When the schedule fires for the week of `moment`."""
-    midnight = _midnight(moment)
-    return midnight + timedelta(days=7 - midnight.weekday(), hours=hour)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return datetime.combine(moment.astimezone(UTC), datetime.min.time(), UTC)
+def at_hour(moment: datetime, days: int, hour: int) -> datetime:
+    """That hour, so many days after the day of `moment`."""
+    return datetime.combine(moment, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)

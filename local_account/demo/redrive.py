@@ -109,28 +109,21 @@ def whereabouts(
     charged: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
     """Where every order is in the end, and every way in which that is not as claimed."""
+    good = {each["order_id"] for each in ORDERS if each["address"]}
     ids = {each["order_id"] for each in ORDERS}
-    poison = {each["order_id"] for each in ORDERS if each["address"] is None}
     handled, quarantined = ids & set(handled_ids), ids & set(quarantined_ids)
     dead = ids & set(dead_ids)
     lost = ids - handled - quarantined - dead
     wrong = {
         "lost": lost,
         "left in the DLQ": dead,
-        "good and not handled": ids - poison - handled,
-        "poison and not in quarantine": poison - quarantined,
+        "good and not handled": good - handled,
+        "poison and not in quarantine": ids - good - quarantined,
         "handled and in quarantine": handled & quarantined,
-        "not charged exactly once": {
-            each for each in ids if charged.get(each, 0) != (each not in poison)
-        },
+        "not charged exactly once": {e for e in ids if charged.get(e, 0) != (e in good)},
     }
-    counts = {
-        "messages": len(ids),
-        "processed": len(handled),
-        "quarantined": len(quarantined),
-        "left": len(dead),
-        "lost": len(lost),
-    }
+    places = {"processed": handled, "quarantined": quarantined, "left": dead, "lost": lost}
+    counts = {"messages": len(ids), **{name: len(found) for name, found in places.items()}}
     faults = [
         f"{len(found)} messages {what}: {', '.join(sorted(found)[:3])}"
         for what, found in wrong.items()
