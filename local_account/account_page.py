@@ -1,6 +1,6 @@
 """What the account says of itself, and what it can be told, beside AWS's calls.
 
-Each page is a path below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
+Each page is a name below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
 changes or does it. Calls are signed like AWS's. docs/local-account.md lists them.
 """
 
@@ -21,12 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 # A page gets the JSON that was sent, None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
-PATH = "/_mendq/account"
-FIRE_PATH = "/_mendq/fire"
-EARLIER_PATH = "/_mendq/earlier"
-SQS_ERRORS_PATH = "/_mendq/sqs-errors"
-ACCESS_ANALYZER_PATH = "/_mendq/access-analyzer"
-MAILS_PATH = "/_mendq/mails"
+PREFIX = "/_mendq/"
 
 
 class SwitchRefused(Exception):
@@ -58,7 +53,8 @@ class AccountPage:
     pages: Mapping[str, Page]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        page = self.pages.get(scope["path"]) if scope["type"] == "http" else None
+        name = scope["path"].removeprefix(PREFIX) if scope["type"] == "http" else ""
+        page = self.pages.get(name)
         if page is None:
             await self.inner(scope, receive, send)
             return

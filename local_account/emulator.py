@@ -16,7 +16,7 @@ from ministack.core import lambda_runtime
 from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
-from local_account import account_page, cloudformation, cloudwatch, scheduler
+from local_account import cloudformation, cloudwatch, scheduler
 from local_account.account_page import AccountPage, SwitchRefused, sent
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
@@ -84,12 +84,12 @@ class Emulator:
         pages = AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),
             {
-                account_page.PATH: lambda _: describe(),
-                account_page.FIRE_PATH: scheduler.fire_named,
-                account_page.EARLIER_PATH: self.put_back,
-                account_page.SQS_ERRORS_PATH: self._errors.page,
-                account_page.ACCESS_ANALYZER_PATH: self._analyzer.page,
-                account_page.MAILS_PATH: self._mails.page,
+                "account": lambda _: describe(),
+                "fire": scheduler.fire_named,
+                "earlier": self.put_back,
+                "sqs-errors": self._errors.page,
+                "access-analyzer": self._analyzer.page,
+                "mails": self._mails.page,
             },
         )
         return SignedCalls(pages, urlsplit(self._url).netloc)

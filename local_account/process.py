@@ -19,16 +19,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
-from local_account.account_page import (
-    ACCESS_ANALYZER_PATH,
-    EARLIER_PATH,
-    FIRE_PATH,
-    MAILS_PATH,
-    PATH,
-    SQS_ERRORS_PATH,
-    NotFired,
-    SwitchRefused,
-)
+from local_account.account_page import PREFIX, NotFired, SwitchRefused
 from local_account.where import REGION, REPOSITORY, client, credentials
 
 START_SECONDS = 180
@@ -91,22 +82,22 @@ class LocalAccount:
     @property
     def not_emulated(self) -> list[str]:
         """What the account takes without doing it."""
-        return list(self._page(PATH)["not_emulated"])
+        return list(self._page("account")["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
         """The settings that lie below what an account at AWS may have."""
-        return list(self._page(PATH)["floors_lowered"])
+        return list(self._page("account")["floors_lowered"])
 
     @property
     def mails(self) -> list[dict[str, Any]]:
         """What SES took, oldest first: `to`, `raw`."""
-        return list(self._page(MAILS_PATH)["mails"])
+        return list(self._page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
         """Fire a schedule as if it were `scheduled_at`; raise NotFired where AWS would not."""
         asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        self._page(FIRE_PATH, asked)
+        self._page("fire", asked)
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
         """Have exactly these errors of SQS on.
@@ -114,19 +105,19 @@ class LocalAccount:
         Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
         `local_account/sqs/errors.py`. Raises SwitchRefused, and leaves on what was on.
         """
-        self._page(SQS_ERRORS_PATH, {"errors": list(errors)})
+        self._page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
-        self._page(EARLIER_PATH, {"queue_arn": queue_arn, "minutes": minutes, "of": of})
+        self._page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
     def have_access_analyzer_answer(self, result: str | None) -> None:
         """Have both checks of a policy answer PASS or FAIL; None: refused, as at first."""
-        self._page(ACCESS_ANALYZER_PATH, {"result": result})
+        self._page("access-analyzer", {"result": result})
 
-    def _page(self, path: str, content: object = None) -> dict[str, Any]:
+    def _page(self, name: str, content: object = None) -> dict[str, Any]:
         body, method = (None, "GET") if content is None else (json.dumps(content), "POST")
-        request = AWSRequest(method, self.endpoint_url + path, data=body)
+        request = AWSRequest(method, f"{self.endpoint_url}{PREFIX}{name}", data=body)
         key, secret = credentials(self.endpoint_url).values()
         SigV4Auth(Credentials(key, secret), "mendq", REGION).add_auth(request)
         answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
