@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import MISSING, Field
+from inspect import getdoc, getsource
 from itertools import pairwise
 from typing import Any, get_args, get_origin
 
@@ -45,7 +45,7 @@ def _tables(kind: Any, path: str) -> Iterator[str]:
         yield f"| `{path}{name}` | {words_of(held)} | {_default(each)} | {says[each.name]} |"
     for name, (each, held) in every.items():
         if inner := _object_of(held):
-            yield f"\n## `{path}{name}`\n\n{says.get(each.name) or inspect.getdoc(bounds_of(inner)[0])}\n"
+            yield f"\n## `{path}{name}`\n\n{says.get(each.name) or getdoc(bounds_of(inner)[0])}\n"
             yield from _tables(inner, f"{path}{name}{'' if inner is held else '[]'}.")
 
 
@@ -53,7 +53,7 @@ def _sentences(kind: Any) -> dict[str, str]:
     """What stands below each field of a class, and of those that it takes in."""
     found: dict[str, str] = {}
     for shape in bounds_of(kind)[0].__mro__[-2::-1]:  # without object
-        (written,) = ast.parse(inspect.getsource(shape)).body
+        (written,) = ast.parse(getsource(shape)).body
         assert isinstance(written, ast.ClassDef)  # noqa: S101 - the source of a class
         for each, says in pairwise(written.body):
             if isinstance(each, ast.AnnAssign) and isinstance(says, ast.Expr):
