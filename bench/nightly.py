@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -96,7 +96,6 @@ class Nightly:
     spark: SparkSession
     limit: Executor
     peers: Executor | None = None
-    _trails: dict[Size, Trail] = field(default_factory=dict)
 
     def table(self) -> Iterator[tuple[str, str, int, list[Way]]]:
         """(name, title, rounds, ways) of each measure."""
@@ -109,7 +108,7 @@ class Nightly:
         for size in (ONCE, TENFOLD):
             ways += [self._limit(size, f"limit, {size.records:,}")]
             ways += [read("native", size, f"native reader, {size.records:,}")]
-        made = self.trail(TENFOLD)
+        made = trail(*TENFOLD)
         hand = partial(hand_over, self.spark, made)
         ways += [_reading(f"Spark hands the bytes to Python, {TENFOLD.records:,}", made, hand)]
         yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
@@ -137,14 +136,8 @@ class Nightly:
         title = "The same, once, of small files and of very small ones"
         yield "small_runs", title, 1, [*map(self._whole, (FEWER, TINY))]
 
-    def trail(self, size: Size) -> Trail:
-        """Return the trail, made at its first use."""
-        if size not in self._trails:
-            self._trails[size] = trail(*size)
-        return self._trails[size]
-
     def _peer(self, name: str) -> Way:
-        made, peers = self.trail(TENFOLD), self.peers
+        made, peers = trail(*TENFOLD), self.peers
         assert peers  # noqa: S101 - there are ways of theirs
 
         def go() -> None:
@@ -154,7 +147,7 @@ class Nightly:
         return _reading(name, made, go)
 
     def _limit(self, size: Size, name: str) -> Way:
-        made = self.trail(size)
+        made = trail(*size)
         files, truth = made.files(), made.truth
 
         def go() -> None:
@@ -164,12 +157,12 @@ class Nightly:
         return _reading(name, made, go)
 
     def _read(self, reader: str, size: Size, name: str = "") -> Way:
-        made = self.trail(size)
+        made = trail(*size)
         read = partial(read_trail, self.spark, made, reader)
         return _reading(name or f"{reader} reader", made, read)
 
     def _empty(self) -> Way:
-        made = self.trail(ONCE)
+        made = trail(*ONCE)
 
         def empty() -> Cost:
             with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
@@ -178,7 +171,7 @@ class Nightly:
         return Way("Spark alone: one file read, one table written", empty)
 
     def _whole(self, size: Size) -> Way:
-        made, day = self.trail(size), f"{DAY:%Y-%m-%d}"
+        made, day = trail(*size), f"{DAY:%Y-%m-%d}"
 
         def whole() -> Cost:
             with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:

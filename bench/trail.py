@@ -13,13 +13,13 @@ import os
 import shutil
 import zlib
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from string import Template
+from typing import NamedTuple
 from uuid import UUID
 
 from bench.rounds import ROOT
@@ -36,8 +36,7 @@ DELIVERY = timedelta(minutes=5)
 BRANCHES: list[tuple[str, str]] = [(account, region) for account, region in TEXTS["branches"]]
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """What lies in a trail; `raw_bytes` is what its files hold when inflated."""
 
     files: int
@@ -46,12 +45,8 @@ class Truth:
     bytes: int
     raw_bytes: int
 
-    def __add__(self, other: Truth) -> Truth:
-        return Truth(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
-
-@dataclass(frozen=True)
-class Trail:
+class Trail(NamedTuple):
     """A trail's root (the parent of AWSLogs), and what lies in it."""
 
     root: Path
@@ -62,6 +57,7 @@ class Trail:
         return sorted(self.root.rglob("*.json.gz"))
 
 
+@cache
 def trail(files: int, records_per_file: int, folder: Path = ROOT / "build" / "bench") -> Trail:
     """Return the trail of that size below `folder`, made where it is not there yet.
 
@@ -74,8 +70,8 @@ def trail(files: int, records_per_file: int, folder: Path = ROOT / "build" / "be
         with ProcessPoolExecutor(min(os.cpu_count() or 1, files)) as processes:
             write = partial(_write, root, files, records_per_file)
             written = processes.map(write, range(files), chunksize=max(1, files // 64))
-            truth = sum(written, Truth(0, 0, 0, 0, 0))
-        truth_file.write_text(json.dumps(asdict(truth)) + "\n")
+            truth = Truth(*map(sum, zip(*written, strict=True)))
+        truth_file.write_text(json.dumps(truth._asdict()) + "\n")
     return Trail(root, Truth(**json.loads(truth_file.read_text())))
 
 

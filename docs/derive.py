@@ -44,7 +44,8 @@ def documents() -> dict[Path, str]:
     pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     texts = {path: path.read_text() for path in pages}
     marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
-    drawn = {ROOT / "docs" / "pictures" / name: svg for name, svg in pictures.drawn().items()}
+    svgs = pictures.drawn() | {"scale.svg": pictures.curves_in_one(scale.curves())}
+    drawn = {pictures.PICTURES / name: svg for name, svg in svgs.items()}
     return {**marked, **drawn, ROOT / "docs" / "settings.md": page()}
 
 

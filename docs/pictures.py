@@ -1,18 +1,27 @@
-"""Pictures that explain a symptom, drawn as the report draws a case's; their numbers are made up.
+"""Pictures, each a file of its own in the colours of whoever looks: light or dark.
 
-They are files of their own, in the colours of whoever looks: light or dark.
+Those that explain a symptom are drawn as the report draws a case's; their numbers are made up.
+The curves of docs/scale.md are computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
+
+import vl_convert
+from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import Bar, Lane, Lanes
+from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes
+from tests.prove.scale import Curve
 
 _NOTE = "The numbers are made up."
+PICTURES = Path(__file__).parent / "pictures"
 _TEMPLATES = Path(html_page.__file__).parent / "template"
 
 
@@ -70,3 +79,28 @@ def _stages() -> Iterator[Lane]:
         )
         begins = soaked
     yield Lane("Verified", (Bar(begins, begins, "good"),))
+
+
+def curves_in_one(curves: Iterable[Curve]) -> str:
+    """The SVG document that has one curve below the other: scale.json says how each looks."""
+    chart = json.loads((PICTURES / "scale.json").read_text())
+    chart["vconcat"] = [_panel(each, deepcopy(chart["vconcat"])) for each in curves]
+    svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
+    looks = ((*astuple(each)[:5], each.series[0]) for each in (LIGHT, DARK))
+    dark = "".join(
+        f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}'
+        for light, dark in zip(*looks, strict=True)
+    )
+    style = f"<style>@media screen and (prefers-color-scheme: dark){{{dark}}}</style>"
+    return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
+
+
+def _panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
+    """A line, a dot for each row of the table, and a rule where each mark is, named above."""
+    marks = dict(zip(("red", "dashed"), curve.marks.items(), strict=False))
+    points = [("line", each) for each in curve.points()] + [("dot", each) for each in curve.xs]
+    rows = [{"kind": kind, "x": x, "y": curve.dollars_at(x)} for kind, x in points]
+    rows += [{"kind": kind, "x": x} for kind, (_, x) in marks.items()]
+    named = [f"{kind}: {x:,.0f}, {words}" for kind, (words, x) in marks.items()]
+    panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
+    return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": named}}

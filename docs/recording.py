@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from string import Template
 
 PICTURE = Path(__file__).parent / "pictures" / "demo.svg"
+FRAME = PICTURE.with_name("recording.svg.txt")
 COLUMNS, ROWS = 92, 30
 LINE_PIXELS, CHARACTER_PIXELS = 18, 7.9
 SHORTEST_SECONDS, LONGEST_SECONDS, FASTER = 0.08, 1.5, 3
@@ -51,21 +53,9 @@ def drawn(lines: Sequence[Line]) -> str:
         for n, at in enumerate(shown_at)
     )
     end = -max(0, len(lines) - ROWS) * LINE_PIXELS
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" \
-aria-label="make demo, from its start to what it found">
-<style>
-rect{{fill:#10161d}} text{{fill:#e8eef4;font:13px ui-monospace,Menlo,Consolas,monospace;\
-white-space:pre;opacity:0;animation:come 1ms forwards}}
-g{{transform:translateY({end}px);animation:scroll {whole:.2f}s step-end}}
-@keyframes come{{to{{opacity:1}}}} @keyframes scroll{{{scrolls}}}
-@media (prefers-reduced-motion:reduce){{text{{opacity:1;animation:none}} g{{animation:none}}}}
-</style>
-<rect width="100%" height="100%" rx="8"/>
-<g>
-{texts}
-</g>
-</svg>
-"""
+    return Template(FRAME.read_text()).substitute(
+        width=width, height=height, end=end, seconds=f"{whole:.2f}", scrolls=scrolls, texts=texts
+    )
 
 
 if __name__ == "__main__":

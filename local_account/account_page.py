@@ -1,6 +1,6 @@
 """What the account says of itself, and what it can be told, beside AWS's calls.
 
-Each page is a path below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
+Each page is a name below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
 changes or does it. Calls are signed like AWS's. docs/local-account.md lists them.
 """
 
@@ -10,20 +10,18 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+T = TypeVar("T")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 # A page gets the JSON that was sent, None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
-PATH = "/_mendq/account"
-FIRE_PATH = "/_mendq/fire"
-EARLIER_PATH = "/_mendq/earlier"
-SQS_ERRORS_PATH = "/_mendq/sqs-errors"
-ACCESS_ANALYZER_PATH = "/_mendq/access-analyzer"
-MAILS_PATH = "/_mendq/mails"
+PREFIX = "/_mendq/"
 
 
 class SwitchRefused(Exception):
@@ -34,6 +32,14 @@ class SwitchRefused(Exception):
 
 class NotFired(Exception):
     """The reason why a schedule's target was not invoked."""
+
+
+def sent(asked: object, kind: type[T], example: str) -> T:
+    """What was sent, as a value of that kind; raise SwitchRefused and say how to send it."""
+    try:
+        return msgspec.convert(asked, kind)
+    except msgspec.ValidationError as mistake:
+        raise SwitchRefused(f"{mistake}; send {example}") from None
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class AccountPage:
     pages: Mapping[str, Page]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        page = self.pages.get(scope["path"]) if scope["type"] == "http" else None
+        name = scope["path"].removeprefix(PREFIX) if scope["type"] == "http" else ""
+        page = self.pages.get(name)
         if page is None:
             await self.inner(scope, receive, send)
             return

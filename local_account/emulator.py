@@ -16,8 +16,8 @@ from ministack.core import lambda_runtime
 from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
-from local_account import account_page, cloudformation, cloudwatch, scheduler
-from local_account.account_page import AccountPage, SwitchRefused
+from local_account import cloudformation, cloudwatch, scheduler
+from local_account.account_page import AccountPage, SwitchRefused, sent
 from local_account.cloudtrail import events, trails
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -84,12 +84,12 @@ class Emulator:
         pages = AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),
             {
-                account_page.PATH: lambda _: describe(),
-                account_page.FIRE_PATH: scheduler.fire_named,
-                account_page.EARLIER_PATH: self.put_back,
-                account_page.SQS_ERRORS_PATH: self._errors.page,
-                account_page.ACCESS_ANALYZER_PATH: self._analyzer.page,
-                account_page.MAILS_PATH: self._mails.page,
+                "account": lambda _: describe(),
+                "fire": scheduler.fire_named,
+                "earlier": self.put_back,
+                "sqs-errors": self._errors.page,
+                "access-analyzer": self._analyzer.page,
+                "mails": self._mails.page,
             },
         )
         return SignedCalls(pages, urlsplit(self._url).netloc)
@@ -102,11 +102,7 @@ class Emulator:
         `"of": "last_change"` puts back nothing but that change, and not to before the queue's
         making. What lies in a trail's bucket already keeps its times.
         """
-        try:
-            wanted = msgspec.convert(asked, Earlier)
-        except msgspec.ValidationError as mistake:
-            example = '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
-            raise SwitchRefused(f"{mistake}; send {example}") from None
+        wanted = sent(asked, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
         queue, seconds = sqs._queue_by_arn(wanted.queue_arn), wanted.minutes * MINUTE_SECONDS
         if queue is None:
             raise SwitchRefused(f"queue_arn: there is no queue {wanted.queue_arn}")

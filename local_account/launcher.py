@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from shlex import quote
@@ -92,31 +93,27 @@ def first_steps(settings: DeploymentSettings) -> str:
     return f"\nSettings in force:\n{mode}\n{_TO_TRY}\n"
 
 
+@dataclass
 class Launcher:
     """Serves the account until a signal comes; raises CannotStart when it does not start.
 
     `stack` is one that is there already, instead of synthesizing.
     """
 
-    def __init__(
-        self,
-        raw: Mapping[str, Any],
-        stack: StackArtifact | None,
-        listening: socket.socket,
-        scratch: Path,
-        stop_with_parent: bool,
-    ) -> None:
-        self._raw, self._stack, self._stop_with_parent = raw, stack, stop_with_parent
-        self._listening = listening
-        port = listening.getsockname()[1]
-        self._url = endpoint_url(port)
-        self._scratch = scratch
-        self._synthesis = Synthesis(PORTS / f"{port}" / "assembly")
-        self._accepted: list[str] = []
-        self._settings: DeploymentSettings | None = None
-        self._s3: Any = None
-        self._asked_to_stop = asyncio.Event()
-        self._serving_ends = asyncio.Event()
+    raw: Mapping[str, Any]
+    stack: StackArtifact | None
+    listening: socket.socket
+    scratch: Path
+    stop_with_parent: bool
+    _accepted: list[str] = field(default_factory=list)
+    _settings: DeploymentSettings | None = None
+    _s3: Any = None
+    _asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _serving_ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        port = self.listening.getsockname()[1]
+        self._url, self._synthesis = endpoint_url(port), Synthesis(PORTS / f"{port}" / "assembly")
 
     async def run(self) -> None:
         """Return when a signal has ended the account."""
@@ -124,7 +121,7 @@ class Launcher:
         assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
         from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
 
-        emulated = emulator.Emulator(self._put_object, self._scratch, self._url)
+        emulated = emulator.Emulator(self._put_object, self.scratch, self._url)
         emulated.install(self._accepted)
         page = emulated.application(self._describe)
         emulated.start()
@@ -152,7 +149,7 @@ class Launcher:
         """Serve until that ends, then let go within GRACE_SECONDS."""
         config = ServerConfig()
         # A copy: the port stays this account's until its folders are gone.
-        config.bind = [f"fd://{self._listening.dup().detach()}"]
+        config.bind = [f"fd://{self.listening.dup().detach()}"]
         config.errorlog = None
         config.accesslog = None
         config.graceful_timeout = GRACE_SECONDS
@@ -186,16 +183,16 @@ class Launcher:
                 say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
         # A program knows what to try, and of somebody else's stack nothing is known.
-        steps = "" if self._stop_with_parent or not self._settings else first_steps(self._settings)
+        steps = "" if self.stop_with_parent or not self._settings else first_steps(self._settings)
         # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
         with contextlib.suppress(OSError):
             os.write(sys.stdout.fileno(), (exports(self._url) + steps).encode())
 
     def _assembly(self) -> StackArtifact:
-        if self._stack:
-            return self._stack
-        self._settings = checked(self._raw)
-        return read_assembly(self._synthesis.assembly_for(self._raw, say))
+        if self.stack:
+            return self.stack
+        self._settings = checked(self.raw)
+        return read_assembly(self._synthesis.assembly_for(self.raw, say))
 
     def _client(self, service_name: str) -> Any:
         return client(service_name, self._url, config=_ONCE)
@@ -213,7 +210,7 @@ class Launcher:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop.set)
-        if self._stop_with_parent:
+        if self.stop_with_parent:
             ended = _in_thread(sys.stdin.buffer.read)
             ended.add_done_callback(lambda _: self._asked_to_stop.set())
         self._watch(MakeParent())

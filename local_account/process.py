@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Self
@@ -18,16 +19,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
-from local_account.account_page import (
-    ACCESS_ANALYZER_PATH,
-    EARLIER_PATH,
-    FIRE_PATH,
-    MAILS_PATH,
-    PATH,
-    SQS_ERRORS_PATH,
-    NotFired,
-    SwitchRefused,
-)
+from local_account.account_page import PREFIX, NotFired, SwitchRefused
 from local_account.where import REGION, REPOSITORY, client, credentials
 
 START_SECONDS = 180
@@ -41,6 +33,7 @@ class AccountFailed(Exception):
     """The account ended before it was ready; the text is the line it gave, or its last ones."""
 
 
+@dataclass(eq=False)
 class LocalAccount:
     """`python -m local_account` from entering to leaving the block.
 
@@ -49,26 +42,18 @@ class LocalAccount:
     Entering raises AccountFailed.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any] | None = None,
-        port: int = 0,
-        options: Sequence[str] = (),
-        on_line: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._settings = settings
-        self._arguments = ["--port", str(port), "--stop-with-parent", *options]
-        self._on_line = on_line
-        self._process: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread
-        self._answered = threading.Event()
-        self.endpoint_url = ""
-        self.log_lines: list[str] = []
+    settings: Mapping[str, Any] | None = None
+    port: int = 0
+    options: Sequence[str] = ()
+    on_line: Callable[[str], object] = lambda _: None
+    endpoint_url: str = ""
+    log_lines: list[str] = field(default_factory=list)
+    _process: subprocess.Popen[str] | None = None
+    _answered: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         try:
-            given = () if self._settings is None else ("--settings", json.dumps(self._settings))
-            self._start([*self._arguments, *given])
+            self._start()
             if not self._answered.wait(START_SECONDS):
                 self.log_lines.append(f"it was not ready within {START_SECONDS} s")
         except BaseException:  # an interrupt among them: nobody else will end it
@@ -97,22 +82,22 @@ class LocalAccount:
     @property
     def not_emulated(self) -> list[str]:
         """What the account takes without doing it."""
-        return list(self._page(PATH)["not_emulated"])
+        return list(self._page("account")["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
         """The settings that lie below what an account at AWS may have."""
-        return list(self._page(PATH)["floors_lowered"])
+        return list(self._page("account")["floors_lowered"])
 
     @property
     def mails(self) -> list[dict[str, Any]]:
-        """What SES took, oldest first: `from`, `to`, `subject`, `sent_at`, `raw`."""
-        return list(self._page(MAILS_PATH)["mails"])
+        """What SES took, oldest first: `to`, `raw`."""
+        return list(self._page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
         """Fire a schedule as if it were `scheduled_at`; raise NotFired where AWS would not."""
         asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        self._page(FIRE_PATH, asked)
+        self._page("fire", asked)
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
         """Have exactly these errors of SQS on.
@@ -120,19 +105,19 @@ class LocalAccount:
         Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
         `local_account/sqs/errors.py`. Raises SwitchRefused, and leaves on what was on.
         """
-        self._page(SQS_ERRORS_PATH, {"errors": list(errors)})
+        self._page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
-        self._page(EARLIER_PATH, {"queue_arn": queue_arn, "minutes": minutes, "of": of})
+        self._page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
     def have_access_analyzer_answer(self, result: str | None) -> None:
         """Have both checks of a policy answer PASS or FAIL; None: refused, as at first."""
-        self._page(ACCESS_ANALYZER_PATH, {"result": result})
+        self._page("access-analyzer", {"result": result})
 
-    def _page(self, path: str, content: object = None) -> dict[str, Any]:
+    def _page(self, name: str, content: object = None) -> dict[str, Any]:
         body, method = (None, "GET") if content is None else (json.dumps(content), "POST")
-        request = AWSRequest(method, self.endpoint_url + path, data=body)
+        request = AWSRequest(method, f"{self.endpoint_url}{PREFIX}{name}", data=body)
         key, secret = credentials(self.endpoint_url).values()
         SigV4Auth(Credentials(key, secret), "mendq", REGION).add_auth(request)
         answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
@@ -142,7 +127,9 @@ class LocalAccount:
             raise kind(said["message"])
         return said
 
-    def _start(self, arguments: Sequence[str]) -> None:
+    def _start(self) -> None:
+        given = () if self.settings is None else ("--settings", json.dumps(self.settings))
+        arguments = ("--port", f"{self.port}", "--stop-with-parent", *self.options, *given)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "local_account", *arguments],
             cwd=REPOSITORY,
@@ -160,7 +147,7 @@ class LocalAccount:
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)
-            self._on_line(line)
+            self.on_line(line)
             if line.startswith(READY):
                 self.endpoint_url = line.split()[1]
                 self._answered.set()

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,14 +28,14 @@ FLUSH_SECONDS = 2.0
 logger = logging.getLogger("mendq.cloudtrail")
 
 
+@dataclass
 class Delivery:
     """A thread of its own, so that no call waits for what is written about it."""
 
-    def __init__(
-        self, put_event: Callable[[Record], None], put_object: Callable[[str, str, bytes], None]
-    ) -> None:
-        self._put_event = put_event
-        self._put_object = put_object
+    put_event: Callable[[Record], None]
+    put_object: Callable[[str, str, bytes], None]
+
+    def __post_init__(self) -> None:
         # Of each trail, by ARN: what GetTrailStatus says of its last file.
         self._latest: dict[str, dict[str, Any]] = defaultdict(dict)
         self._taken: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
@@ -75,7 +76,7 @@ class Delivery:
         for destination in destinations:
             self._files[destination].append(record)
         try:
-            self._put_event(record)
+            self.put_event(record)
         except Exception:
             logger.exception("an event did not reach the bus")
 
@@ -86,7 +87,7 @@ class Delivery:
             content = json.dumps({"Records": records}, separators=(",", ":")).encode()
             key = file_key(destination, published)
             try:
-                self._put_object(destination.bucket, key, gzip.compress(content))
+                self.put_object(destination.bucket, key, gzip.compress(content))
             except Exception as error:
                 response = getattr(error, "response", {}).get("Error", {})
                 latest["LatestDeliveryError"] = response.get("Code") or type(error).__name__

@@ -17,22 +17,17 @@ from rich.status import Status
 from rich.text import Text
 
 from local_account.demo import picture
-from local_account.demo.stage import Stage
+from local_account.demo.stage import ScriptFailed, Stage, until
 from mendq.model.case import Severity
 from mendq.nightly.jobs import ACTIVE
 from mendq.nightly.outcome import ENDED
 
 PATIENCE_SECONDS = 420.0
-LOOK_EVERY_SECONDS = 0.2
 # The account writes its trail files each two seconds.
 FLUSHED_SECONDS = 4.0
 REPORT, MAIL = "report.html", "report.eml"
 # Whom the demo's account mails its report: SES here sends to nobody.
 SETTINGS = {"report": {"sender": "mendq@example.com", "recipients": ["reader@example.com"]}}
-
-
-class NightlyFailed(Exception):
-    """A job run that failed, or something that did not come in time."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +54,22 @@ class NightlyRuns:
 
     def end(self) -> Ending:
         """Run the nightly job and the week of the story, copy page and mail; raise
-        NightlyFailed.
+        ScriptFailed.
         """
         queues = self.stage.watch.queues.values()
         failed_at = [at for each in queues for at in each.failures_at] or [datetime.now(UTC)]
+        first, last = min(failed_at), max(failed_at)
         time.sleep(FLUSHED_SECONDS)
         # A nightly run is its own day and the day before: a story that went on over a midnight is
         # in it.
-        for job, at in (
-            ("nightly", next_day(max(failed_at))),
-            ("week", monday_after(min(failed_at))),
-        ):
+        next_night, monday = at_hour(last, 1, 2), at_hour(first, 7 - first.weekday(), 6)
+        for job, at in (("nightly", next_night), ("week", monday)):
             self.stage.console.print(picture.job_ended(*self._run(job, at)))
         verdict = self._until(self._verdict, "the report, which the summary's arrival starts")
         pages = [each for each in self._keys("report/") if each.endswith("/report.html")]
         mails = self._until(lambda: self.stage.account.mails, "the report's mail")
         if (len(pages), len(mails)) != (1, 1):
-            raise NightlyFailed(f"{len(pages)} pages and {len(mails)} mails, expected one of each")
+            raise ScriptFailed(f"{len(pages)} pages and {len(mails)} mails, expected one of each")
         (self.folder / REPORT).write_bytes(self._read(pages[0]))
         (self.folder / MAIL).write_bytes(mails[0]["raw"].encode())
         files = [io.BytesIO(self._read(key)) for key in self._keys("incidents/")]
@@ -97,7 +91,7 @@ class NightlyRuns:
         self._until(lambda: run_id in self._runs(ENDED), f"the {job} on Spark")
         run = self.emr.get_job_run(applicationId=self.application, jobRunId=run_id)["jobRun"]
         if run["state"] != "SUCCESS":
-            raise NightlyFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
+            raise ScriptFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
         log = f"logs/applications/{self.application}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
         said = gzip.decompress(self._read(log)).decode("utf-8", "replace").splitlines()
         return run["name"], time.monotonic() - began, said
@@ -121,18 +115,13 @@ class NightlyRuns:
         return bytes(self.s3.get_object(Bucket=bucket, Key=key)["Body"].read())
 
     def _until(self, happened: Callable[[], Any], what: str) -> Any:
-        """Return what `happened` gives once that is something; raise NightlyFailed."""
+        """Say what it waits for, and wait."""
         self.status.update(Text(f"waiting for {what}", style="dim"))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not (found := happened()):
-            if time.monotonic() > deadline:
-                raise NightlyFailed(f"{what} did not come within {PATIENCE_SECONDS:.0f} s")
-            time.sleep(LOOK_EVERY_SECONDS)
-        return found
+        return until(happened, what, PATIENCE_SECONDS)
 
 
 def end(stage: Stage, folder: Path) -> Ending:
-    """Run the nightly and the weekly job of a story and show them; raise NightlyFailed."""
+    """Run the nightly and the weekly job of a story and show them; raise ScriptFailed."""
     console = stage.console
     console.print("the nightly job, over the account's own trail files and cases", style="bold")
     with console.status("the trail's files") as status:
@@ -144,16 +133,6 @@ def end(stage: Stage, folder: Path) -> Ending:
     return ending
 
 
-def next_day(moment: datetime, hour_utc: int = 2) -> datetime:
-    """When the schedule fires for the day of `moment`: its own day is in the nightly job then."""
-    return _midnight(moment) + timedelta(days=1, hours=hour_utc)
-
-
-def monday_after(moment: datetime, hour: int = 6) -> datetime:
-    """When the schedule fires for the week of `moment`."""
-    midnight = _midnight(moment)
-    return midnight + timedelta(days=7 - midnight.weekday(), hours=hour)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return datetime.combine(moment.astimezone(UTC), datetime.min.time(), UTC)
+def at_hour(moment: datetime, days: int, hour: int) -> datetime:
+    """That hour, so many days after the day of `moment`."""
+    return datetime.combine(moment, datetime.min.time(), UTC) + timedelta(days=days, hours=hour)

@@ -6,11 +6,10 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from threading import Event, Lock, Thread
+from threading import Lock
 from typing import Any
 
 from msgspec import structs
@@ -18,7 +17,7 @@ from msgspec import structs
 from local_account.demo.consumers.careless import Careless
 from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
 from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
-from local_account.demo.traffic import MOST_ENTRIES, STOP_SECONDS, Caller, send
+from local_account.demo.traffic import MOST_ENTRIES, Caller, consuming, send
 from mendq.consumer import idempotent
 from mendq.consumer.idempotent import Careful, Once
 from mendq.model.case import State
@@ -86,26 +85,6 @@ class Noting(Once):
         return is_new
 
 
-@contextmanager
-def consuming(consume: Callable[[], object], workers: int) -> Iterator[None]:
-    """Threads that do nothing else; each ends its round when the block is left."""
-    enough = Event()
-
-    def work() -> None:
-        while not enough.is_set():
-            consume()
-
-    threads = [Thread(target=work, daemon=True) for _ in range(workers)]
-    for each in threads:
-        each.start()
-    try:
-        yield
-    finally:
-        enough.set()
-        for each in threads:
-            each.join(timeout=STOP_SECONDS)
-
-
 def order_ids_in(sqs: Any, queue_url: str) -> set[str]:
     """The orders in all messages that can be received; all of them are visible again.
 
@@ -130,28 +109,21 @@ def whereabouts(
     charged: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
     """Where every order is in the end, and every way in which that is not as claimed."""
+    good = {each["order_id"] for each in ORDERS if each["address"]}
     ids = {each["order_id"] for each in ORDERS}
-    poison = {each["order_id"] for each in ORDERS if each["address"] is None}
     handled, quarantined = ids & set(handled_ids), ids & set(quarantined_ids)
     dead = ids & set(dead_ids)
     lost = ids - handled - quarantined - dead
     wrong = {
         "lost": lost,
         "left in the DLQ": dead,
-        "good and not handled": ids - poison - handled,
-        "poison and not in quarantine": poison - quarantined,
+        "good and not handled": good - handled,
+        "poison and not in quarantine": ids - good - quarantined,
         "handled and in quarantine": handled & quarantined,
-        "not charged exactly once": {
-            each for each in ids if charged.get(each, 0) != (each not in poison)
-        },
+        "not charged exactly once": {e for e in ids if charged.get(e, 0) != (e in good)},
     }
-    counts = {
-        "messages": len(ids),
-        "processed": len(handled),
-        "quarantined": len(quarantined),
-        "left": len(dead),
-        "lost": len(lost),
-    }
+    places = {"processed": handled, "quarantined": quarantined, "left": dead, "lost": lost}
+    counts = {"messages": len(ids), **{name: len(found) for name, found in places.items()}}
     faults = [
         f"{len(found)} messages {what}: {', '.join(sorted(found)[:3])}"
         for what, found in wrong.items()

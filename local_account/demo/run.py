@@ -14,11 +14,11 @@ from rich.console import Console, Group
 
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
-from local_account.demo.stage import Stage
+from local_account.demo.stage import ScriptFailed, Stage
 from local_account.demo.story import Story, stories_of
 from local_account.emulator_environment import port_of
 from local_account.process import REFUSED, AccountFailed, LocalAccount
-from local_account.where import CannotStart
+from local_account.where import WRONG_USE, CannotStart
 
 RESULT = Path("build/demo/result.json")
 LEFT = (
@@ -40,13 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = parser.parse_args(arguments)
         _take(RESULT.parent)
         return _run(chosen.story, chosen.port, console)
-    except CannotStart as refused:
-        console.print(f"make demo: {refused}", style="red", markup=False, soft_wrap=True)
-        return refused.exit_code
-    except AccountFailed as failed:
-        line = f"the local account did not start: {failed}"
-        console.print(line, style="red", markup=False, soft_wrap=True)
-        return 2
+    except (CannotStart, AccountFailed) as failed:
+        console.print(f"make demo: {failed}", style="red", markup=False, soft_wrap=True)
+        return getattr(failed, "exit_code", WRONG_USE)
     except KeyboardInterrupt:
         console.print("interrupted: the account and its queues are gone", style="red")
         return 128 + signal.SIGINT
@@ -108,7 +104,7 @@ def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool
     console.print(Group(*picture.notified(box, folder / mailbox.FILE)))
     try:
         ending = nightly.end(stage, folder)
-    except nightly.NightlyFailed as failed:
+    except ScriptFailed as failed:
         stage.faults.append(f"{failed}")
     box.look()
     messages = [each for each in box.messages if not ending or each is not ending.verdict]

@@ -48,6 +48,19 @@ class ScriptFailed(Exception):
     """What did not come in time, or ended otherwise than the script says."""
 
 
+def until(
+    happened: Callable[[], Any], what: str, seconds: float, look: Callable[[], object] = bool
+) -> Any:
+    """Return what `happened` gives once that is something, looking between; raise ScriptFailed."""
+    deadline = time.monotonic() + seconds
+    while not (found := happened()):
+        if time.monotonic() > deadline:
+            raise ScriptFailed(f"{what} did not come within {seconds:.0f} s")
+        time.sleep(LOOK_EVERY_SECONDS)
+        look()
+    return found
+
+
 def fire(account: LocalAccount, output: str, at: datetime | None = None) -> None:
     """Fire the schedule that starts the function which an output of the stack names.
 
@@ -174,12 +187,7 @@ class Stage:
 
     def until(self, happened: Callable[[], bool], what: str) -> None:
         """Look until it has happened; raise ScriptFailed."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not happened():
-            if time.monotonic() > deadline:
-                raise ScriptFailed(f"{what} did not come within {PATIENCE_SECONDS:.0f} s")
-            time.sleep(LOOK_EVERY_SECONDS)
-            self.look()
+        until(happened, what, PATIENCE_SECONDS, self.look)
 
     def seen(self, name: str) -> Observation:
         """What was seen of a queue."""

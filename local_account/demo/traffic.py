@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from botocore.exceptions import ClientError
@@ -27,7 +28,7 @@ class Caller:
     sqs: SQSClient
     queue_url: str
     report: Callable[[str | None], None]
-    enough: threading.Event = field(default_factory=threading.Event)
+    enough: Event = field(default_factory=Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
         """Make a call that may be refused, report its end, and return whether it ended well."""
@@ -208,23 +209,41 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
         caller.enough.wait(0.2)
 
 
+@contextmanager
+def consuming(
+    consume: Callable[[], object], workers: int, enough: Event | None = None
+) -> Iterator[None]:
+    """Threads that do nothing else; each ends its round when the block is left."""
+    enough = enough or Event()
+
+    def work() -> None:
+        while not enough.is_set():
+            consume()
+
+    threads = [Thread(target=work, daemon=True) for _ in range(workers)]
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        for each in threads:
+            each.join(timeout=STOP_SECONDS)
+
+
 @dataclass
 class Running:
     """The calls of one kind to one queue, from `start` until `stop` has returned."""
 
     traffic: Traffic
     caller: Caller
-    _workers: list[threading.Thread] = field(default_factory=list)
+    _calls: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> None:
         """Begin to call."""
         self.traffic.prepare(self.caller)
-        self._workers = [
-            threading.Thread(target=self._work, name=f"{self.caller.queue_url}#{n}", daemon=True)
-            for n in range(self.traffic.workers)
-        ]
-        for worker in self._workers:
-            worker.start()
+        work, enough = partial(self.traffic.work, self.caller), self.caller.enough
+        self._calls.enter_context(consuming(work, self.traffic.workers, enough))
 
     def put_down(self) -> None:
         """Tell every worker to stop soon."""
@@ -232,10 +251,4 @@ class Running:
 
     def stop(self) -> None:
         """Return when every worker has stopped."""
-        self.put_down()
-        for worker in self._workers:
-            worker.join(timeout=STOP_SECONDS)
-
-    def _work(self) -> None:
-        while not self.caller.enough.is_set():
-            self.traffic.work(self.caller)
+        self._calls.close()

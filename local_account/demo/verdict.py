@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from local_account.demo.mailbox import Message
@@ -128,19 +127,23 @@ def result_of(watch: Watch, said: Mapping[str, Any]) -> Result:
 
 
 def joined(results: Sequence[Result]) -> Result:
-    """Several stories as one."""
-    every = {name: [each[name] for each in results] for name in results[0]}
-    whole = ("stories", "claims", "queues", "cases")
-    once = ("not_emulated", "floors_lowered", "clock_put_forward")
-    first = ("seconds_to_heal", "messages")
-    return {
-        **{name: list(chain(*every[name])) for name in whole},
-        **{name: list(dict.fromkeys(chain(*every[name]))) for name in once},
-        **{name: next((each for each in every[name] if each is not None), None) for name in first},
-        "notifications": sum(every["notifications"]),
-        "incidents": None if None in every["incidents"] else sum(every["incidents"]),
-        "report": every["report"][-1],
-    }
+    """Several stories as one: lists go on, whole numbers add up, of all else the first stands.
+
+    A sentence that was said before is not said again.
+    """
+    whole: Result = {}
+    for name, found in (item for each in results for item in each.items()):
+        before: Any = whole.setdefault(name, found)
+        if before is not found and isinstance(found, list):
+            whole[name] = [
+                *before,
+                *(e for e in found if not isinstance(e, str) or e not in before),
+            ]
+        elif before is not found and isinstance(found, int):
+            whole[name] = (before or 0) + found
+        elif before is None:
+            whole[name] = found
+    return whole
 
 
 def _seconds_to_heal(watch: Watch) -> float | None:

@@ -22,6 +22,7 @@ import sys
 import tarfile
 import tempfile
 import threading
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -69,19 +70,21 @@ class CannotRun(Exception):
     """The reason why a run fails before its driver starts."""
 
 
+@dataclass
 class JobProcesses:
     """A thread that takes runs; everything that they need lies in `folder`."""
 
-    def __init__(self, folder: Path, endpoint_url: str) -> None:
-        self._folder = folder
-        self._endpoint_url = endpoint_url
+    folder: Path
+    endpoint_url: str
+
+    def __post_init__(self) -> None:
         self._waiting: queue.SimpleQueue[JobRun | None] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="emr-serverless", daemon=True)
 
     def start(self) -> None:
-        self._folder.mkdir()
+        self.folder.mkdir()
         self._thread.start()
 
     def begin(self, run: JobRun) -> None:
@@ -100,7 +103,7 @@ class JobProcesses:
         while not self._stopping and (run := self._waiting.get()) is not None:
             try:
                 run.move(api.SCHEDULED)
-                with tempfile.TemporaryDirectory(dir=self._folder) as scratch:
+                with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
                     self._carry_out(run, Path(scratch))
             except (CannotRun, ClientError) as refused:
                 run.move(api.FAILED, f"Job failed. {refused}")
@@ -113,7 +116,7 @@ class JobProcesses:
         keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         who = {name.lower(): session[name] for name in keys}
         region = session["AWS_REGION"]
-        s3 = client("s3", self._endpoint_url, region_name=region, config=_S3, **who)
+        s3 = client("s3", self.endpoint_url, region_name=region, config=_S3, **who)
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
         parameters = str(asked.get("sparkSubmitParameters", ""))
@@ -145,7 +148,7 @@ class JobProcesses:
                 raise CannotRun(refusal)
         return {
             **session_credentials(account, run.role_arn.rpartition("/")[2], run.id),
-            "AWS_ENDPOINT_URL": self._endpoint_url,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,
         }
@@ -156,7 +159,7 @@ class JobProcesses:
         bucket, key = _place(uri)
         try:
             answer = s3.get_object(Bucket=bucket, Key=key)
-            folder = self._folder / f"archive-{answer['ETag'].strip(chr(34))}"
+            folder = self.folder / f"archive-{answer['ETag'].strip(chr(34))}"
             if not folder.exists():  # once for every run that names the same object
                 with tarfile.open(fileobj=io.BytesIO(answer["Body"].read())) as packed:
                     packed.extractall(fresh := folder.with_name(".new"), filter="data")
@@ -185,7 +188,7 @@ class JobProcesses:
 
     def _release(self) -> tuple[Path, Path]:
         """What stands for EMR's release: its packages and its Python; made for the first run."""
-        packages, python = self._folder / "packages", self._folder / "python3"
+        packages, python = self.folder / "packages", self.folder / "python3"
         if not python.exists():
             link_packages(packages, BROUGHT_ALONG)
             python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')

@@ -20,7 +20,7 @@ from ministack.core import iam_actions, iam_evaluator
 from ministack.services import sqs
 from msgspec import Meta, Struct
 
-from local_account.account_page import SwitchRefused
+from local_account.account_page import sent
 from local_account.hooks import around
 from local_account.permissions import context_of
 
@@ -168,11 +168,8 @@ class ErrorSwitch:
     def page(self, asked: Any) -> Mapping[str, Any]:
         """Have exactly the errors that were asked for; raises SwitchRefused and changes nothing."""
         if asked is not None:
-            try:
-                self._on = msgspec.convert(asked, SwitchedErrors)
-            except msgspec.ValidationError as mistake:
-                example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
-                raise SwitchRefused(f"{mistake}; send {example}, no queue of Mendq's") from None
+            example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
+            self._on = sent(asked, SwitchedErrors, f"{example}, no queue of Mendq's")
         return dict(msgspec.to_builtins(self._on))
 
     def install(self) -> None:

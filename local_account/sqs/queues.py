@@ -7,9 +7,7 @@ documented: SetQueueAttributes and CreateQueue in the API reference.
 from __future__ import annotations
 
 import json
-import math
 import re
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +35,6 @@ SETTABLE = {
 }
 STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
-REUSE_AFTER_SECONDS = 60.0
 MOST_ALLOWED_SOURCES = 10
 
 
@@ -50,7 +47,6 @@ def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
 
 def install() -> None:
     """Hook the actions on queues; once per process."""
-    deleted_at: dict[str, float] = {}
     _install_dlqs()
 
     @around(sqs._HANDLERS, "CreateQueue")
@@ -63,22 +59,11 @@ def install() -> None:
         arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
         _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
         is_new = sqs._queue_by_arn(arn) is None
-        if is_new and time.monotonic() - deleted_at.get(arn, -math.inf) < REUSE_AFTER_SECONDS:
-            wait = f"You must wait {REUSE_AFTER_SECONDS:.0f} seconds after deleting a queue before"
-            said = f"{wait} you can create another with the same name."
-            raise sqs._Err("QueueDeletedRecently", said)
         answer = inner(data, url)
         if is_new:  # SQS's own keys encrypt what nobody said anything about
             made = sqs._get_q(answer["QueueUrl"])["attributes"]
             by_sqs = "false" if made.get("KmsMasterKeyId") else "true"
             made.setdefault("SqsManagedSseEnabled", by_sqs)
-        return answer
-
-    @around(sqs._HANDLERS, "DeleteQueue")
-    def delete_queue(inner: Any, data: Parameters, url: str) -> Any:
-        arn = sqs._get_q(data.get("QueueUrl") or url)["attributes"]["QueueArn"]
-        answer = inner(data, url)
-        deleted_at[arn] = time.monotonic()
         return answer
 
     @around(sqs._HANDLERS, "SetQueueAttributes")

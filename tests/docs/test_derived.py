@@ -38,11 +38,12 @@ def _pieces() -> Iterator[str]:
     """The functions that say a piece of a page: they take nothing but a name or the stack."""
     for place, module in derive.PLACES.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
-            asks = set(inspect.signature(each).parameters)
+            asked = inspect.signature(each)
             if (
-                each.__module__ == module.__name__
+                asked.return_annotation == "str"
+                and each.__module__ == module.__name__
                 and name[0] != "_"
-                and asks <= {"name", "stack", "stacks"}
+                and {*asked.parameters} <= {"name", "stack", "stacks"}
             ):
                 yield f"{place}.{name}"
 

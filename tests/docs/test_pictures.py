@@ -1,13 +1,15 @@
-"""The pictures of the documents stand alone, say that they are made up, and fit a phone."""
+"""The pictures of the documents stand alone, say what they show, and fit a phone."""
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from docs import pictures
 from tests.architecture.test_documents import ROOT
+from tests.prove import scale
 
 DRAWN = pictures.drawn()
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,3 +38,41 @@ def test_a_picture_is_shown_in_a_runbook_below_its_why_and_says_so_in_words(name
     assert why.startswith("![")
     assert why.partition(f"](../pictures/{name})")[0].endswith("The numbers are made up.")
     assert (ROOT / "docs" / "pictures" / name).read_text() == DRAWN[name]
+
+
+CURVES = pictures.curves_in_one(scale.curves())
+
+
+def test_every_colour_of_the_curves_is_another_in_the_dark() -> None:
+    style, end, drawn = CURVES.partition("</style>")
+    assert end
+    for what, colour in set(re.findall(r'(fill|stroke)="(#\w+)"', drawn)):
+        (dark,) = re.findall(rf'\[{what}="{colour}"\]{{{what}:(#\w+)}}', style)
+        assert dark != colour
+
+
+def test_the_curves_name_their_axes_and_what_ends_first_and_fit_a_phone() -> None:
+    root = ET.fromstring(CURVES)  # noqa: S314 - our own picture
+    assert float(root.get("width", "inf")) <= 380
+    texts = [*root.itertext()]
+    for curve in scale.curves():
+        assert {curve.title, f"{curve.of} (log scale)"} <= {*texts}
+        assert "dollars a month (log scale)" in texts
+        words, at = next(iter(curve.marks.items()))
+        assert f"red: {at:,.0f}, {words}" in texts
+
+
+@pytest.mark.parametrize("curve", scale.curves(), ids=lambda curve: curve.of)
+def test_a_curve_ends_first_where_its_first_mark_is(curve: scale.Curve) -> None:
+    first, last = curve.xs[0], curve.xs[-1]
+    assert first < min(curve.marks.values())
+    assert max(curve.marks.values()) < last
+    sums = [curve.dollars_at(each) for each in curve.xs]
+    assert sums == sorted(sums)
+    assert sums[0] > 0
+
+
+def test_one_more_executor_is_needed_where_the_page_says_so() -> None:
+    assert scale.executors(0.95 * scale.readable(1)) == 1
+    assert scale.executors(1.05 * scale.readable(1)) == 2
+    assert scale.nightly_seconds(0.95 * scale.readable(7), 7) < 3_600

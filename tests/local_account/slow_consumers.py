@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from local_account.demo.redrive import consuming
 from local_account.demo.stage import ONCE
-from local_account.demo.traffic import Caller, numbered, send
+from local_account.demo.traffic import Caller, consuming, numbered, send
 from local_account.process import LocalAccount
 from mendq.model.queue import Redrive
 from tests.local_account.mendq_here import mendq_here

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.redrive import consuming
+from local_account.demo.traffic import consuming
 from local_account.process import LocalAccount
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import newest_case

@@ -7,7 +7,7 @@ sums out of the template and the price list.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -16,11 +16,14 @@ from msgspec import Struct
 from docs.stack_outline import template
 from docs.tables import ROOT, table
 from infra.intake import MAX_CONCURRENCY
+from infra.settings.deployment import DeploymentSettings
+from infra.settings.reading import bounds_of, settings_of
 from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, Deployed, Line, lines
 from mendq.cli.cost.view import dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
 from mendq.model.settings import WORKER, executors_within
+from mendq.nightly.jobs import TIMEOUT_MINUTES
 from mendq.scan.hourly import SECONDS_TO_MEASURE
 from mendq.scan.reader import SQS_CALLS_PER_SECOND
 from mendq.scan.scan import Allowance
@@ -42,6 +45,9 @@ RUNS_AN_HOUR = 3
 EXECUTORS = executors_within(16, 64)
 # What SQS is asked for one failed call: a send by EventBridge, and a tenth of a receive and delete.
 CALLS_OF_A_FAILURE = 1.2
+# Invocations a second in the smallest regions, to which a failed call each is one.
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html
+EVENTBRIDGE_A_SECOND = 750
 SIMULATED = 400
 
 
@@ -88,11 +94,22 @@ def heal_seconds(way: str = "fixed queue") -> float:
     return measured(way) + measured(way, -1) * AWS_CALL_SECONDS
 
 
+def _night() -> tuple[float, float]:
+    """The seconds of a nightly run: before the first record, and for each with one executor."""
+    many, few = measured("2,000,000 records in 200 files"), measured("200,000 records in 20 files")
+    return EMR_START_SECONDS + few, (many - few) / 1_800_000
+
+
 def nightly_seconds(events: float, executors: int) -> float:
     """A whole nightly run of so many records."""
-    many, few = measured("2,000,000 records in 200 files"), measured("200,000 records in 20 files")
-    of_a_record = (many - few) / 1_800_000
-    return EMR_START_SECONDS + few + of_a_record * events / executors
+    before, of_a_record = _night()
+    return before + of_a_record * events / executors
+
+
+def readable(executors: int, seconds: float = 3_600) -> float:
+    """The records that so many executors read in that time, to two figures."""
+    before, of_a_record = _night()
+    return float(f"{(seconds - before) / of_a_record * executors:.2g}")
 
 
 def executors(events: float) -> int:
@@ -165,6 +182,11 @@ def _most_calls() -> float:
     return RUNS_AN_HOUR * LOOKING_SECONDS * SQS_CALLS_PER_SECOND
 
 
+def _most_stacks() -> int:
+    """As many as one file of settings names; a stack set goes on from there."""
+    return int(bounds_of(settings_of(DeploymentSettings)["environments"][1])[1].max_length)
+
+
 def number(name: str) -> str:
     """One that stands in a sentence of the page."""
     found = {
@@ -179,6 +201,12 @@ def number(name: str) -> str:
         "rate": SQS_CALLS_PER_SECOND,
         "budget": Limits().scan_metrics_per_day,
         "executors": EXECUTORS,
+        "of_one_executor": readable(1),
+        "of_all_executors": readable(EXECUTORS),
+        "of_a_whole_night": readable(EXECUTORS, 60 * TIMEOUT_MINUTES),
+        "night_minutes": TIMEOUT_MINUTES,
+        "eventbridge": EVENTBRIDGE_A_SECOND,
+        "stacks": _most_stacks(),
         "heal_seconds": heal_seconds(),
         "healed_an_hour": MAX_CONCURRENCY * 3_600 / heal_seconds(),
         "storm_a_second": MAX_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
@@ -280,3 +308,52 @@ def of_events() -> str:
         rows.append((f"{events:,}", f"{failed:,.1f}", size, night, *map(dollars, spent)))
     heads = "#calls a day|#failed a second|#files a day|#nightly run, executors|#CloudTrail"
     return table(f"{heads}|#what fails|#nightly job|#the stack, a month", rows)
+
+
+class Curve(Struct, frozen=True):
+    """A month's dollars at each of `xs`; `marks` name what ends where, the first of it first."""
+
+    title: str
+    of: str
+    xs: tuple[int, ...]
+    dollars_at: Callable[[float], float]
+    marks: dict[str, float]
+
+    def points(self) -> list[float]:
+        """As many as the line bends at."""
+        first, last = self.xs[0], self.xs[-1]
+        return [first * (last / first) ** (n / 120) for n in range(121)]
+
+
+def curves() -> tuple[Curve, ...]:
+    """The sums of the three tables, and where the first part of each comes to its end."""
+    of_stacks = Month(OF_A_STACK).dollars
+    in_small_regions = EVENTBRIDGE_A_SECOND * 86_400 / FAILED_SHARE
+    return (
+        Curve(
+            "The scan, of one account and region",
+            "managed queues",
+            QUEUES,
+            lambda queues: Month(queues).looking() + Month(queues).measuring(),
+            {
+                "limits.scanMetricsPerDay is used up": Limits().scan_metrics_per_day
+                / 24
+                / units().metrics,
+                "the hour ends": _most_calls() / units().calls,
+            },
+        ),
+        Curve(
+            f"Stacks of {OF_A_STACK:,} queues, no call logged",
+            "accounts of two regions",
+            ACCOUNTS,
+            lambda accounts: 2 * accounts * of_stacks,
+            {"environments is full": _most_stacks() / 2},
+        ),
+        Curve(
+            f"One stack of {OF_A_STACK:,} queues, calls logged",
+            "logged calls a day",
+            (*EVENTS, 10**10),
+            lambda events: Month(OF_A_STACK, events).dollars,
+            {"EventBridge in small regions": in_small_regions, "a second executor": readable(1)},
+        ),
+    )
