@@ -19,7 +19,14 @@ PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is serve
 CACHE = REPOSITORY / "build" / "assemblies"  # what was synthesized
 CREDENTIALS = "credentials"
 # The profiles of that file: the root user of each account.
-PROFILES: Mapping[str, str] = {"default": ACCOUNT, "other-account": OTHER_ACCOUNT}
+PROFILES: Mapping[str, str] = {
+    "default": ACCOUNT,
+    "other-account": OTHER_ACCOUNT,
+    "third-account": "2" * 12,
+    "fourth-account": "3" * 12,
+}
+# Every account here is of it.
+ORGANIZATION = "o-localaccount"
 
 
 WRONG_USE, FAILED = 2, 1
