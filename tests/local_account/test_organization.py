@@ -87,7 +87,7 @@ class Stack:
         """A case about it that waits for somebody."""
         times = {"first_at": f"{day:%m-%d} 09:00", "last_at": f"{day:%m-%d} 09:01"}
         queue = f"arn:aws:sqs:{REGION}:{self.account}:orders"
-        whose = {"queue_arn": queue, "account": self.account, "notified": True}
+        whose: Any = {"queue_arn": queue, "account": self.account, "notified": True}
         case = transition(1, "escalated", f"{day:%m-%d} 09:03", **times, **whose)
         key = f"cases/dt={day}/{case['case_id']}-1.json"
         self.put("CaseBucket", key, json.dumps(case).encode())
@@ -224,7 +224,7 @@ def hub_keys(stacks: Mapping[str, Stack]) -> Any:
 
 def _schedule(stack: Stack, job: str) -> str:
     scheduler = stack.client("scheduler")
-    names = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
+    names: list[str] = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
     inputs = {name: scheduler.get_schedule(Name=name)["Target"]["Input"] for name in names}
     (found,) = (name for name, each in inputs.items() if json.loads(each).get("job") == job)
     return found
@@ -274,7 +274,7 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
             "of another account or region",
         ):
             assert fault in words
-    assert mail["subject"].startswith(f"Mendq {WEEK}: 4 accounts: 14 incidents need somebody")
+    assert mail["subject"].startswith(f"Mendq {WEEK}: 4 accounts: 14 of 16 incidents need somebody")
     # A member's own summary, which its own weekly job would write: a page, and no mail.
     path = f"summary/week={WEEK}/summary.json"
     body = s3[HUB].get_object(Bucket=reports[HUB], Key=path)["Body"].read()
@@ -283,6 +283,7 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
     assert len(hub.local.mails) == 1
 
 
+@pytest.mark.usefixtures("summary")
 def test_the_bucket_takes_of_a_role_what_is_below_its_own_account_alone(
     stacks: Mapping[str, Stack],
 ) -> None:
