@@ -72,6 +72,8 @@ def install_organization() -> None:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
 
+    iam_evaluator._principal_org_id = lambda _: ORGANIZATION
+
     @around(iam_evaluator, "evaluate_resource_policy")
     def evaluate(inner: Any, document: Any, context: Any, *rest: Any, **named: Any) -> Any:
         caller = iam_evaluator.caller_arn()
@@ -81,8 +83,6 @@ def install_organization() -> None:
 
     @around(iam_evaluator, "_resolve_condition_key")
     def value(inner: Any, key: str, context: Any) -> Any:
-        if key.lower() == "aws:principalorgid":
-            return ORGANIZATION
         found = inner(key, context)
         is_role = key.lower() == "aws:principalarn"
         return _SESSION.sub(r"arn:\1:iam::\2:role/\3", found) if is_role else found

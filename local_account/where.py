@@ -19,12 +19,8 @@ PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is serve
 CACHE = REPOSITORY / "build" / "assemblies"  # what was synthesized
 CREDENTIALS = "credentials"
 # The profiles of that file: the root user of each account.
-PROFILES: Mapping[str, str] = {
-    "default": ACCOUNT,
-    "other-account": OTHER_ACCOUNT,
-    "third-account": "2" * 12,
-    "fourth-account": "3" * 12,
-}
+_NAMES = ("default", "other-account", "third-account", "fourth-account")
+PROFILES: Mapping[str, str] = {name: f"{n}" * 12 for n, name in enumerate(_NAMES)}
 # Every account here is of it.
 ORGANIZATION = "o-localaccount"
 

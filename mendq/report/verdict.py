@@ -160,10 +160,14 @@ def needy(found: Organization) -> list[str]:
     """The queues that need somebody most, a line each."""
     return [
         f"{marked_queue(each.queue_arn)} of {place_of(found, each)}: "
-        f"{quoted(title(each.symptom))}, "
-        f"{'paged' if each.urgent else _STATES.get(each.outcome, quoted(each.outcome))}"
+        f"{quoted(title(each.symptom))}, {became(each)}"
         for each in found.queues[:_MOST_NAMED]
     ]
+
+
+def became(each: NeedyQueue) -> str:
+    """What the worst of its incidents became, marked where the word is not known."""
+    return "paged" if each.urgent else _STATES.get(each.outcome, quoted(each.outcome))
 
 
 def days_reported(each: Member) -> str:
