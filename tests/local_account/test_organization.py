@@ -271,7 +271,7 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
         for fault in (
             "reported nothing",
             "reported some days only",
-            "of another account or region",
+            "shared 3 rows, left out",
         ):
             assert fault in words
     assert mail["subject"].startswith(f"Mendq {WEEK}: 4 accounts: 14 of 16 incidents need somebody")

@@ -12,7 +12,7 @@ from mendq.report.to_do import drift, drift_in_short
 from mendq.report.verdict import needy, not_whole, of_accounts, verdict_text
 from mendq.report.words import plain
 from tests.report.hostile import PAYLOADS
-from tests.report.weeks import HERE, member, organization_week, read, standing, summary
+from tests.report.weeks import HERE, earlier, member, organization_week, read, standing, summary
 
 
 def outgoing(document: dict[str, Any]) -> Outgoing:
@@ -71,6 +71,12 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
     case = week.standing[0].case_id
     assert first.command == f"mendq patch {case} --template FILE --region us-east-1"
     assert drift_in_short(week) == "3 values that Mendq set stand, perhaps in no template yet."
+
+
+def test_a_quiet_week_shows_what_stands_as_well() -> None:
+    week = read(organization_week(members=3, previous_weeks=earlier(3, 0)))
+    assert week.is_quiet
+    assert "VisibilityTimeout" in page(week, HERE)
 
 
 @pytest.mark.parametrize(
