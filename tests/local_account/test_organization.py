@@ -276,7 +276,10 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
         words = " ".join(text.split())
         for fault in ("reported nothing", "reported some days only", "shared 3 rows, left out"):
             assert fault in words
-    assert mail["subject"].startswith(f"Mendq {WEEK}: 4 accounts: 14 of 16 incidents need somebody")
+    # Where a line ends right behind `Subject:`, a space is left of it.
+    assert mail["subject"].strip() == (
+        f"Mendq {WEEK}: 4 accounts: 14 of 16 incidents need somebody; 0 healed"
+    )
     # A member's own summary, which its own weekly job would write: a page, and no mail.
     path = f"summary/week={WEEK}/summary.json"
     body = s3[HUB].get_object(Bucket=reports[HUB], Key=path)["Body"].read()
