@@ -26,7 +26,12 @@ from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
 from local_account.lambdas import mappings, processes
 from local_account.mail import Mails
-from local_account.permissions import AccessAnalyzer, SignedCalls, issue_root_credentials
+from local_account.permissions import (
+    AccessAnalyzer,
+    SignedCalls,
+    install_organization,
+    issue_root_credentials,
+)
 from local_account.sqs import errors, messages, queues
 from local_account.sqs.counting import MINUTE_SECONDS, Counting
 
@@ -57,6 +62,7 @@ class Emulator:
     def install(self, accepted: list[str]) -> None:
         """Hook MiniStack; `accepted` gets what of a template is taken and does nothing."""
         issue_root_credentials(self._url)
+        install_organization()
         processes.install(self._scratch / "runtime")
         mappings.install()
         errors.install_words()

@@ -7,8 +7,9 @@ Access Analyzer answers as it is told.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -22,7 +23,7 @@ from ministack.core.sigv4 import (
     parse_header_signature,
     request_time_failure,
 )
-from ministack.services import iam, sts
+from ministack.services import iam, s3, sts
 
 from local_account.account_page import (
     Application,
@@ -35,7 +36,8 @@ from local_account.account_page import (
     respond,
     whole_body,
 )
-from local_account.where import ACCOUNT, PROFILES, credentials
+from local_account.hooks import around
+from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
 
 ANALYZER = "access-analyzer"
 CHECKS = {
@@ -47,6 +49,9 @@ HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 # Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
 MOST_BYTES, MOST_FILE_BYTES = 32 * 1024**2, 512 * 1024**2
 
+# The session of a role, as a call's principal; policies name the role.
+_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
+_CALLERS = "${aws:PrincipalAccount}"
 Failure = tuple[str, str]  # code and message
 TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
 
@@ -57,6 +62,53 @@ def issue_root_credentials(url: str) -> None:
         access_key, secret = credentials(url, profile).values()
         root = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
         sts.register_session(access_key, {**root, "SecretAccessKey": secret})
+
+
+def install_organization() -> None:
+    """Have buckets let in other accounts' roles as their policies say; once per process.
+
+    MiniStack asks such a policy about the caller's root user, gives each account an organization of
+    its own, takes a policy's variables for text, and copies within one account alone.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
+    """
+
+    iam_evaluator._principal_org_id = lambda _: ORGANIZATION
+
+    @around(iam_evaluator, "evaluate_resource_policy")
+    def evaluate(inner: Any, document: Any, context: Any, *rest: Any, **named: Any) -> Any:
+        caller = iam_evaluator.caller_arn()
+        if context.principal_arn.endswith(":root") and context.principal_account in caller:
+            context = replace(context, principal_arn=caller)
+        return inner(document, context, *rest, **named)
+
+    @around(iam_evaluator, "_resolve_condition_key")
+    def value(inner: Any, key: str, context: Any) -> Any:
+        found = inner(key, context)
+        is_role = key.lower() == "aws:principalarn"
+        return _SESSION.sub(r"arn:\1:iam::\2:role/\3", found) if is_role else found
+
+    @around(iam_evaluator, "_first_match")
+    def match(inner: Any, context: Any, statements: Any, effect: str) -> Any:
+        account = context.principal_account
+        named = [
+            replace(each, resources=[it.replace(_CALLERS, account) for it in each.resources])
+            for each in statements
+        ]
+        return inner(context, named, effect)
+
+    @around(s3, "_copy_object")
+    def copy(inner: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
+        """That the caller may read it, and write here, has been asked."""
+        source = headers["x-amz-copy-source"].lstrip("/").partition("/")[0]
+        owner, here = s3._bucket_owner_account(source), s3._buckets._data
+        if owner in (None, get_account_id()):
+            return inner(bucket, key, headers)
+        alias = get_account_id(), source
+        here[alias] = here[owner, source]
+        try:
+            return inner(bucket, key, headers)
+        finally:
+            del here[alias]
 
 
 def account_of(access_key: str) -> str:

@@ -19,7 +19,10 @@ PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is serve
 CACHE = REPOSITORY / "build" / "assemblies"  # what was synthesized
 CREDENTIALS = "credentials"
 # The profiles of that file: the root user of each account.
-PROFILES: Mapping[str, str] = {"default": ACCOUNT, "other-account": OTHER_ACCOUNT}
+_NAMES = ("default", "other-account", "third-account", "fourth-account")
+PROFILES: Mapping[str, str] = {name: f"{n}" * 12 for n, name in enumerate(_NAMES)}
+# Every account here is of it.
+ORGANIZATION = "o-localaccount"
 
 
 WRONG_USE, FAILED = 2, 1

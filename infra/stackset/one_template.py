@@ -22,7 +22,7 @@ from infra.lambdas.grants import Work
 from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused
-from infra.settings.warnings import misplaced
+from infra.settings.warnings import misplaced, of_stack
 from infra.stack import Code, MendqStack
 from infra.synthesis import DESCRIPTION, new_app
 from mendq.model.limits import MODES, Mode
@@ -84,7 +84,7 @@ def settings_for_many(raw: Mapping[str, Any]) -> DeploymentSettings:
         mistakes.append(Mistake("environments", "is given to a stack set", remedy))
     if mistakes:
         raise SettingsRefused(mistakes)
-    opened: DeploymentSettings = _opened(settings)
+    opened: DeploymentSettings = _opened(of_stack(settings, None, _OPEN[REGION]))
     return opened
 
 

@@ -105,31 +105,27 @@ _IMPACT = {
 
 SILENT, LATE = "silent", "late"
 _MOST_NAMED = 3
+_NO_ROWS = "of another account, region or queue, or not as Mendq writes them"
 _STATES = {**OUTCOMES, "escalated": "escalated"}
 
 
 def of_accounts(found: Organization) -> str:
-    """`40 accounts: 3 incidents need somebody; 120 incidents, 100 healed, 4 paged.`"""
-    sums = {
-        name: found.totals.get(name, 0) for name in ("waiting", "incidents", "healed", "urgent")
-    }
-    waiting = (
-        f"{counted(sums['waiting'], 'incident')} need{'s' * (sums['waiting'] == 1)} somebody; "
-    )
-    figures = f"{counted(sums['incidents'], 'incident')}, {sums['healed']:,} healed"
-    paged = f", {sums['urgent']:,} paged" * bool(sums["urgent"])
-    accounts = counted(found.totals.get("accounts", 0), "account")
-    return f"{accounts}: {waiting * bool(sums['waiting'])}{figures}{paged}."
+    """`40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`"""
+    names = "waiting", "incidents", "healed", "urgent"
+    waiting, incidents, healed, urgent = (found.totals.get(each, 0) for each in names)
+    figures = f"{healed:,} healed" + f", {urgent:,} paged" * bool(urgent)
+    of = counted(incidents, "incident")
+    needs = f"{waiting:,} of {of} need{'s' * (waiting == 1)} somebody; " if waiting else f"{of}, "
+    return f"{counted(found.totals.get('accounts', 0), 'account')}: {needs}{figures}."
 
 
 def not_whole(found: Organization) -> list[str]:
     """Whose week is missing, late, or not to be believed as it stands; a sentence each."""
+    rows = counted(found.totals.get("rows_left_out", 0), "row")
     faults = {
         "reported nothing": [it for it in found.members if it.state == SILENT],
         "reported some days only": [it for it in found.members if it.state == LATE],
-        "had rows of another account or region in its tables": [
-            it for it in found.members if it.rows_left_out
-        ],
+        f"shared {rows}, left out: {_NO_ROWS}": [it for it in found.members if it.rows_left_out],
         "had tables that could not be read": [it for it in found.members if it.files_unreadable],
     }
     totals = (found.totals.get(SILENT, 0), found.totals.get(LATE, 0), 0, 0)
@@ -164,9 +160,14 @@ def needy(found: Organization) -> list[str]:
     """The queues that need somebody most, a line each."""
     return [
         f"{marked_queue(each.queue_arn)} of {place_of(found, each)}: "
-        f"{quoted(title(each.symptom))}, {_STATES.get(each.outcome, quoted(each.outcome))}"
+        f"{quoted(title(each.symptom))}, {became(each)}"
         for each in found.queues[:_MOST_NAMED]
     ]
+
+
+def became(each: NeedyQueue) -> str:
+    """What the worst of its incidents became, marked where the word is not known."""
+    return "paged" if each.urgent else _STATES.get(each.outcome, quoted(each.outcome))
 
 
 def days_reported(each: Member) -> str:

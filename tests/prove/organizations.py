@@ -6,6 +6,7 @@ lists names and never looks into them.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import tempfile
@@ -23,14 +24,16 @@ from analytics.days import days_of, weeks_before
 from analytics.session import session
 from analytics.storage import Entry, FolderStorage
 from analytics.weekly import REPORTED, members, organization
+from mendq.model.settings import WORKER
 from mendq.nightly.verdict import shared_folder
 from tests.analytics.authored import REGION, SCHEMAS
 from tests.analytics.week_authored import WEEK, incident
 from tests.prove.proof import Proof, Proving
 
 ACCOUNTS, DAYS_A_YEAR, INCIDENTS, SILENT, LATE, LYING = 10_000, 365, 5, 10, 10, 10
-# The driver of the deployed job has 5 GB of heap, and 40 % of that beside it.
-MOST_PYTHON_MB, MOST_SECONDS = 1_000, 1_800
+# Half of what the deployed driver has beside its heap, for Python; the JVM has its own there too.
+MOST_PYTHON_MB = round(WORKER.heap_gb * 1024 * WORKER.overhead_factor / 2)
+MOST_SECONDS = 1_800
 _YEAR = [f"week={each}" for each in weeks_before(WEEK, DAYS_A_YEAR // 7 - 1)]
 
 
@@ -86,10 +89,13 @@ def _table(folder: Path, number: int, day: date, linked: Path | None) -> None:
 
 
 def prove(proving: Proving) -> None:
-    spark = session()
     with tempfile.TemporaryDirectory(prefix="mendq-organization-") as folder:
         with proving.timed("seconds_to_author"):
-            _publish(Path(folder))
+            # In a process of its own: what it takes is none of the job's.
+            authoring = multiprocessing.Process(target=_publish, args=(Path(folder),))
+            authoring.start()
+            authoring.join()
+        spark = session()
         central = AYear(f"{folder}/central")
         started, before = time.perf_counter(), _peak_mb()
         found = members(central, WEEK)
@@ -108,6 +114,7 @@ def prove(proving: Proving) -> None:
             "python_peak_mb": _peak_mb(),
             "python_peak_mb_before": before,
             "jvm_heap_mb": round(heap.totalMemory() / 2**20),
+            "jvm_heap_most_mb": (most_heap := round(heap.maxMemory() / 2**20)),
         }
     )
     totals = document["totals"]
@@ -122,8 +129,9 @@ def prove(proving: Proving) -> None:
             "Who is silent or late is found among 10,000.": (totals["silent"], totals["late"])
             == (SILENT, LATE)
             and states[REPORTED] < len(document["members"]),
-            "It fits the deployed driver, and its time.": _peak_mb() <= MOST_PYTHON_MB
-            and seconds <= MOST_SECONDS,
+            "Its Python and its JVM fit the deployed driver.": _peak_mb() <= MOST_PYTHON_MB
+            and most_heap <= WORKER.heap_gb * 1024,
+            "It ends within half an hour here.": seconds <= MOST_SECONDS,
         }
     )
 

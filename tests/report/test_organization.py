@@ -12,7 +12,7 @@ from mendq.report.to_do import drift, drift_in_short
 from mendq.report.verdict import needy, not_whole, of_accounts, verdict_text
 from mendq.report.words import plain
 from tests.report.hostile import PAYLOADS
-from tests.report.weeks import HERE, member, organization_week, read, standing, summary
+from tests.report.weeks import HERE, earlier, member, organization_week, read, standing, summary
 
 
 def outgoing(document: dict[str, Any]) -> Outgoing:
@@ -22,12 +22,13 @@ def outgoing(document: dict[str, Any]) -> Outgoing:
 def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
     found = read(organization_week()).organization
     assert found
-    assert of_accounts(found).startswith("40 accounts: 2 incidents need somebody; 266 incidents, ")
+    assert of_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
     said, liar = [plain(each) for each in not_whole(found)], "team-0-prod (111111111111), eu-west-1"
+    odd = "of another account, region or queue, or not as Mendq writes them"
     assert said == [
         f"team-2-prod ({member(2)['account']}), eu-west-1 reported nothing.",
         f"{member(1)['account']}, eu-west-1 reported some days only.",
-        f"{liar} had rows of another account or region in its tables.",
+        f"{liar} shared 3 rows, left out: {odd}.",
         f"{liar} had tables that could not be read.",
     ]
     assert plain(needy(found)[0]).startswith("invoices of team-0-prod (111111111111), eu-west-1: ")
@@ -35,7 +36,7 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
 
 def test_one_mail_tells_of_all_accounts_first() -> None:
     mail = outgoing(organization_week())
-    assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 incidents need somebody")
+    assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
     assert len(mail.subject) <= MOST_SUBJECT
     text = verdict_text(mail.summary)
     assert text.index("40 accounts") < text.index("The hub's own account:")
@@ -70,6 +71,12 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
     case = week.standing[0].case_id
     assert first.command == f"mendq patch {case} --template FILE --region us-east-1"
     assert drift_in_short(week) == "3 values that Mendq set stand, perhaps in no template yet."
+
+
+def test_a_quiet_week_shows_what_stands_as_well() -> None:
+    week = read(organization_week(members=3, previous_weeks=earlier(3, 0)))
+    assert week.is_quiet
+    assert "VisibilityTimeout" in page(week, HERE)
 
 
 @pytest.mark.parametrize(

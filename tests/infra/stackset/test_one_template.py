@@ -218,3 +218,14 @@ def test_more_queues_than_a_template_can_name_are_refused(names: list[str], tmp_
     with pytest.raises(SettingsRefused, match=r"queues: .*name fewer"):
         written({"mode": "heal", "queues": names}, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize(("scope", "has_one"), [("account", True), ("organization", False)])
+def test_where_the_hub_reads_one_trail_for_all_a_member_has_no_nightly_job(
+    scope: str, *, has_one: bool
+) -> None:
+    hub = {"account": "444455556666", "region": REGION}
+    report = {"id": "o-exampleorgid", "reportBucket": "our-mendq-reports", "hub": hub}
+    logs = {"create": False, "bucket": "our-logs", "bucketRegion": "${AWS::Region}"}
+    given = {"organization": report, "nightly": {"scope": scope}, "trail": logs}
+    assert settings_for_many(given).nightly.enabled is has_one
