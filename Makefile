@@ -57,7 +57,7 @@ check: .venv/.ready ## lint, types, the floors between rooms, the size of the ho
 	@$(RUN) -m docs.derive --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
-	@$(COMPILED) $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m long \
+	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m long \
 		tests/local_account tests/infra tests/cli/scan tests/architecture
 	@$(RUN) -m tests.prove $(NAMES)
 

@@ -60,10 +60,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
-    """Files whose tests share a process that takes seconds to start, go to the same worker."""
+    """Files whose tests share a process that takes seconds to start, go to the same worker.
+
+    A story of the demo is a process of its own, which waits more than it works.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return _shared_by(str(super()._split_scope(nodeid)))
+        is_story = "/demo/test_demo.py::" in nodeid
+        return nodeid if is_story else _shared_by(str(super()._split_scope(nodeid)))
 
 
 @cache

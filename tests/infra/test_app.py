@@ -76,6 +76,7 @@ def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
     assert {*re.findall(r"cdk-(\w+)-(?:assets|deploy-role)-", written)} == {"ourteam"}
 
 
+@pytest.mark.long
 def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

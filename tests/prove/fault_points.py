@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import pickle
 import random
+import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import product
+from functools import partial
+from typing import TypeVar, cast
 from unittest.mock import patch
 
 from mendq.cases.table import OpenCases
@@ -21,7 +26,7 @@ from tests.prove.proof import Proof, Proving
 from tests.prove.scenes import SCENES
 from tests.prove.world import World, world
 
-PAIRS_SECONDS = 90
+PAIRS_A_SCENE = 15
 # What the longest scene takes by itself; one that a fault spoils is followed by another.
 TURNS = 2
 # Longer than whoever wrote a transition down is left to file it.
@@ -30,6 +35,7 @@ A_DAY = timedelta(days=1)
 # What the case store does on a condition alone.
 CONDITIONAL = frozenset({"dynamodb.TransactWriteItems", "dynamodb.UpdateItem"})
 
+T = TypeVar("T")
 Point = tuple[str, int]
 
 
@@ -50,6 +56,71 @@ class Undisturbed:
     ending: Ending
     begun_as: Ending
     points: tuple[Point, ...]
+
+
+class Begun:
+    """One scene at its beginning, in an account of its own."""
+
+    def __init__(self, scene: Scene, made: World) -> None:
+        self._scene, self._made, self._turn = scene, made, scene.begin(made)
+        self._queue_arn = _queue_of(made)
+
+    def undisturbed(self) -> Undisturbed:
+        begun_as = ending_of(self._made.account, self._queue_arn, over=False)
+        counted, ending = self._lived([(kind, 0) for kind in KINDS])
+        points = ((each.kind, n) for each in counted for n in range(1, each.calls + 1))
+        return Undisturbed(ending, begun_as, tuple(points))
+
+    def struck(self, *points: Point) -> Struck:
+        """In a fork, so that the next one begins as this one did."""
+        calls, ending = _forked(partial(self._struck, points))
+        # The second of a pair need not come by: the first may have cut the way short.
+        assert any(calls), f"nothing was struck in {self._scene.name} at {points}"
+        return Struck(self._scene, points, calls, ending)
+
+    def _struck(self, points: Sequence[Point]) -> tuple[tuple[str, ...], Ending]:
+        faults, ending = self._lived(points)
+        return tuple(each.call for each in faults), ending
+
+    def _lived(self, points: Sequence[Point]) -> tuple[list[Fault], Ending]:
+        made, queue_arn = self._made, self._queue_arn
+        faults = [Fault(made.account, kind, strike_at) for kind, strike_at in points]
+        over = _come_again(made, queue_arn, self._scene, self._turn, faults)
+        over = _filed(made, faults) and over
+        for each in faults:
+            each.leave()
+        return faults, ending_of(made.account, queue_arn, over=over)
+
+
+@contextmanager
+def _begun(scene: Scene) -> Iterator[tuple[Undisturbed, Begun]]:
+    """How it ends without a fault, and the scene at its beginning."""
+    with world() as made:
+        undisturbed = Begun(scene, made).undisturbed()
+    with world() as made:
+        begun = Begun(scene, made)
+        gc.freeze()  # a fork copies what its collector touches
+        yield undisturbed, begun
+
+
+def _forked(live: Callable[[], T]) -> T:
+    """What it gives in a fork of this process."""
+    receiving, sending = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            answer = pickle.dumps(live())
+        except BaseException:  # noqa: BLE001 - said by the process that asked
+            answer = pickle.dumps(AssertionError(traceback.format_exc()))
+        with os.fdopen(sending, "wb") as pipe:
+            pipe.write(answer)
+        os._exit(0)
+    os.close(sending)
+    with os.fdopen(receiving, "rb") as pipe:
+        answered = pickle.load(pipe)  # noqa: S301 - our own fork's
+    os.waitpid(pid, 0)
+    if isinstance(answered, AssertionError):
+        raise answered
+    return cast("T", answered)
 
 
 @dataclass
@@ -85,12 +156,12 @@ def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES)
     judged, calls, points = Judged(), 0, 0
     lost_answers: Counter[str] = Counter()
     for n, scene in enumerate(scenes):
-        undisturbed = _undisturbed(scene)
-        for point in undisturbed.points[:: round(1 / share)]:
-            struck = _struck(scene, point)
-            judged.add(struck, undisturbed)
-            points += 1
-            lost_answers.update(each for each in struck.calls if point[0] == "answer_lost")
+        with _begun(scene) as (undisturbed, begun):
+            for point in undisturbed.points[:: round(1 / share)]:
+                struck = begun.struck(point)
+                judged.add(struck, undisturbed)
+                points += 1
+                lost_answers.update(each for each in struck.calls if point[0] == "answer_lost")
         here = sum(kind == "killed_before" for kind, _ in undisturbed.points)
         calls += here
         proving.figure(f"{scene.name}: aws_calls", here)
@@ -103,57 +174,23 @@ def singly(proving: Proving, share: float = 1, scenes: Sequence[Scene] = SCENES)
 
 
 def in_pairs(
-    proving: Proving, seconds: float = PAIRS_SECONDS, scenes: Sequence[Scene] = SCENES
+    proving: Proving, pairs_a_scene: int = PAIRS_A_SCENE, scenes: Sequence[Scene] = SCENES
 ) -> None:
-    """In a shuffled order, always the same one, as many as the time box holds."""
-    undisturbed = {scene: _undisturbed(scene) for scene in scenes}
-    pairs = [
-        (scene, pair)
-        for scene, known in undisturbed.items()
-        for pair in product(known.points, repeat=2)
-    ]
-    random.Random(4).shuffle(pairs)  # noqa: S311 - an order, no secret
-    judged, tried = Judged(), 0
-    for _, (scene, pair) in zip(proving.time_box(seconds), pairs, strict=False):
-        judged.add(_struck(scene, *pair), undisturbed[scene])
-        tried += 1
-    proving.figure("pairs_of_fault_points", len(pairs))
+    """Drawn from all of each scene's, always the same ones."""
+    draw = random.Random(4)  # noqa: S311 - an order, no secret
+    judged, pairs, tried = Judged(), 0, 0
+    for n, scene in enumerate(scenes):
+        with _begun(scene) as (undisturbed, begun):
+            points = undisturbed.points
+            pairs += len(points) ** 2
+            for at in draw.sample(range(len(points) ** 2), pairs_a_scene):
+                pair = points[at // len(points)], points[at % len(points)]
+                judged.add(begun.struck(*pair), undisturbed)
+                tried += 1
+        proving.progress((n + 1) / len(scenes))
+    proving.figure("pairs_of_fault_points", pairs)
     proving.figure("pairs_tried", tried)
     _tell(proving, judged)
-
-
-def _undisturbed(scene: Scene) -> Undisturbed:
-    points: list[Point] = []
-    with world() as made:
-        scene.begin(made)
-        begun_as = ending_of(made.account, _queue_of(made), over=False)
-    for kind in KINDS:
-        with world() as made:
-            turn = scene.begin(made)
-            queue_arn = _queue_of(made)
-            counting = Fault(made.account, kind, 0)
-            over = _come_again(made, queue_arn, scene, turn, [counting])
-            over = _filed(made, [counting]) and over
-            counting.leave()
-            ending = ending_of(made.account, queue_arn, over=over)
-        points += [(kind, n) for n in range(1, counting.calls + 1)]
-    return Undisturbed(ending, begun_as, tuple(points))
-
-
-def _struck(scene: Scene, *points: Point) -> Struck:
-    with world() as made:
-        turn = scene.begin(made)
-        queue_arn = _queue_of(made)
-        faults = [Fault(made.account, kind, strike_at) for kind, strike_at in points]
-        over = _come_again(made, queue_arn, scene, turn, faults)
-        over = _filed(made, faults) and over
-        for each in faults:
-            each.leave()
-        calls = tuple(each.call for each in faults)
-        # The second of a pair need not come by: the first may have cut the way short.
-        assert any(calls), f"nothing was struck in {scene.name} at {points}"
-        ending = ending_of(made.account, queue_arn, over=over)
-        return Struck(scene, points, calls, ending)
 
 
 def _come_again(

@@ -15,7 +15,7 @@ from tests.prove.redrive_faults import struck_everywhere
 def test_no_fault_loses_a_message() -> None:
     """At some of the calls of each scene; `make prove` strikes them all."""
     proving = Proving()
-    struck_everywhere(proving, 0.04)
+    struck_everywhere(proving, 0.025)
     assert proving.failures == []
 
 

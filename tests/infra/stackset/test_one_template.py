@@ -106,6 +106,7 @@ def test_an_address_that_is_given_is_subscribed_and_an_empty_one_is_not(
     assert (subscribed["Endpoint"], subscribed["Protocol"]) == ("ops@example.com", "email")
 
 
+@pytest.mark.long
 def test_cfn_lint_finds_nothing(named: dict[str, Any]) -> None:
     # W3005: CDK writes dependencies that references imply already.
     asked = ManualArgs(ignore_checks=["W3005"], regions=["us-east-1", "eu-west-1"])

@@ -25,8 +25,6 @@ from mendq.model.case import Severity
 from tests.local_account.demo.ended import ended
 from tests.local_account.demo.test_verdict import SAID
 
-FOLDER = REPOSITORY / "build" / "demo"
-FILES = ("result.json", "report.html", "report.eml", "notifications.txt")
 STORIES = stories_of("all")
 MESSAGES = {
     "messages": 200,
@@ -42,13 +40,11 @@ MESSAGES = {
 @pytest.mark.account
 @pytest.mark.long
 @pytest.mark.parametrize("name", STORIES)
-def test_it_ends_as_claimed_and_says_so_to_machines(name: str) -> None:
-    story = STORIES[name]
-    for each in FILES:
-        (FOLDER / each).unlink(missing_ok=True)
-    run = _run(name)
+def test_it_ends_as_claimed_and_says_so_to_machines(name: str, tmp_path: Path) -> None:
+    story, folder = STORIES[name], tmp_path / "build" / "demo"
+    run = _run(name, tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
-    result = json.loads((FOLDER / "result.json").read_text())
+    result = json.loads((folder / "result.json").read_text())
     changed = {each["queue_arn"].rpartition(":")[2]: _changed(each) for each in result["queues"]}
     assert changed == {bad.name: bad.changes for bad in story.queues}
     states = Counter(str(state) for bad in story.queues for state in bad.states)
@@ -58,14 +54,14 @@ def test_it_ends_as_claimed_and_says_so_to_machines(name: str) -> None:
     assert result["not_emulated"]
     floors = {each.partition(":")[0] for each in result["floors_lowered"]}
     assert floors == {"timing.propagationSeconds"} if name != "redrive" else len(floors) > 3
-    sent = (FOLDER / "notifications.txt").read_text().count("Subject: Mendq ")
+    sent = (folder / "notifications.txt").read_text().count("Subject: Mendq ")
     assert result["notifications"] == sent == story.notifications
     assert result["stories"] == [name]
     assert {each["holds"] for each in result["claims"]} == {True}
     assert (result["incidents"], result["report"]) == (len(changed), "build/demo/report.html")
-    page = (FOLDER / "report.html").read_text()
+    page = (folder / "report.html").read_text()
     assert all(name in page for name in changed)
-    mail = message_from_bytes((FOLDER / "report.eml").read_bytes(), policy=default)
+    mail = message_from_bytes((folder / "report.eml").read_bytes(), policy=default)
     assert "image/png" in [each.get_content_type() for each in mail.walk()]
     messages = result["messages"] or {}
     # Those of the new orders that a loaded machine lets die go back as well.
@@ -85,11 +81,12 @@ def _changed(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, st
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _run(story: str) -> subprocess.CompletedProcess[str]:
+def _run(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Two at once would write into one folder of the repository."""
     return subprocess.run(
         [sys.executable, "-m", "local_account.demo", "--story", story],
-        cwd=REPOSITORY,
-        env={**os.environ, "COLUMNS": "80"},
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "80", "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         timeout=900,

@@ -7,6 +7,7 @@ prints a table; `--results FILE` keeps it as JSON. The working tree is never wri
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -19,12 +20,17 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
+from unittest.mock import patch
 
+import boto3
 import hypothesis
 import pytest
+from botocore.loaders import JSONFileLoader
+from moto import mock_aws
 
 from tests.prove.mutants.mutant import ROOT, Mutant, NotApplicableError, Selection, install, mutated
 from tests.prove.mutants.tables import SELECTIONS
@@ -36,6 +42,12 @@ PRELOADED = (
     *("botocore.stub", "hypothesis", "hypothesis.stateful", "jinja2", "rich.table"),
     *("moto", "moto.awslambda", "moto.cloudtrail", "moto.cloudwatch", "moto.dynamodb", "moto.kms"),
     *("moto.s3", "moto.sns", "moto.sqs", "moto.sts", "typer.testing", "xdist.scheduler"),
+)
+# A call to each service, at the first of which botocore and moto read its model.
+FIRST_CALLS = (
+    *("sqs.list_queues", "dynamodb.list_tables", "s3.list_buckets", "sns.list_topics"),
+    *("cloudwatch.list_metrics", "events.list_rules", "lambda.list_event_source_mappings"),
+    *("cloudtrail.list_trails", "kms.list_keys", "sts.get_caller_identity"),
 )
 PRELOADED_FOR_SPARK = ("chispa", "pyarrow.parquet", "pyspark.sql.functions")
 # What spark-submit would be told; the nightly job's own session says the same.
@@ -208,6 +220,14 @@ def _prepare(selections: Sequence[Selection]) -> None:
     )
     for name in PRELOADED_FOR_SPARK if any(each.spark for each in selections) else ():
         importlib.import_module(name)
+    read: Any = cache(JSONFileLoader().load_file)
+    patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)).start()
+    with mock_aws():
+        for service, call in (each.split(".") for each in FIRST_CALLS):
+            made: Any = boto3.client(service, region_name="us-east-1")
+            getattr(made, call)()
+    gc.collect()
+    gc.freeze()  # a fork copies what its collector touches
 
 
 class _Jvm:
