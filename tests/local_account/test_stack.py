@@ -69,6 +69,6 @@ def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:
     for each in mails:
         parsed = message_from_string(each["raw"], policy=default)
         assert isinstance(parsed, EmailMessage)
-        assert (each["from"], parsed["Subject"]) == (SENDER, each["subject"])
+        assert (parsed["From"], parsed["To"]) == (SENDER, each["to"][0])
         kinds = [part.get_content_type() for part in parsed.walk() if not part.is_multipart()]
         assert kinds == ["text/plain", "text/html", "image/png", "text/html"]
