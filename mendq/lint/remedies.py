@@ -20,6 +20,7 @@ from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
+from mendq.notifications.text import plain
 
 _REDRIVE = "RedrivePolicy"
 Lines = tuple[str, ...]
@@ -55,7 +56,7 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
 
 
 def _denying_statement(queue: Queue, found: Declared) -> Lines:
-    """In the policy that it has, or in one of its own."""
+    """For the policy that it has, whose other statements let people in, or a policy of its own."""
     own = queue.resource.logical_id
     denial = {
         "Effect": "Deny",
@@ -64,9 +65,10 @@ def _denying_statement(queue: Queue, found: Declared) -> Lines:
         "Resource": {"Fn::GetAtt": [own, "Arn"]},
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
-    document = {"Version": "2012-10-17", "Statement": [denial]}
     if queue.policy is not None:
-        return _set(found, "PolicyDocument", document)
+        to = f"# add to the Statement of {plain(queue.policy.logical_id)}"
+        return to, *found.template.written("", denial)
+    document = {"Version": "2012-10-17", "Statement": [denial]}
     properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
     policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
     return found.template.written(f"{own}Policy", policy)

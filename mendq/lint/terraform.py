@@ -86,9 +86,9 @@ class Plan(Template):
         return Place(f"{address}{shown}", None)
 
     def written(self, name: str, document: Any) -> tuple[str, ...]:
-        """As HCL: an argument, or a resource to add."""
+        """As HCL: an argument, a resource to add, or one of a list."""
         if not (isinstance(document, dict) and "Properties" in document):
-            return (f"{self.named(name)} = {hcl_of(document)}",)
+            return (f"{self.named(name)} = {hcl_of(document)}" if name else _expression(document),)
         (kind,) = (terraform for terraform, (of, _) in _TYPES.items() if of == document["Type"])
         label = _reference(name).rpartition(".")[2]
         own = document["Properties"].items()

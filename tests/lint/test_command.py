@@ -14,8 +14,10 @@ from typer.testing import CliRunner, Result
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
 from mendq.cli.app import app
+from mendq.lint import rules
 from mendq.lint.judging import OF_CONFIGURATION
 from tests.infra.synthesized import folder_of
+from tests.lint.plans import change, plan, queue_there
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "lint.md"
@@ -73,6 +75,41 @@ def test_the_pages_example_is_said_in_each_form(
         assert _lint("sound.yaml").exit_code == 0
 
 
+ALLOW = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:*"}
+GRANTS = {"Statement": [{**ALLOW, "Resource": "*"}]}
+QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {}}
+OWN = {"Queues": [{"Ref": "Orders"}], "PolicyDocument": GRANTS}
+POLICY = {"Type": "AWS::SQS::QueuePolicy", "Properties": OWN}
+ORDERS = queue_there("aws_sqs_queue.orders", "orders", policy=json.dumps(GRANTS))
+BESIDE = queue_there("aws_sqs_queue.orders", "orders")
+SETS = change(
+    "aws_sqs_queue_policy.x",
+    {"queue_url": BESIDE["change"]["after"]["url"], "policy": json.dumps(GRANTS)},
+)
+WITH_A_POLICY = {
+    "Own": json.dumps({"Resources": {"Orders": QUEUE, "Own": POLICY}}),
+    "aws_sqs_queue.orders.policy": plan(ORDERS).decode(),
+    "aws_sqs_queue_policy.x": plan(BESIDE, SETS).decode(),
+}
+FORMS = [(named, form) for named in WITH_A_POLICY for form in ("text", "json", "github", "sarif")]
+
+
+@pytest.mark.parametrize(("named", "form"), [*FORMS, ("Own", "cfn-lint")])
+def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
+    named: str, form: str
+) -> None:
+    """Set in its place, the denial alone would keep its senders out."""
+    text = WITH_A_POLICY[named]
+    if form == "cfn-lint":
+        said = " ".join(says for _, _, says in rules._said(text.encode()))
+    else:
+        said = _lint("-", "--format", form, given=text).stdout.replace('\\"', '"')
+    assert f"# add to the Statement of {named}" in said
+    assert len(re.findall(r"(?:- |\{\"?)Effect\W+Deny", said)) == 1
+    for whole in ("PolicyDocument:", "policy =", '"Statement"', "jsonencode"):
+        assert whole not in said
+
+
 def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,7 +140,12 @@ def test_what_cannot_be_judged_is_one_line_and_2(given: bytes, form: list[str]) 
 def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\r::error::x\n"
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"SqsManagedSseEnabled": False}}
-    resources = {evil: queue, "B": {**queue, "Metadata": {"mendq": {"ignore": [evil]}}}}
+    denied = {"Type": "AWS::SQS::QueuePolicy", "Properties": {**OWN, "Queues": [{"Ref": "B"}]}}
+    resources = {
+        evil: queue,
+        f"{evil}p": denied,
+        "B": {**queue, "Metadata": {"mendq": {"ignore": [evil]}}},
+    }
     text = json.dumps({"Transform": evil, "Resources": resources})
     for more in ([], ["--format", "github"], ["--json"]):
         result = _lint("-", *more, given=text)
