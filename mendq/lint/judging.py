@@ -116,7 +116,7 @@ def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
             unknown[getattr(error, "attribute", ""), str(error)].append(symptom.name)
     if elsewhere := _dlq_elsewhere(queue, found):
         named = unknown[REDRIVE, elsewhere]
-        named += [each for each in _asking_for(Need.DLQ) if each not in named]
+        named += [e for e in _asking_for(Need.DLQ, Need.DLQ_SOURCES) if e not in named]
     yield from sorted(findings, key=lambda each: each.severity is not Severity.ERROR)
     for (attribute, why), symptoms in unknown.items():
         yield _not_judged(found, found.place(queue, [attribute]), why, *symptoms)
@@ -216,5 +216,5 @@ def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
             yield NotJudged(*place, f"{ignored} is no symptom that is looked for")
 
 
-def _asking_for(need: Need) -> tuple[str, ...]:
-    return tuple(each.name for each in OF_CONFIGURATION if need in each.every_need)
+def _asking_for(*needs: Need) -> tuple[str, ...]:
+    return tuple(e.name for e in OF_CONFIGURATION if not e.every_need.isdisjoint(needs))

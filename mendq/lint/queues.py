@@ -16,12 +16,13 @@ from mendq.lint.values import Environment, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
-from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, redrive_of
+from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parsed, redrive_of
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
 POLICIES = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
 REDRIVE, POLICY = "RedrivePolicy", "Policy"
+TARGET, COUNT = "deadLetterTargetArn", "maxReceiveCount"
 # Of a grant to somebody who is named, no check asks to whom exactly, by way of what, and on what.
 _OF_A_GRANT = ("Principal", "Resource", "Condition")
 # SQS answers with these, set or not, and checks rely on that.
@@ -69,6 +70,14 @@ class Queue(Facts):
     attributes: Attributes
     policy: Resource | None
     lambda_consumers: tuple[Consumer, ...]
+
+    @property
+    def max_receive_count(self) -> int | None:
+        """Raise NotKnown where it is not known, and a function reads the queue."""
+        redrive = parsed(self.attributes.get(REDRIVE)) or {}
+        if redrive.get(COUNT) == _ANY and self.lambda_consumers:
+            raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
+        return super().max_receive_count
 
 
 class Declared:
@@ -169,8 +178,8 @@ class Declared:
         made: dict[str, str | NotKnown] = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
         for name, node in self._resource(arn).properties.items():
             try:
-                found = self.names.of(node)
-                made |= {} if found is None else {name: _spelled(name, found)}
+                found = self._attribute(name, node)
+                made |= {} if found is None else {name: found}
             except NotKnown as because:
                 made[name] = because
         if arn in self._policies:
@@ -178,6 +187,20 @@ class Declared:
         elif self._stray_policy is not None:
             made[POLICY] = self._stray_policy
         return Attributes(made)
+
+    def _attribute(self, name: str, node: Any) -> str | None:
+        """As SQS spells it; in a redrive policy that is known but for its count, a word for that.
+
+        None where nothing is set; raises NotKnown.
+        """
+        try:
+            found = self.names.of(node)
+        except NotKnown:
+            target = self.names.known_text((under(node) or {}).get(TARGET))
+            if name == REDRIVE and target:
+                return json.dumps({TARGET: target, COUNT: _ANY})
+            raise
+        return None if found is None else _spelled(name, found)
 
     def _dlq_arn(self, arn: str) -> str | None:
         try:

@@ -10,13 +10,12 @@ from typing import Any
 from rich.text import Text
 
 from mendq.catalogue import BY_NAME
-from mendq.cli.output import Output, some
+from mendq.cli.output import Output
 from mendq.lint.judging import Finding, Linted, NotJudged, Severity
 from mendq.notifications.text import counted, plain, visible
 
 SCHEMA = 1
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
-_MOST_NAMES = 4
 _MOST_ANNOTATION = 1_000
 _SARIF = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -73,7 +72,7 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
             out.say("")
             out.say("not judged", "bold")
         for one in each.not_judged:
-            named = f" ({some(one.symptoms, _MOST_NAMES)})" if one.symptoms else ""
+            named = f" ({', '.join(one.symptoms)})" if one.symptoms else ""
             out.under(_at(one))
             out.under(f"{one.because}{named}", "dim", indent=4)
         if each.defaults:
