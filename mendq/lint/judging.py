@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -85,7 +85,12 @@ def severities_of(symptom: Symptom) -> tuple[Severity, ...]:
     return (Severity.WARNING if symptom.plan is None else Severity.ERROR,)
 
 
-def lint(template: Template, file: str, environment: Environment) -> Linted:
+def lint(
+    template: Template,
+    file: str,
+    environment: Environment,
+    ignoring: Collection[str] = (),
+) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
     found = Declared(template, replace(environment, **template.where))
@@ -95,7 +100,8 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
         if isinstance(said, NotJudged):
             not_judged.append(said)
         else:
-            is_ignored = said.symptom in template.resources[said.resource].ignored
+            here = template.resources[said.resource].ignored
+            is_ignored = said.symptom in here or said.symptom in ignoring
             (ignored if is_ignored else findings).append(said)
     taken = sorted(found.names.defaults.items())
     defaults = [{"parameter": name, "value": each} for name, each in taken]

@@ -39,8 +39,8 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
     """
     found = _findings(templates)
     rules = [
-        {"id": name, "shortDescription": {"text": BY_NAME[name].sentence}}
-        for name in sorted({one.symptom for _, one in found})
+        {"id": each.name, "shortDescription": {"text": each.sentence}, "helpUri": each.aws_page}
+        for each in (BY_NAME[name] for name in sorted({one.symptom for _, one in found}))
     ]
     driver = {"name": "mendq", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_sarif_result(*each) for each in found]}
@@ -66,7 +66,7 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
             _show_finding(out, finding)
         if each.ignored:
             out.say("")
-            out.say("ignored, as Metadata says", "bold")
+            out.say("ignored, as Metadata or --ignore says", "bold")
             out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
         if each.not_judged:
             out.say("")

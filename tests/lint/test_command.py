@@ -12,6 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
 from mendq.cli.app import app
 from mendq.lint import rules
@@ -108,6 +109,40 @@ def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
     assert len(re.findall(r"(?:- |\{\"?)Effect\W+Deny", said)) == 1
     for whole in ("PolicyDocument:", "policy =", '"Statement"', "jsonencode"):
         assert whole not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--fail-on", "warning"], 1),
+        (["--fail-on", "error"], 0),
+        (["--ignore", "dlq_missing"], 1),
+        (["--ignore", "dlq_missing", "--ignore", "tls_not_enforced"], 0),
+        (["--ignore", "tls"], 2),
+        (["--fail-on", "never"], 2),
+    ],
+)
+def test_an_estate_that_is_there_ends_with_1_for_what_is_asked_alone(
+    options: list[str], code: int
+) -> None:
+    result = _lint("-", *options, given=WITH_A_POLICY["Own"])
+    assert result.exit_code == code
+    if code == 2:
+        assert not result.stdout
+        assert (
+            "error" in result.stderr or f"tls_not_enforced, {NOT_ENCRYPTED.name}" in result.stderr
+        )
+    else:
+        assert "tls_not_enforced" in result.stdout, "shown, also where it does not count"
+
+
+def test_an_error_ends_with_1_whatever_is_asked_of_warnings() -> None:
+    assert _lint("-", "--fail-on", "error", given=FAULTY).exit_code == 1
+    ignoring = ("--ignore", VISIBILITY.name, "--json")
+    result = _lint("-", *ignoring, given=FAULTY)
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["findings"], document["ignored"]) == (0, 0, 2)
 
 
 def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
