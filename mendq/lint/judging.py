@@ -86,10 +86,7 @@ def severities_of(symptom: Symptom) -> tuple[Severity, ...]:
 
 
 def lint(
-    template: Template,
-    file: str,
-    environment: Environment,
-    ignoring: Collection[str] = (),
+    template: Template, file: str, environment: Environment, ignoring: Collection[str] = ()
 ) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
@@ -100,8 +97,7 @@ def lint(
         if isinstance(said, NotJudged):
             not_judged.append(said)
         else:
-            here = template.resources[said.resource].ignored
-            is_ignored = said.symptom in here or said.symptom in ignoring
+            is_ignored = said.symptom in {*ignoring, *template.resources[said.resource].ignored}
             (ignored if is_ignored else findings).append(said)
     taken = sorted(found.names.defaults.items())
     defaults = [{"parameter": name, "value": each} for name, each in taken]

@@ -16,7 +16,7 @@ from mendq.lint.values import Environment, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
-from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parsed, redrive_of
+from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, redrive_of
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -74,8 +74,7 @@ class Queue(Facts):
     @property
     def max_receive_count(self) -> int | None:
         """Raise NotKnown where it is not known, and a function reads the queue."""
-        redrive = parsed(self.attributes.get(REDRIVE)) or {}
-        if redrive.get(COUNT) == _ANY and self.lambda_consumers:
+        if f'"{_ANY}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
             raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
         return super().max_receive_count
 
@@ -178,29 +177,22 @@ class Declared:
         made: dict[str, str | NotKnown] = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
         for name, node in self._resource(arn).properties.items():
             try:
-                found = self._attribute(name, node)
-                made |= {} if found is None else {name: found}
+                found = self.names.of(node)
+                made |= {} if found is None else {name: _spelled(name, found)}
             except NotKnown as because:
-                made[name] = because
+                target = self._target_of(node) if name == REDRIVE else ""
+                made[name] = json.dumps({TARGET: target, COUNT: _ANY}) if target else because
         if arn in self._policies:
             made[POLICY] = self._policies[arn][1]
         elif self._stray_policy is not None:
             made[POLICY] = self._stray_policy
         return Attributes(made)
 
-    def _attribute(self, name: str, node: Any) -> str | None:
-        """As SQS spells it; in a redrive policy that is known but for its count, a word for that.
-
-        None where nothing is set; raises NotKnown.
-        """
-        try:
-            found = self.names.of(node)
-        except NotKnown:
-            target = self.names.known_text((under(node) or {}).get(TARGET))
-            if name == REDRIVE and target:
-                return json.dumps({TARGET: target, COUNT: _ANY})
-            raise
-        return None if found is None else _spelled(name, found)
+    def _target_of(self, node: Any) -> str:
+        """Of a redrive policy whose count is a function; else, or if it is not known, empty."""
+        redrive = under(node) or {}
+        has_function = isinstance(redrive.get(COUNT), dict)
+        return self.names.known_text(redrive.get(TARGET)) if has_function else ""
 
     def _dlq_arn(self, arn: str) -> str | None:
         try:

@@ -36,7 +36,7 @@ def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     except NotKnown:
         return ()
     steps = plan.steps if isinstance(plan, Plan) else ()
-    return tuple(line for each in steps for line in _set(found, each.attribute, each.after))
+    return tuple(line for e in steps for line in found.template.written(e.attribute, e.after))
 
 
 def _new_dlq(queue: Queue, found: Declared) -> Lines:
@@ -52,7 +52,7 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
     dlq = found.template.written(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq + _set(found, _REDRIVE, redrive)
+    return dlq + found.template.written(_REDRIVE, redrive)
 
 
 def _denying_statement(queue: Queue, found: Declared) -> Lines:
@@ -74,8 +74,8 @@ def _denying_statement(queue: Queue, found: Declared) -> Lines:
     return found.template.written(f"{own}Policy", policy)
 
 
-def _set(found: Declared, attribute: str, value: object) -> Lines:
-    return found.template.written(attribute, value)
+def _sets(attribute: str, value: object) -> Remedy:
+    return lambda _, found: found.template.written(attribute, value)
 
 
 def _said(words: str, attribute: str) -> Remedy:
@@ -83,12 +83,9 @@ def _said(words: str, attribute: str) -> Remedy:
     return lambda _, found: (f"# {words.format(found.template.named(attribute))}",)
 
 
-def _own_keys(_queue: Queue, found: Declared) -> Lines:
-    return _set(found, "SqsManagedSseEnabled", True)
-
-
 _AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _WITHOUT_KEY = _said("leave {} out", "KmsMasterKeyId")
+_OWN_KEYS = _sets("SqsManagedSseEnabled", True)
 _OWN: Mapping[str, Remedy] = {
     DLQ_MISSING.name: _new_dlq,
     TLS_NOT_ENFORCED.name: _denying_statement,
@@ -97,14 +94,12 @@ _OWN: Mapping[str, Remedy] = {
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shows[0],
     ),
-    NOT_ENCRYPTED.name: _own_keys,
+    NOT_ENCRYPTED.name: _OWN_KEYS,
     POLICY_IS_PUBLIC.name: _said(
         "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", _REDRIVE
     ),
-    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _own_keys(*of),
-    MAX_RECEIVE_COUNT_TOO_LOW.name: lambda _, found: _set(
-        found, "maxReceiveCount", MAX_RECEIVE_COUNT
-    ),
+    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _OWN_KEYS(*of),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _sets("maxReceiveCount", MAX_RECEIVE_COUNT),
     REDRIVE_CYCLE.name: _said("leave {} out of the last of them", _REDRIVE),
     DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", _REDRIVE),
     TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", _REDRIVE),

@@ -17,9 +17,7 @@ from mendq.notifications.text import counted, plain, visible
 SCHEMA = 1
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 _MOST_ANNOTATION = 1_000
-_SARIF = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
 def document(templates: Sequence[Linted]) -> dict[str, Any]:
@@ -44,7 +42,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
     ]
     driver = {"name": "mendq", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_sarif_result(*each) for each in found]}
-    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+    return {"$schema": f"{_SARIF}/sarif-schema-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
 def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
