@@ -45,7 +45,8 @@ def _tables(kind: Any, path: str) -> Iterator[str]:
         yield f"| `{path}{name}` | {words_of(held)} | {_default(each)} | {says[each.name]} |"
     for name, (each, held) in every.items():
         if inner := _object_of(held):
-            yield f"\n## `{path}{name}`\n\n{says.get(each.name) or inspect.getdoc(bounds_of(inner)[0])}\n"
+            said = says.get(each.name) or inspect.getdoc(bounds_of(inner)[0])
+            yield f"\n## `{path}{name}`\n\n{said}\n"
             yield from _tables(inner, f"{path}{name}{'' if inner is held else '[]'}.")
 
 

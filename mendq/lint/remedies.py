@@ -15,14 +15,13 @@ from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
-from mendq.lint.queues import Declared, Queue
+from mendq.lint.queues import COUNT, REDRIVE, TARGET, Declared, Queue
 from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
 from mendq.notifications.text import plain
 
-_REDRIVE = "RedrivePolicy"
 Lines = tuple[str, ...]
 Remedy = Callable[[Queue, Declared], Lines]
 
@@ -50,9 +49,9 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     }
     properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
-    redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
+    redrive = {TARGET: target, COUNT: MAX_RECEIVE_COUNT}
     dlq = found.template.written(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq + found.template.written(_REDRIVE, redrive)
+    return dlq + found.template.written(REDRIVE, redrive)
 
 
 def _denying_statement(queue: Queue, found: Declared) -> Lines:
@@ -96,11 +95,11 @@ _OWN: Mapping[str, Remedy] = {
     ),
     NOT_ENCRYPTED.name: _OWN_KEYS,
     POLICY_IS_PUBLIC.name: _said(
-        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", _REDRIVE
+        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE
     ),
     SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _OWN_KEYS(*of),
-    MAX_RECEIVE_COUNT_TOO_LOW.name: _sets("maxReceiveCount", MAX_RECEIVE_COUNT),
-    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", _REDRIVE),
-    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", _REDRIVE),
-    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", _REDRIVE),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _sets(COUNT, MAX_RECEIVE_COUNT),
+    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", REDRIVE),
+    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", REDRIVE),
+    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", REDRIVE),
 }
