@@ -2,7 +2,7 @@
 
 So one mapping leads to the facts. What Terraform knows only once it has applied is not known here,
 but for what a sole reference leads to: a queue, a function or a key of the same plan. An argument
-that nobody sets is not set, though the provider will compute it.
+that the configuration does not set counts as AWS's default, also where the provider computes it.
 https://developer.hashicorp.com/terraform/internals/json-format
 https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 """

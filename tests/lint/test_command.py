@@ -98,7 +98,7 @@ FORMS = [(named, form) for named in WITH_A_POLICY for form in ("text", "json", "
 def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
     named: str, form: str
 ) -> None:
-    """Set in its place, the denial alone would keep its senders out."""
+    """Set in its place, the denial alone would take away what it grants."""
     text = WITH_A_POLICY[named]
     if form == "cfn-lint":
         said = " ".join(says for _, _, says in rules._said(text.encode()))
