@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.roles import may, own_role
-from infra.settings.hook import HookSettings
+from infra.settings.hook import OWN_STACKS, HookSettings
 from mendq.lint.proposed import TARGETS
 from mendq.model.names import ASKING
 
@@ -21,8 +21,8 @@ ALIAS = "Mendq::Queues::BeforeDeploy"
 def template_hook(stack: Stack, asked: lambda_.Function, settings: HookSettings) -> None:
     """Add it and the role that it takes on, which may call its Lambda and nothing else.
 
-    Mendq's own stack is not asked about: what stops deployments must not stop the one that puts it
-    right. What Cloud Control makes is in no stack, and is not asked about either.
+    Mendq's own stack is not asked about, whoever made it: what stops deployments must not stop the
+    one that puts it right. What Cloud Control makes is in no stack, and is not asked about either.
     """
     place = Construct(stack, "BeforeDeploy")
     # It names the account that it acts for.
@@ -31,7 +31,7 @@ def template_hook(stack: Stack, asked: lambda_.Function, settings: HookSettings)
     role = own_role(place, "Role", purpose=ASKING, **by)
     role.add_to_policy(may(["lambda:InvokeFunction"], asked.function_arn))
     stacks = list(settings.stacks)
-    names = {"include": stacks} if stacks else {"exclude": [stack.stack_name]}
+    names = {"include": stacks} if stacks else {"exclude": [*OWN_STACKS]}
     hook = CfnLambdaHook(
         place,
         "Hook",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from typing import Annotated, ClassVar
 
 from infra.settings.reading import Conflict, entries, one_of, text
 from mendq.lint.judging import LOOKED_FOR
 
-# How outsiders find it.
-STACK_NAME = "Mendq"
+# How outsiders find it. A stack of a stack set has the set's name, and an id, in its own.
+STACK_NAME, STACK_SET = "Mendq", "mendq"
+OF_STACK_SET = f"StackSet-{STACK_SET}-*"
+OWN_STACKS = (STACK_NAME, OF_STACK_SET)
 OFF, WARN, FAIL = "off", "warn", "fail"
 _STACK = text(
     "a stack's name, or the start of one and a *",
@@ -46,6 +49,7 @@ class HookSettings:
 
     def conflicts(self) -> Iterator[Conflict]:
         """What no single field can show."""
-        for each in (each for each in self.stacks if fnmatchcase(STACK_NAME, each)):
-            fault = f'"{each}" is Mendq\'s own stack too, and a hook must not stop that one'
-            yield {"stacks"}, "stacks", fault, "say more of the names that you mean"
+        for each, own in product(self.stacks, OWN_STACKS):
+            if fnmatchcase(own.rstrip("*"), each) or fnmatchcase(each.rstrip("*"), own):
+                fault = f'"{each}" is Mendq\'s own stack too ({own}), and a hook must not stop that'
+                yield {"stacks"}, "stacks", fault, "say more of the names that you mean"

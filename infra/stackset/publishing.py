@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.settings.deployment import DeploymentSettings
+from infra.settings.hook import OF_STACK_SET
 from infra.settings.reading import FileRefused, SettingsRefused, object_in
 from infra.stack import Code
 from infra.stackset.one_template import (
@@ -25,7 +26,7 @@ from infra.stackset.one_template import (
     template_for_many,
 )
 from infra.stackset.waves import SCRIPT as ROLLOUT
-from infra.stackset.waves import STACK_SET, Waves, rollout, waves_in
+from infra.stackset.waves import Waves, rollout, waves_in
 from infra.synthesis import new_app, raw_settings, staged_code
 from infra.trail import TRAIL_NAME
 from mendq.model.names import NIGHTLY, PROBE_QUEUE, role_name
@@ -34,11 +35,10 @@ from mendq.notifications.commands import ALARM_PREFIX
 FOLDER = ROOT / "build" / "stackset"
 GUARD, POLICY, SCRIPT = "guard.json", "bucket-policy.json", "publish.sh"
 _HERE = Path(__file__).parent
-# What StackSets calls a stack, and CloudFormation what a stack makes: after the stack.
-_OWN = f"StackSet-{STACK_SET}-*"
 _NAMES: Mapping[str, str] = {
-    "STACK": _OWN,
-    "BUCKETS": _OWN.lower(),
+    "STACK": OF_STACK_SET,
+    # CloudFormation calls what a stack makes after the stack.
+    "BUCKETS": OF_STACK_SET.lower(),
     "TRAIL": TRAIL_NAME,
     "ALARMS": f"{ALARM_PREFIX}*",
     "PROBE": PROBE_QUEUE,

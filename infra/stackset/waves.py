@@ -14,10 +14,10 @@ from msgspec import Meta, Struct, ValidationError, convert
 from infra.alarms import health
 from infra.alarms.alarm import INTAKE
 from infra.settings.deployment import Account, Region
+from infra.settings.hook import STACK_SET
 from infra.settings.reading import FileRefused, object_in
 from infra.stackset.one_template import REGION
 
-STACK_SET = "mendq"
 SCRIPT = Path(__file__).with_name("rollout.sh")
 Unit = Annotated[str, Meta(pattern=r"^(?:r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32})\Z")]
 # The guard knows those that begin so.

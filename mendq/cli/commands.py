@@ -96,7 +96,7 @@ def command(
     """
 
     def declare(command: Callable[..., Exit | None]) -> Callable[..., None]:
-        run = with_invocation(command)
+        run = with_invocation(command, asks_aws=kind is not Kind.OFFLINE)
         made = Declared(run, kind, frozenset(actions), group, on or {})
         _DECLARED.append(made)
         return run if group is None else group.command(made.name, help=with_examples(run))(run)

@@ -54,18 +54,21 @@ class Invocation(Struct, frozen=True, dict=True):
         return Account.of(self.profile, self.region, self.stack)
 
 
-def with_invocation(command: Callable[..., Exit | None]) -> Callable[..., None]:
+def with_invocation(
+    command: Callable[..., Exit | None], *, asks_aws: bool = True
+) -> Callable[..., None]:
     """Give a command an Invocation as its first argument, and its mistakes one line each."""
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
+    shared = {name: each for name, each in _SHARED.items() if asks_aws or name == "as_json"}
 
     @wraps(command)
     def run(**arguments: Any) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        call = Invocation(**{name: arguments.pop(name) for name in _SHARED})
+        call = Invocation(**{name: arguments.pop(name) for name in shared})
         raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
 
-    return taking(run, own, _SHARED)
+    return taking(run, own, shared)
 
 
 def taking(

@@ -48,7 +48,8 @@ class Decoded(Template):
         """As YAML; of a name that may be anybody's, what CloudFormation takes."""
         plain = "".join(each for each in name if each.isascii() and each.isalnum())
         # The decoder's own types, which PyYAML does not write, are JSON as well.
-        written = {plain: json.loads(json.dumps(document))}
+        said = json.loads(json.dumps(document))
+        written = {plain: said} if name else [said]
         return tuple(yaml.safe_dump(written, sort_keys=False, width=inf).splitlines())
 
 

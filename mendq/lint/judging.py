@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -85,7 +85,9 @@ def severities_of(symptom: Symptom) -> tuple[Severity, ...]:
     return (Severity.WARNING if symptom.plan is None else Severity.ERROR,)
 
 
-def lint(template: Template, file: str, environment: Environment) -> Linted:
+def lint(
+    template: Template, file: str, environment: Environment, ignoring: Collection[str] = ()
+) -> Linted:
     """Raises NotATemplate."""
     findings, ignored, not_judged = list[Finding](), list[Finding](), list[NotJudged]()
     found = Declared(template, replace(environment, **template.where))
@@ -95,7 +97,7 @@ def lint(template: Template, file: str, environment: Environment) -> Linted:
         if isinstance(said, NotJudged):
             not_judged.append(said)
         else:
-            is_ignored = said.symptom in template.resources[said.resource].ignored
+            is_ignored = said.symptom in {*ignoring, *template.resources[said.resource].ignored}
             (ignored if is_ignored else findings).append(said)
     taken = sorted(found.names.defaults.items())
     defaults = [{"parameter": name, "value": each} for name, each in taken]
@@ -116,7 +118,7 @@ def _judged(queue: Queue, found: Declared) -> Iterator[Said]:
             unknown[getattr(error, "attribute", ""), str(error)].append(symptom.name)
     if elsewhere := _dlq_elsewhere(queue, found):
         named = unknown[REDRIVE, elsewhere]
-        named += [each for each in _asking_for(Need.DLQ) if each not in named]
+        named += [e for e in _asking_for(Need.DLQ, Need.DLQ_SOURCES) if e not in named]
     yield from sorted(findings, key=lambda each: each.severity is not Severity.ERROR)
     for (attribute, why), symptoms in unknown.items():
         yield _not_judged(found, found.place(queue, [attribute]), why, *symptoms)
@@ -216,5 +218,5 @@ def _not_looked_at(found: Declared) -> Iterator[NotJudged]:
             yield NotJudged(*place, f"{ignored} is no symptom that is looked for")
 
 
-def _asking_for(need: Need) -> tuple[str, ...]:
-    return tuple(each.name for each in OF_CONFIGURATION if need in each.every_need)
+def _asking_for(*needs: Need) -> tuple[str, ...]:
+    return tuple(e.name for e in OF_CONFIGURATION if not e.every_need.isdisjoint(needs))

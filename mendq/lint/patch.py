@@ -246,8 +246,16 @@ def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
 
 
 def difference(file: str, before: str, after: str) -> list[str]:
-    """Empty where nothing changes, or a line is longer than anybody reads."""
+    """For `git apply` in the work tree that the file lies in, else in this folder or its own.
+
+    Empty where nothing changes, or a line is longer than anybody reads.
+    """
+    path, here = Path(file).resolve(), Path.cwd()
+    roots = [each for each in path.parents if (each / ".git").exists()]
+    root = roots[0] if roots else here if here in path.parents else path.parent
+    name = path.relative_to(root).as_posix()
     was, is_now = (re.split("\r?\n", each.removesuffix("\n")) for each in (before, after))
-    name = file.lstrip("/")
     made = list(unified_diff(was, is_now, f"a/{name}", f"b/{name}", lineterm=""))
-    return made if all(len(each) <= _MOST_LINE for each in made) else []
+    is_shown = made and all(len(each) <= _MOST_LINE for each in made)
+    # Without its first line git looks for the path below the folder that it is called in.
+    return [f"diff --git a/{name} b/{name}", *made] if is_shown else []

@@ -71,12 +71,12 @@ def judged(
     for stand_in, arn in queues.items():
         name = {"QueueName": parts_of(arn).name} if arn else {}
         resources[stand_in] = {"Type": QUEUE, "Properties": {**name, _KEY: _NOT_KNOWN}}
-    linted = lint(Template({"Resources": resources}, work), "", where)
+    linted = lint(Template({"Resources": resources}, work), "", where, ignored)
     # One of each: a policy says the same of every queue of its.
     found = {
         each.symptom: _with_arn(each, queues)
         for each in reversed(linted.findings)
-        if f"{each.path}.".startswith(f"Resources.{own}.") and each.symptom not in ignored
+        if f"{each.path}.".startswith(f"Resources.{own}.")
     }
     undecided.update(symptom for each in linted.not_judged for symptom in each.symptoms)
     return Judged(own, [*reversed(found.values())], sorted(undecided - {*found, *ignored}))

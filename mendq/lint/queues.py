@@ -22,6 +22,7 @@ from mendq.notifications.change_lines import NUMBER
 MAPPING = "AWS::Lambda::EventSourceMapping"
 POLICIES = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
 REDRIVE, POLICY = "RedrivePolicy", "Policy"
+TARGET, COUNT = "deadLetterTargetArn", "maxReceiveCount"
 # Of a grant to somebody who is named, no check asks to whom exactly, by way of what, and on what.
 _OF_A_GRANT = ("Principal", "Resource", "Condition")
 # SQS answers with these, set or not, and checks rely on that.
@@ -69,6 +70,13 @@ class Queue(Facts):
     attributes: Attributes
     policy: Resource | None
     lambda_consumers: tuple[Consumer, ...]
+
+    @property
+    def max_receive_count(self) -> int | None:
+        """Raise NotKnown where it is not known, and a function reads the queue."""
+        if f'"{_ANY}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
+            raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
+        return super().max_receive_count
 
 
 class Declared:
@@ -172,12 +180,19 @@ class Declared:
                 found = self.names.of(node)
                 made |= {} if found is None else {name: _spelled(name, found)}
             except NotKnown as because:
-                made[name] = because
+                target = self._target_of(node) if name == REDRIVE else ""
+                made[name] = json.dumps({TARGET: target, COUNT: _ANY}) if target else because
         if arn in self._policies:
             made[POLICY] = self._policies[arn][1]
         elif self._stray_policy is not None:
             made[POLICY] = self._stray_policy
         return Attributes(made)
+
+    def _target_of(self, node: Any) -> str:
+        """Of a redrive policy whose count is a function; else, or if it is not known, empty."""
+        redrive = under(node) or {}
+        has_function = isinstance(redrive.get(COUNT), dict)
+        return self.names.known_text(redrive.get(TARGET)) if has_function else ""
 
     def _dlq_arn(self, arn: str) -> str | None:
         try:

@@ -15,13 +15,13 @@ from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
-from mendq.lint.queues import Declared, Queue
+from mendq.lint.queues import COUNT, REDRIVE, TARGET, Declared, Queue
 from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
+from mendq.notifications.text import plain
 
-_REDRIVE = "RedrivePolicy"
 Lines = tuple[str, ...]
 Remedy = Callable[[Queue, Declared], Lines]
 
@@ -35,7 +35,7 @@ def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     except NotKnown:
         return ()
     steps = plan.steps if isinstance(plan, Plan) else ()
-    return tuple(line for each in steps for line in _set(found, each.attribute, each.after))
+    return tuple(line for e in steps for line in found.template.written(e.attribute, e.after))
 
 
 def _new_dlq(queue: Queue, found: Declared) -> Lines:
@@ -49,13 +49,13 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     }
     properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
-    redrive = {"deadLetterTargetArn": target, "maxReceiveCount": MAX_RECEIVE_COUNT}
+    redrive = {TARGET: target, COUNT: MAX_RECEIVE_COUNT}
     dlq = found.template.written(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq + _set(found, _REDRIVE, redrive)
+    return dlq + found.template.written(REDRIVE, redrive)
 
 
 def _denying_statement(queue: Queue, found: Declared) -> Lines:
-    """In the policy that it has, or in one of its own."""
+    """For the policy that it has, whose other statements let people in, or a policy of its own."""
     own = queue.resource.logical_id
     denial = {
         "Effect": "Deny",
@@ -64,16 +64,17 @@ def _denying_statement(queue: Queue, found: Declared) -> Lines:
         "Resource": {"Fn::GetAtt": [own, "Arn"]},
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
-    document = {"Version": "2012-10-17", "Statement": [denial]}
     if queue.policy is not None:
-        return _set(found, "PolicyDocument", document)
+        to = f"# add to the Statement of {plain(queue.policy.logical_id)}"
+        return to, *found.template.written("", denial)
+    document = {"Version": "2012-10-17", "Statement": [denial]}
     properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
     policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
     return found.template.written(f"{own}Policy", policy)
 
 
-def _set(found: Declared, attribute: str, value: object) -> Lines:
-    return found.template.written(attribute, value)
+def _sets(attribute: str, value: object) -> Remedy:
+    return lambda _, found: found.template.written(attribute, value)
 
 
 def _said(words: str, attribute: str) -> Remedy:
@@ -81,12 +82,9 @@ def _said(words: str, attribute: str) -> Remedy:
     return lambda _, found: (f"# {words.format(found.template.named(attribute))}",)
 
 
-def _own_keys(_queue: Queue, found: Declared) -> Lines:
-    return _set(found, "SqsManagedSseEnabled", True)
-
-
 _AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
 _WITHOUT_KEY = _said("leave {} out", "KmsMasterKeyId")
+_OWN_KEYS = _sets("SqsManagedSseEnabled", True)
 _OWN: Mapping[str, Remedy] = {
     DLQ_MISSING.name: _new_dlq,
     TLS_NOT_ENFORCED.name: _denying_statement,
@@ -95,15 +93,13 @@ _OWN: Mapping[str, Remedy] = {
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shows[0],
     ),
-    NOT_ENCRYPTED.name: _own_keys,
+    NOT_ENCRYPTED.name: _OWN_KEYS,
     POLICY_IS_PUBLIC.name: _said(
-        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", _REDRIVE
+        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE
     ),
-    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _own_keys(*of),
-    MAX_RECEIVE_COUNT_TOO_LOW.name: lambda _, found: _set(
-        found, "maxReceiveCount", MAX_RECEIVE_COUNT
-    ),
-    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", _REDRIVE),
-    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", _REDRIVE),
-    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", _REDRIVE),
+    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _OWN_KEYS(*of),
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _sets(COUNT, MAX_RECEIVE_COUNT),
+    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", REDRIVE),
+    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", REDRIVE),
+    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", REDRIVE),
 }

@@ -18,7 +18,7 @@ from cfnlint.rules import CloudFormationLintRule, RuleMatch
 from mendq.catalogue.symptom import Symptom
 from mendq.lint.decode import read
 from mendq.lint.judging import LOOKED_FOR, Severity, lint, severities_of
-from mendq.lint.template import NotATemplate
+from mendq.lint.template import NotATemplate, Template
 from mendq.lint.values import Environment
 from mendq.notifications.text import visible
 
@@ -52,12 +52,13 @@ def _judged(cfn: Any) -> tuple[Said, ...]:
 
 def _said(content: bytes) -> Iterator[Said]:
     try:
-        judged = lint(read(content), "", Environment())
+        # A message is one line, and so is what this one writes.
+        judged = lint(Template(read(content).root), "", Environment())
     except NotATemplate as error:
         yield NO_TEMPLATE, "Resources", f"not judged at all: {error}"
         return
     for each in judged.findings:
-        remedy = f"; remedy: {each.remedy[0].strip('# ')}" if len(each.remedy) == 1 else ""
+        remedy = f"; remedy: {'; '.join(each.remedy)}" if each.remedy else ""
         says = f"{each.symptom}: {each.because}{remedy}; see {each.runbook}"
         yield rule_id(each.symptom, each.severity), each.path, says
     for place in judged.not_judged:

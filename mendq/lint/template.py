@@ -104,8 +104,8 @@ class Template:
         return attribute
 
     def written(self, name: str, document: Any) -> tuple[str, ...]:
-        """A property or a resource as lines of the template; one of flow YAML here."""
-        return (f"{name}: {json.dumps(document)}",)
+        """A property, a resource or, without a name, one of a list; one line of flow YAML here."""
+        return (f"{name}: {json.dumps(document)}" if name else f"- {json.dumps(document)}",)
 
     def place(self, *keys: str | int) -> Place:
         """The place of the keys from the top, or of as many as lead anywhere."""

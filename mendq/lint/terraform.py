@@ -2,7 +2,7 @@
 
 So one mapping leads to the facts. What Terraform knows only once it has applied is not known here,
 but for what a sole reference leads to: a queue, a function or a key of the same plan. An argument
-that nobody sets is not set, though the provider will compute it.
+that the configuration does not set counts as AWS's default, also where the provider computes it.
 https://developer.hashicorp.com/terraform/internals/json-format
 https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 """
@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mendq.lint.queues import MAPPING, POLICY, REDRIVE
+from mendq.lint.queues import COUNT, MAPPING, POLICY, REDRIVE, TARGET
 from mendq.lint.template import (
     A_BYTE_READ,
     MOST_RESOURCES,
@@ -55,8 +55,8 @@ _TYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 # Resources that set an attribute of a queue's. Without one its own argument of that name counts.
 BESIDE = {"aws_sqs_queue_redrive_policy": REDRIVE, "aws_sqs_queue_redrive_allow_policy": _ALLOW}
 _DOCUMENTS = frozenset({"PolicyDocument", POLICY, *BESIDE.values()})
-# The arguments whose value is another resource, whichever of its names is given.
-_NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY})
+# The arguments whose value is another resource, whichever of its names is given, or holds its ARN.
+_NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY, REDRIVE})
 _MOST_STEPS = 20
 _ONE = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
 _INDEX, _MODULES = re.compile(_ONE), re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_ONE})?\.)*")
@@ -86,9 +86,9 @@ class Plan(Template):
         return Place(f"{address}{shown}", None)
 
     def written(self, name: str, document: Any) -> tuple[str, ...]:
-        """As HCL: an argument, or a resource to add."""
+        """As HCL: an argument, a resource to add, or one of a list."""
         if not (isinstance(document, dict) and "Properties" in document):
-            return (f"{self.named(name)} = {hcl_of(document)}",)
+            return (f"{self.named(name)} = {hcl_of(document)}" if name else _expression(document),)
         (kind,) = (terraform for terraform, (of, _) in _TYPES.items() if of == document["Type"])
         label = _reference(name).rpartition(".")[2]
         own = document["Properties"].items()
@@ -255,9 +255,14 @@ class _Reading:
         if value is None and change.unknown.get(argument):
             if change.expressions is not None and argument not in change.expressions:
                 return None
-            said = under(change.expressions, argument) or {}
-            led_to = self._led_to(change, said.get("references")) if name in _NAMING else None
-            return led_to or _attribute(change.address, argument)
+            said, unknown = (
+                under(change.expressions, argument),
+                _attribute(change.address, argument),
+            )
+            led_to = self._led_to(change, said) if name in _NAMING else None
+            if name == REDRIVE and led_to:
+                led_to = {TARGET: led_to, COUNT: unknown} if "Fn::GetAtt" in led_to else None
+            return led_to or unknown
         if isinstance(value, str) and name in _DOCUMENTS:
             with suppress(ValueError, RecursionError):  # SQS would not take it: then it is said
                 value = json.loads(value) if value else None
@@ -296,11 +301,12 @@ class _Reading:
             found = under(found, "module_calls", name, "module") or {}
         return found
 
-    def _led_to(self, change: _Change, references: Any) -> Any:
-        """The one resource that the references lead to, through variables and outputs."""
-        modules, says = change.of[0], references
+    def _led_to(self, change: _Change, said: Mapping[str, Any] | None) -> Any:
+        """The one resource that an expression leads to, through variables and outputs."""
+        modules = change.of[0]
         for _ in range(_MOST_STEPS):
-            texts = [each for each in listed(says) if isinstance(each, str)]
+            references = listed((said or {}).get("references"))
+            texts = [each for each in references if isinstance(each, str)]
             first = max(texts, key=len, default="")
             # Each is followed by what it begins with; anything else is a second one.
             if not first or not all(first.startswith(each) for each in texts):
@@ -309,15 +315,14 @@ class _Reading:
             match words:
                 case ["var", name] if modules:
                     call = under(self._module(modules[:-1]), "module_calls", modules[-1])
-                    says, modules = (under(call, "expressions", name) or {}), modules[:-1]
+                    said, modules = under(call, "expressions", name), modules[:-1]
                 case ["module", name, output]:
                     modules = (*modules, name)
-                    says = under(self._module(modules), "outputs", output, "expression") or {}
+                    said = under(self._module(modules), "outputs", output, "expression")
                 case [kind, name, _]:
                     return self._instance(change, (modules, f"{kind}.{name}"), first)
                 case _:
                     return None
-            says = says.get("references")
         return None
 
     def _instance(self, change: _Change, of: tuple[Modules, str], reference: str) -> Any:

@@ -10,17 +10,14 @@ from typing import Any
 from rich.text import Text
 
 from mendq.catalogue import BY_NAME
-from mendq.cli.output import Output, some
+from mendq.cli.output import Output
 from mendq.lint.judging import Finding, Linted, NotJudged, Severity
 from mendq.notifications.text import counted, plain, visible
 
 SCHEMA = 1
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
-_MOST_NAMES = 4
 _MOST_ANNOTATION = 1_000
-_SARIF = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
 def document(templates: Sequence[Linted]) -> dict[str, Any]:
@@ -40,12 +37,12 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
     """
     found = _findings(templates)
     rules = [
-        {"id": name, "shortDescription": {"text": BY_NAME[name].sentence}}
-        for name in sorted({one.symptom for _, one in found})
+        {"id": each.name, "shortDescription": {"text": each.sentence}, "helpUri": each.aws_page}
+        for each in (BY_NAME[name] for name in sorted({one.symptom for _, one in found}))
     ]
     driver = {"name": "mendq", "rules": rules}
     run = {"tool": {"driver": driver}, "results": [_sarif_result(*each) for each in found]}
-    return {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+    return {"$schema": f"{_SARIF}/sarif-schema-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
 def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
@@ -67,13 +64,13 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
             _show_finding(out, finding)
         if each.ignored:
             out.say("")
-            out.say("ignored, as Metadata says", "bold")
+            out.say("ignored, as Metadata or --ignore says", "bold")
             out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
         if each.not_judged:
             out.say("")
             out.say("not judged", "bold")
         for one in each.not_judged:
-            named = f" ({some(one.symptoms, _MOST_NAMES)})" if one.symptoms else ""
+            named = f" ({', '.join(one.symptoms)})" if one.symptoms else ""
             out.under(_at(one))
             out.under(f"{one.because}{named}", "dim", indent=4)
         if each.defaults:

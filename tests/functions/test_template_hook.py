@@ -133,7 +133,8 @@ def test_a_policy_is_judged_for_the_queues_that_it_names(
     assert message.startswith("Mendq: 2 findings in Access")
     assert "warning policy_is_public" in message
     assert f'"Resource": "{ARN}", "Condition": {{"Bool": {{"aws:SecureTransport"' in message
-    assert "Access" not in message.partition("\n")[2], "no name that the template does not have"
+    assert "# add to the Statement of Access\n" in message
+    assert "AccessOf" not in message, "no name that the template does not have"
     denial = statement(Effect="Deny", Action="sqs:*")
     denial["Condition"] = {"Bool": {"aws:SecureTransport": "false"}}
     mine = statement(Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/orders"})

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 
 import pytest
 
 from infra.settings.deployment import read
+from infra.settings.hook import OF_STACK_SET
 from mendq.lint.proposed import TARGETS
+from tests.infra.stackset.published import STACK
 from tests.infra.synthesized import template_of, template_with
 
 HOOK = "AWS::CloudFormation::LambdaHook"
@@ -24,8 +27,9 @@ def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() ->
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"
-    own = {"FilteringCriteria": "ALL", "StackNames": {"Exclude": ["Mendq"]}}
+    own = {"FilteringCriteria": "ALL", "StackNames": {"Exclude": ["Mendq", OF_STACK_SET]}}
     assert hook["StackFilters"] == own
+    assert fnmatchcase(STACK, OF_STACK_SET)
     assert hook["TargetOperations"] == ["RESOURCE"]
     assert hook["TargetFilters"] == {"Actions": ["CREATE", "UPDATE"], "TargetNames": [*TARGETS]}
     assert hook["LambdaFunction"] == template.arn_of("AWS::Lambda::Function", "TemplateHook")
@@ -48,6 +52,9 @@ def test_where_stacks_are_named_it_asks_about_those_alone() -> None:
     assert hook["StackFilters"]["StackNames"] == {"Include": ["orders-*"]}
 
 
-@pytest.mark.parametrize("name", ["Mendq-*", "Mendqs", "mendq", "M"])
+@pytest.mark.parametrize(
+    "name",
+    ["Mendq-*", "Mendqs", "mendq", "M", "StackSet-orders-*", "StackSet-mendq", "StackSet-M*"],
+)
 def test_a_stack_that_is_called_nearly_so_is_another(name: str) -> None:
     assert read({"templateHook": {"mode": "fail", "stacks": [name]}}).template_hook.is_on

@@ -14,8 +14,10 @@ from typer.testing import CliRunner, Result
 
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
 from mendq.cli.app import app
+from mendq.lint import rules
 from mendq.lint.judging import OF_CONFIGURATION
 from tests.infra.synthesized import folder_of
+from tests.lint.plans import change, plan, queue_there
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "lint.md"
@@ -73,6 +75,70 @@ def test_the_pages_example_is_said_in_each_form(
         assert _lint("sound.yaml").exit_code == 0
 
 
+ALLOW = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:*"}
+GRANTS = {"Statement": [{**ALLOW, "Resource": "*"}]}
+QUEUE = {"Type": "AWS::SQS::Queue", "Properties": {}}
+OWN = {"Queues": [{"Ref": "Orders"}], "PolicyDocument": GRANTS}
+POLICY = {"Type": "AWS::SQS::QueuePolicy", "Properties": OWN}
+ORDERS = queue_there("aws_sqs_queue.orders", "orders", policy=json.dumps(GRANTS))
+BESIDE = queue_there("aws_sqs_queue.orders", "orders")
+SETS = change(
+    "aws_sqs_queue_policy.x",
+    {"queue_url": BESIDE["change"]["after"]["url"], "policy": json.dumps(GRANTS)},
+)
+WITH_A_POLICY = {
+    "Own": json.dumps({"Resources": {"Orders": QUEUE, "Own": POLICY}}),
+    "aws_sqs_queue.orders.policy": plan(ORDERS).decode(),
+    "aws_sqs_queue_policy.x": plan(BESIDE, SETS).decode(),
+}
+FORMS = [(named, form) for named in WITH_A_POLICY for form in ("text", "json", "github", "sarif")]
+
+
+@pytest.mark.parametrize(("named", "form"), [*FORMS, ("Own", "cfn-lint")])
+def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
+    named: str, form: str
+) -> None:
+    """Set in its place, the denial alone would take away what it grants."""
+    text = WITH_A_POLICY[named]
+    if form == "cfn-lint":
+        said = " ".join(says for _, _, says in rules._said(text.encode()))
+    else:
+        said = _lint("-", "--format", form, given=text).stdout.replace('\\"', '"')
+    assert f"# add to the Statement of {named}" in said
+    assert len(re.findall(r"(?:- |\{\"?)Effect\W+Deny", said)) == 1
+    for whole in ("PolicyDocument:", "policy =", '"Statement"', "jsonencode"):
+        assert whole not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], 1),
+        (["--fail-on", "error"], 0),
+        (["--ignore", "dlq_missing"], 1),
+        (["--ignore", "dlq_missing", "--ignore", "tls_not_enforced"], 0),
+        (["--ignore", "tls"], 2),
+    ],
+)
+def test_an_estate_that_is_there_ends_with_1_for_what_is_asked_alone(
+    options: list[str], code: int
+) -> None:
+    result = _lint("-", *options, given=WITH_A_POLICY["Own"])
+    assert result.exit_code == code
+    if code == 2:
+        assert "tls_not_enforced, not_encrypted" in result.stderr, "the names that there are"
+    else:
+        assert "tls_not_enforced" in result.stdout, "shown, also where it does not count"
+
+
+def test_an_error_ends_with_1_whatever_is_asked_of_warnings() -> None:
+    assert _lint("-", "--fail-on", "error", given=FAULTY).exit_code == 1
+    ignoring = ("--ignore", VISIBILITY.name, "--json")
+    result = _lint("-", *ignoring, given=FAULTY)
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["findings"], document["ignored"]) == (0, 0, 2)
+
+
 def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,7 +169,9 @@ def test_what_cannot_be_judged_is_one_line_and_2(given: bytes, form: list[str]) 
 def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\r::error::x\n"
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"SqsManagedSseEnabled": False}}
+    denied = {"Type": "AWS::SQS::QueuePolicy", "Properties": {**OWN, "Queues": [{"Ref": "B"}]}}
     resources = {evil: queue, "B": {**queue, "Metadata": {"mendq": {"ignore": [evil]}}}}
+    resources[f"{evil}p"] = denied
     text = json.dumps({"Transform": evil, "Resources": resources})
     for more in ([], ["--format", "github"], ["--json"]):
         result = _lint("-", *more, given=text)

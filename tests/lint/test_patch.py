@@ -55,9 +55,40 @@ def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> Patche
 
 def _applied(path: Path, found: Patched) -> Any:
     """The template once the diff is applied, as git does it."""
-    given = "\n".join(found.diff).replace(str(path).lstrip("/"), path.name) + "\n"
-    subprocess.run(["git", "apply", "-"], cwd=path.parent, input=given, text=True, check=True)
+    _git_applies(found.diff, path.parent)
     return read(path.read_bytes()).root
+
+
+def _git_applies(diff: list[str], folder: Path) -> None:
+    given = "\n".join(diff) + "\n"
+    subprocess.run(["git", "apply", "-"], cwd=folder, input=given, text=True, check=True)
+
+
+@pytest.mark.parametrize("where", ["the root", "its folder", "no work tree"])
+@pytest.mark.parametrize("name", ["{}/infra/a.tf", "./infra/a.tf", "../shop/infra/a.tf", "linked"])
+def test_git_takes_the_path_however_the_file_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
+) -> None:
+    shop = tmp_path / "shop"
+    (shop / "infra").mkdir(parents=True)
+    (shop / "linked").symlink_to(shop / "infra" / "a.tf")
+    if where != "no work tree":
+        subprocess.run(["git", "init", "-q", shop], check=True)
+    monkeypatch.chdir(shop)
+    diff = _in_hcl(path := Path(name.format(shop)), HCL).diff
+    assert diff[0] == "diff --git a/infra/a.tf b/infra/a.tf"
+    _git_applies(diff, shop / "infra" if where == "its folder" else shop)
+    assert "visibility_timeout_seconds = 690" in path.read_text()
+
+
+def test_a_file_elsewhere_is_changed_in_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    diff = _in_hcl(tmp_path / "a.tf", HCL).diff
+    assert diff[1:3] == ["--- a/a.tf", "+++ b/a.tf"]
+    _git_applies(diff, tmp_path)
 
 
 SET = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
@@ -240,7 +271,7 @@ def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Pat
         ("aws_sqs_queue_redrive_policy.orders.redrive_policy", 16),
     ]
     assert found.changes[0].old == "var.seconds"
-    changed = [each for each in found.diff[2:] if each[0] in "+-"]
+    changed = [each for each in found.diff[3:] if each[0] in "+-"]
     assert changed == [
         "+  message_retention_seconds = 1209600",
         "-  visibility_timeout_seconds = var.seconds # slow",

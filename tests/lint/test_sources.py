@@ -159,21 +159,61 @@ def test_circles_of_references_end() -> None:
     assert _judged(*made, root=root)[0] == set()
 
 
+DEAD, BESIDE = "aws_sqs_queue.dead", "aws_sqs_queue_redrive_policy.x"
+ABOUT_A_DLQ = {
+    *("dlq_missing", "dlq_type_mismatch", "redrive_cycle", "max_receive_count_too_low"),
+    *("dlq_retention_too_short", "dlq_source_not_allowed"),
+}
+
+
+def _of_a_new_dlq(references: Any, beside: bool) -> tuple[set[str], dict[str, set[str]]]:
+    """A new queue with a new DLQ that keeps messages for a day, known after the apply."""
+    named = "redrive_policy"
+    own = block(BESIDE, queue_url=of(ORDERS, "url"), redrive_policy=references)
+    made = (
+        new_queue(ORDERS, visibility_timeout_seconds=360, **({} if beside else {named: UNKNOWN})),
+        new_queue(DEAD, message_retention_seconds=86_400),
+        *([change(BESIDE, {}, ("queue_url", named))] if beside else []),
+        *(BILL, change(READS, {"enabled": True}, NEW)),
+    )
+    orders = block(ORDERS, **({} if beside else {named: references}))
+    blocks = [orders, block(DEAD), _reading(queue=of(ORDERS)), *([own] if beside else [])]
+    return _judged(*made, root={"resources": blocks})
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_new_dlq_is_found_by_a_sole_reference_and_all_but_the_count_is_judged(
+    beside: bool,
+) -> None:
+    place = f"{BESIDE if beside else ORDERS}.redrive_policy"
+    count = {place: {"max_receive_count_too_low"}}
+    assert _of_a_new_dlq(of(DEAD), beside) == ({"dlq_retention_too_short"}, count)
+
+
+@pytest.mark.parametrize(
+    "references",
+    [[*of(DEAD), "var.n"], of(DEAD, "url"), of("aws_sqs_queue.x", "redrive_policy"), ["local.x"]],
+)
+def test_a_dlq_that_a_reference_leaves_open_leaves_open_what_turns_on_it(references: Any) -> None:
+    open_ = {f"{ORDERS}.redrive_policy": ABOUT_A_DLQ}
+    assert _of_a_new_dlq(references, beside=False) == (set(), open_)
+
+
 def test_unknown_values_are_left_undecided_and_unset_ones_are_not_set() -> None:
-    """A redrive policy that names a new DLQ is known after the apply, all of it."""
+    """A redrive policy that names a second resource is known after the apply, all of it."""
     made = (
         new_queue(ORDERS, redrive_policy=UNKNOWN, visibility_timeout_seconds=UNKNOWN),
-        new_queue("aws_sqs_queue.dead", **KEEPS),
+        new_queue(DEAD, **KEEPS),
         BILL,
         change(READS, {"enabled": True}, NEW),
     )
     blocks = (
         block(
             ORDERS,
-            redrive_policy=of("aws_sqs_queue.dead"),
+            redrive_policy=[*of(DEAD), "var.count"],
             visibility_timeout_seconds=["var.seconds"],
         ),
-        block("aws_sqs_queue.dead"),
+        block(DEAD),
         _reading(queue=of(ORDERS)),
     )
     found, not_judged = _judged(*made, root={"resources": list(blocks)})

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mendq.cli.commands import Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
-
-if TYPE_CHECKING:
-    from mendq.lint.judging import Linted
+from mendq.lint.judging import LOOKED_FOR, Linted, Severity
+from mendq.lint.judging import lint as judge
 
 CDK_OUT = "cdk.out"
 _TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORM = "github: annotations beside the lines; sarif: code scanning."
+_SYMPTOMS = [each.name for each in LOOKED_FOR]
+_IGNORE = "Leave findings of this symptom out; may be given again."
+_FAIL_ON = "The least finding that ends it with 1."
 
 
 class Form(StrEnum):
@@ -36,18 +39,23 @@ def lint(
     call: Invocation,
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
     form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE)] = None,
+    fail_on: Annotated[Severity, typer.Option(help=_FAIL_ON)] = Severity.WARNING,
 ) -> Exit:
     """What the catalogue finds in a template or plan; offline. Exit 1 where it finds something.
 
     Examples:
       mendq lint template.yaml
       mendq lint plan.json             # of terraform show -json plan.bin
-      mendq lint cdk.out other.yaml --format sarif > mendq.sarif
+      mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
     """
+    if unknown := [each for each in ignore or () if each not in _SYMPTOMS]:
+        line = f"--ignore {unknown[0]!r} is no symptom of a template: {', '.join(_SYMPTOMS)}"
+        raise Stopped(line, Exit.USAGE)
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
 
-        judged = [one for each in templates for one in _judged(each)]
+        judged = [one for each in templates for one in _judged(each, ignore or ())]
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         gone = (each for each in templates if each != "-" and not Path(each).exists())
@@ -61,20 +69,21 @@ def lint(
     else:
         made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
         sys.stdout.write(f"{json.dumps(made, indent=2)}\n")
-    return Exit.FAILED if any(each.findings for each in judged) else Exit.DONE
+    found = {one.severity for each in judged for one in each.findings}
+    return Exit.FAILED if found & {fail_on, Severity.ERROR} else Exit.DONE
 
 
-def _judged(argument: str) -> list[Linted]:
+def _judged(argument: str, ignored: Collection[str]) -> list[Linted]:
     """One template is read at a time: a manifest may name more than there is room for."""
-    from mendq.lint import files, judging  # noqa: PLC0415 - cfn-lint takes seconds
+    from mendq.lint import files  # noqa: PLC0415 - cfn-lint takes seconds
     from mendq.lint.decode import read  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
-    judged, at = list[judging.Linted](), ""
+    judged, at = list[Linted](), ""
     try:
         for each in files.sources(argument):
             at = f"{each.file}: "
-            judged.append(judging.lint(read(each.content), each.file, each.environment))
+            judged.append(judge(read(each.content), each.file, each.environment, ignored))
             at = ""
     except NotATemplate as error:
         raise Stopped(f"{at}{error}", Exit.USAGE) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -58,17 +58,10 @@ def patch(
     wanted = {name: each for name, each in values.items() if name not in theirs}
     found = _patched(template, case.queue_arn, wanted, owner, resource) if wanted else None
     changes = found.changes if found else []
-    said: dict[str, Any] = {
-        "case_id": case.case_id,
-        "queue_arn": case.queue_arn,
-        "state": str(case.state),
-    }
-    said |= {
-        "is_made": made,
-        "changes": [asdict(each) for each in changes],
-        "overridden": theirs,
-    }
-    call.out.document({"schema": SCHEMA, **said, "diff": found.diff if found else []})
+    about = {"case_id": case.case_id, "queue_arn": case.queue_arn, "state": str(case.state)}
+    said = {**about, "is_made": made, "changes": [asdict(each) for each in changes]}
+    diff = found.diff if found else []
+    call.out.document({"schema": SCHEMA, **said, "overridden": theirs, "diff": diff})
     _show(call.out, case, found, theirs, made=made)
     if theirs:
         return Exit.OVERRIDDEN

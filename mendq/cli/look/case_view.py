@@ -58,7 +58,7 @@ def find(account: Account, named: str) -> tuple[Case, ...]:
         raise Stopped(f"{named} fits {len(fits)} open cases: {some(sorted(fits))}", Exit.USAGE)
     for case_id in fits:
         return source.transitions(case_id)
-    line = f"no case {named} in the case store, nor one open case of that queue: see `mendq cases`"
+    line = f"no case {named}, nor one open of that queue; a closed one needs its id: `mendq cases`"
     raise Stopped(line, Exit.NOT_FOUND)
 
 

@@ -74,6 +74,8 @@ def test_what_was_rolled_back_is_nothing_to_patch(operator: Operator, file: str)
     found = operator.json("patch", case_id, "--template", "gone.yaml")
     assert (found["state"], found["changes"]) == ("rolled_back", [])
     assert "nothing to patch" in operator.shown("patch", case_id, "--template", file)
+    said = operator.refused("patch", "orders.fifo", "--template", file, code=4)
+    assert "a closed one needs its id" in said
 
 
 @pytest.mark.parametrize(

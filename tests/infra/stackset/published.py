@@ -13,6 +13,8 @@ from infra.stackset.publishing import publish
 from tests.infra.synthesized import ACCOUNT, REGION, SETTINGS, _sources, light_code, retained
 
 BUCKET = "our-mendq-${AWS::Region}"
+# As StackSets calls one of its stacks.
+STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
 
 
 def for_many(settings: Mapping[str, Any]) -> dict[str, Any]:

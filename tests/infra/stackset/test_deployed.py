@@ -22,9 +22,9 @@ from local_account.deployment import WAITING
 from local_account.process import LocalAccount
 from local_account.where import REGION
 from mendq.model.names import EVERY, role_name
+from tests.infra.stackset.published import STACK
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
 SETTINGS: Mapping[str, Any] = {"queues": ["orders-*"]}
 PARAMETERS = {"Mode": "propose", "TagMayRaiseTo": "heal", "UrgentMail": "ops@example.com"}
 

@@ -15,7 +15,7 @@ from infra.stackset.one_template import bucket_of
 from infra.stackset.publishing import guard
 from mendq.model.names import EVERY, role_name
 from tests.infra.permissions import decision
-from tests.infra.stackset.published import BUCKET, Deployed, folder_of, template_in
+from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
 from tests.infra.stackset.scripts import Answers, Run, option
 from tests.infra.synthesized import ACCOUNT, REGION
 
@@ -84,7 +84,6 @@ def test_without_an_organization_and_a_region_nothing_is_called(
     assert (run.code, run.calls) == (2, [])
 
 
-STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
 ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/Administrator"
 STACK_SETS = f"arn:aws:iam::{ACCOUNT}:role/stacksets-exec-0123456789abcdef"
 PLACE = f"{REGION}:{ACCOUNT}"
