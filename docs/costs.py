@@ -25,6 +25,7 @@ from mendq.model.prices import (
     OPT_IN_EVENT,
     REGION,
 )
+from tests.prove.scale import Month
 
 _WATCHED = f"""
 ## A million calls watched
@@ -63,13 +64,20 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
     )
 
 
-def many(stacks: str) -> str:
-    """What so many stacks cost together while nothing fails."""
+def many(stacks: str, queues: str) -> str:
+    """What so many stacks cost together while nothing fails, without and with their scans."""
     whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
     full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
-    said = (dollars(int(stacks) * each) for each in (full, sum(each.dollars for each in least)))
-    words = "**{}** a month without dashboards, **{}** with the essential alarms and none."
-    return words.format(*said)
+    month = Month(int(queues))
+    idle = (full, sum(each.dollars for each in least))
+    scanned = (each + month.looking() + month.measuring() for each in idle)
+    words = (
+        "**{}** a month without dashboards and **{}** with the essential alarms alone, before the "
+        "hourly scans. Those run in any case: with {} managed queues in each stack it is **{}** "
+        "and **{}**."
+    )
+    sums = [dollars(int(stacks) * each) for each in (*idle, *scanned)]
+    return words.format(*sums[:2], queues, *sums[2:])
 
 
 def stack_and_prices(stack: Deployed | None = None) -> str:

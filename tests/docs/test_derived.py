@@ -35,14 +35,14 @@ def test_every_derived_part_stands_on_a_page() -> None:
 
 
 def _pieces() -> Iterator[str]:
-    """The functions that say a piece of a page: they take nothing but a name or the stack."""
+    """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
     for place, module in derive.PLACES.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
             asks = set(inspect.signature(each).parameters)
             if (
                 each.__module__ == module.__name__
                 and name[0] != "_"
-                and asks <= {"name", "stack", "stacks"}
+                and asks <= {"name", "stack", "stacks", "queues"}
             ):
                 yield f"{place}.{name}"
 

@@ -21,6 +21,19 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(named) == sorted([*pages, *MADE, "runbooks/README.md"])
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_what_belongs_to_an_item_is_indented_by_four(page: Path) -> None:
+    """Else the site takes it for text behind the list: Python-Markdown wants four."""
+    before, fenced, wrong = "", False, list[str]()
+    for line in page.read_text().splitlines():
+        is_fence = line.lstrip().startswith("```")
+        new_block = is_fence or not before or line.lstrip().startswith("- ")
+        if not fenced and new_block and re.match(" {1,3}[^ ]", line):
+            wrong.append(line)
+        fenced, before = fenced is not is_fence, line
+    assert wrong == []
+
+
 # Written anew by `make docs`, `make bench` or a proof, and as long as what they tell of.
 DERIVED = re.compile(r"<!-- (derived|measured): .*?<!-- end( measured)? -->", re.DOTALL)
 WHOLLY_DERIVED = {"settings.md"}

@@ -93,14 +93,15 @@ def test_what_fails_leaves_the_folder_that_was_there(
     """Somebody is about to publish it; what is of another version is gone once one is whole."""
     folder, code = tmp_path / "stackset", tmp_path / "code.zip"
     template: Mapping[str, Any] = {"Parameters": {}}
-    found = (template, {"mendq/code.zip": code})
-    monkeypatch.setattr(publishing, "template_for_many", lambda *_: found)
+    files = {"nowhere/code.zip": code}
+    monkeypatch.setattr(publishing, "template_for_many", lambda *_: (template, files))
+    code.write_text("code")
     folder.mkdir()
     (folder / "publish.sh").write_text("good")
     with pytest.raises(FileNotFoundError):
         publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
     assert {each.name: each.read_text() for each in folder.iterdir()} == {"publish.sh": "good"}
-    code.write_text("code")
+    files["mendq/code.zip"] = files.pop("nowhere/code.zip")
     (folder / "rollout.sh").touch()
     publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
     written = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
