@@ -66,18 +66,11 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
 
 def many(stacks: str, queues: str) -> str:
     """What so many stacks cost together while nothing fails, without and with their scans."""
-    whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
-    full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
-    month = Month(int(queues))
-    idle = (full, sum(each.dollars for each in least))
-    scanned = (each + month.looking() + month.measuring() for each in idle)
-    words = (
-        "**{}** a month without dashboards and **{}** with the essential alarms alone, before the "
-        "hourly scans. Those run in any case: with {} managed queues in each stack it is **{}** "
-        "and **{}**."
-    )
-    sums = [dollars(int(stacks) * each) for each in (*idle, *scanned)]
-    return words.format(*sums[:2], queues, *sums[2:])
+    ways = [Month(int(queues), alarms=each) for each in ("full", "essential")]
+    said = ("before the hourly scans", f"with those of {queues} managed queues in each")
+    sums = zip(said, ([e.idle() for e in ways], [e.dollars for e in ways]), strict=True)
+    rows = [(what, *(dollars(int(stacks) * each) for each in of)) for what, of in sums]
+    return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
 
 def stack_and_prices(stack: Deployed | None = None) -> str:

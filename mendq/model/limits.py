@@ -164,9 +164,8 @@ class Limits:
     writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
-    """Where more than this share of the managed queues show a symptom in an hour, its cause is
-    taken to lie elsewhere, and nothing is written. The same share holds among those queues on which
-    Mendq may go at least as far."""
+    """Where more than this share of the managed queues, or of those on which Mendq may go at
+    least as far, show a symptom in an hour, its cause lies elsewhere, and nothing is written."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
     """The same where more queues than this show it, however many are managed: so many notifications
     are sent in an hour, and nobody would read more."""

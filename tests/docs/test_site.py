@@ -24,13 +24,15 @@ def test_every_page_is_in_the_navigation_once() -> None:
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_what_belongs_to_an_item_is_indented_by_four(page: Path) -> None:
     """Else the site takes it for text behind the list: Python-Markdown wants four."""
-    before, fenced, wrong = "", False, list[str]()
+    first, fenced, wrong = "", False, list[str]()
     for line in page.read_text().splitlines():
         is_fence = line.lstrip().startswith("```")
-        new_block = is_fence or not before or line.lstrip().startswith("- ")
-        if not fenced and new_block and re.match(" {1,3}[^ ]", line):
+        first = "" if is_fence or not line else first or line  # of the block that the line is in
+        is_item = re.match(r" *(?:\d+\.|-) ", line)
+        too_little = (is_fence or is_item or first == line) and re.match(" {1,3}[^ ]", line)
+        if not fenced and (too_little or (is_item and first.startswith("    ") and line[0] != " ")):
             wrong.append(line)
-        fenced, before = fenced is not is_fence, line
+        fenced = fenced is not is_fence
     assert wrong == []
 
 
