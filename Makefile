@@ -89,13 +89,14 @@ build/docs-site/javascripts: .venv/.ready
 cdk: .venv/.ready ## the pinned CDK CLI on your account: make cdk ARGS=deploy (or bootstrap, diff, destroy; SETTINGS=file.json)
 	@$(RUN) -m infra.packaging.cdk_cli $(if $(SETTINGS),--settings '$(SETTINGS)') $(ARGS)
 
-synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network)
+synth: .venv/.ready ## the CloudFormation template, into cdk.out/ (no credentials, no network; SETTINGS=file.json)
 	@echo "synthesizing the stack (half a minute)"
-	@$(RUN) app.py
+	@$(RUN) app.py $(if $(SETTINGS),'$(SETTINGS)')
 	@echo "written to cdk.out/: *.template.json is what CloudFormation gets"
 
 # As it was typed: make itself would take ${AWS::Region} for a variable of its own.
 stackset: .venv/.ready ## what a stack set deploys to many accounts, in build/stackset/ (BUCKET=name SETTINGS=file.json WAVES=file.json)
+	@echo "building the template and its code, about a minute"
 	@$(RUN) -m infra.stackset.publishing '$(value BUCKET)' '$(SETTINGS)' '$(WAVES)'
 
 lock: ## write the requirements.txt files anew from the .in files beside them

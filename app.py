@@ -1,4 +1,7 @@
-"""Settings -> stacks -> synth; no AWS call, no credentials."""
+"""Settings -> stacks -> synth; no AWS call, no credentials.
+
+`python app.py [FILE]`: the file's settings take the place of those in cdk.json.
+"""
 
 import sys
 
@@ -13,7 +16,7 @@ try:
     from infra.synthesis import new_app, own_place, raw_settings, synthesize  # it starts Node
 
     app = new_app()
-    settings = read(raw_settings(app))
+    settings = read(raw_settings(app, *sys.argv[1:]))
     for warning in warnings(settings, *own_place()):
         print(warning, file=sys.stderr)  # noqa: T201
     if not WHEELS.is_dir():  # once: all later ones need no network

@@ -25,6 +25,7 @@ from mendq.model.prices import (
     OPT_IN_EVENT,
     REGION,
 )
+from tests.prove.scale import Month
 
 _WATCHED = f"""
 ## A million calls watched
@@ -63,13 +64,13 @@ def idle_stack(stack: Sequence[Deployed] = ()) -> str:
     )
 
 
-def many(stacks: str) -> str:
-    """What so many stacks cost together while nothing fails."""
-    whole, lean = map(Deployed, (template(), template(alarms="essential", dashboard=False)))
-    full, least = with_and_without_dashboard(bill.lines(whole))[1], bill.lines(lean)
-    said = (dollars(int(stacks) * each) for each in (full, sum(each.dollars for each in least)))
-    words = "**{}** a month without dashboards, **{}** with the essential alarms and none."
-    return words.format(*said)
+def many(stacks: str, queues: str) -> str:
+    """What so many stacks cost together while nothing fails, without and with their scans."""
+    ways = [Month(int(queues), alarms=each) for each in ("full", "essential")]
+    said = ("before the hourly scans", f"with those of {queues} managed queues in each")
+    sums = zip(said, ([e.idle() for e in ways], [e.dollars for e in ways]), strict=True)
+    rows = [(what, *(dollars(int(stacks) * each) for each in of)) for what, of in sums]
+    return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
 
 def stack_and_prices(stack: Deployed | None = None) -> str:

@@ -17,7 +17,7 @@ from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA, LAMBDAS, REPORT, stage
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.hook import STACK_NAME
-from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, parse
+from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, object_in, parse
 from infra.settings.warnings import misplaced, of_stack
 from infra.stack import Code, MendqStack
 
@@ -34,11 +34,13 @@ def new_app(outdir: Path | None = None) -> cdk.App:
     return cdk.App(context=_context(), outdir=str(chosen))
 
 
-def raw_settings(app: cdk.App) -> Any:
-    """The settings as the user wrote them, in cdk.json or with `-c mendq='{..}'`.
+def raw_settings(app: cdk.App, file: str = "") -> Any:
+    """The settings as the user wrote them: in `file`, in cdk.json or with `-c mendq='{..}'`.
 
     Raises SettingsRefused where they are no JSON; whether they are an object, `read` says.
     """
+    if file:
+        return object_in(Path(file))
     raw = app.node.try_get_context("mendq")
     if isinstance(raw, str):
         raw = _parsed(raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes""")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from infra.settings.reading import FileRefused, object_in, parse
+from infra.settings.reading import SettingsRefused, object_in, parse
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
@@ -53,7 +53,7 @@ def raw_settings(said: str) -> dict[str, Any]:
     """
     try:
         given = parse(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
-    except FileRefused as refused:
+    except SettingsRefused as refused:
         raise CannotStart(str(refused)) from refused
     except ValueError as error:
         raise CannotStart(f"SETTINGS is not JSON: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.node import NODE, NodeMissing, require_node
-from infra.settings.reading import FileRefused, object_in
+from infra.settings.reading import SettingsRefused, object_in
 
 CLI = "aws-cdk@2.1148.1"
 # The wheel's own `npx` is a copy that does not find its library.
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         node = require_node()
         words = with_settings(arguments)
-    except (NodeMissing, FileRefused) as missing:
+    except (NodeMissing, SettingsRefused) as missing:
         print(missing, file=sys.stderr)  # noqa: T201
         return 2
     # cdk.json's `python3` is the one that runs this.
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def with_settings(arguments: Sequence[str]) -> list[str]:
-    """The CLI's arguments, the file's settings among them as context; raise FileRefused."""
+    """The CLI's arguments, the file's settings among them as context; raise SettingsRefused."""
     if arguments[:1] != ["--settings"]:
         return list(arguments)
     _, path, *rest = arguments

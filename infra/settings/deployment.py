@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ from msgspec import Meta
 from infra.settings.hook import HookSettings
 from infra.settings.reading import (
     Conflict,
-    Reading,
-    SettingsRefused,
     entries,
     nearest,
     one_of,
     text,
+    whole,
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
@@ -74,12 +72,8 @@ _SECRET = text(
 )
 
 
-def _no_team(name: str) -> tuple[str, str] | None:
-    is_one = re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", name)
-    return None if is_one else ("is not a team's name", "say one such as payments")
-
-
-_TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20, "unfit": _no_team})
+_TEAM = text("a team's name", "[A-Za-z0-9_.-]{1,40}", "payments")
+_TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20})
 _ORGANIZATION = text("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
 _KEY_PREFIX = text(
     "what stands before AWSLogs in the keys of a trail",
@@ -218,7 +212,9 @@ class NotificationSettings:
     info: Subscribers = ()
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
     topics: TopicSettings = TopicSettings()
-    teams: Annotated[Mapping[str, Annotated[str, _TOPIC]], _TEAMS] = field(default_factory=dict)
+    teams: Annotated[Mapping[Annotated[str, _TEAM], Annotated[str, _TOPIC]], _TEAMS] = field(
+        default_factory=dict
+    )
     """A topic for each team that a queue's tag `mendq:notify` may name: what is said of that queue
     reaches it beside the usual topic, both severities. In the stack's account and region; [what its
     policy and its key have to allow](organizations.md#topics-of-your-own) is yours to set."""
@@ -274,7 +270,7 @@ class NightlySettings:
     """The hour it starts."""
     scope: Annotated[str, one_of("account or organization", (ACCOUNT, ORGANIZATION))] = ACCOUNT
     """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
-    [every other stack](organizations.md#one-trail-for-all) goes without."""
+    [every other stack](one-report.md#one-trail-for-all) goes without."""
     maximum_vcpu: Annotated[int, Range(4, 400)] = 16
     """The most virtual CPUs it may use at once: 2 for each worker, of which it needs two."""
     maximum_memory_gb: Annotated[int, Range(16, 3_000)] = 64
@@ -293,7 +289,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class OrganizationSettings:
-    """[One report](organizations.md#one-report-for-an-organization) for many accounts."""
+    """[One report](one-report.md) for many accounts."""
 
     id: Annotated[str, _ORGANIZATION]
     """Roles of its accounts alone may write into the bucket."""
@@ -389,8 +385,4 @@ def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
     Raises SettingsRefused with every mistake. `floors=False` lifts those of `timing`: for the local
     account alone.
     """
-    reading = Reading(floors)
-    settings: DeploymentSettings = reading.read(DeploymentSettings, raw, "")
-    if reading.mistakes:
-        raise SettingsRefused(reading.mistakes)
-    return settings
+    return whole(DeploymentSettings, raw, floors=floors)

@@ -19,9 +19,8 @@ _HEAD = """# Settings
 <!-- Derived from infra/settings by `make docs`: change it there. -->
 
 They stand in `cdk.json`, in the object `mendq` of `context`. For one command a file takes the place
-of the whole object: `make cdk SETTINGS=prod.json ARGS=deploy`. `make synth` names every mistake in
-`cdk.json` at once, with its field and its remedy, `make cdk ARGS=diff` those of a file too, and
-nothing is deployed while there is one.
+of the whole object: `make synth SETTINGS=prod.json`, `make cdk SETTINGS=prod.json ARGS=deploy`.
+Each names all mistakes at once, with field and remedy, and does nothing while there is one.
 
 With the defaults Mendq watches and changes nothing. A queue is managed when it carries the tag
 `mendq` or when `queues` names it ([the tags](symptoms.md)); how far Mendq goes there

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from mendq.model.limits import MODES, Mode
 
@@ -121,7 +122,7 @@ class Reading:
         if get_origin(base) is tuple:
             return self._list(get_args(base)[0], bounds, raw, path)
         if get_origin(base) is Mapping:
-            return self._by_name(get_args(base)[1], bounds.extra, raw, path)
+            return self._by_name(base, bounds.extra, raw, path)
         return self._leaf(kind, raw, path)
 
     def _section(self, kind: Any, raw: object, path: str) -> Any:
@@ -171,14 +172,15 @@ class Reading:
         return tuple(self.read(kind, each, f"{path}[{index}]") for index, each in enumerate(raw))
 
     def _by_name(self, kind: Any, extra: Any, raw: object, path: str) -> Mapping[str, Any]:
-        """The values by name; `unfit` says what is wrong with one, and what to do."""
-        given = self._object(raw, path) or {}
+        """The values by name; `unfit`, if any, says what is wrong with one, and what to do."""
+        given, (key, held) = self._object(raw, path) or {}, get_args(kind)
         if len(given) > (most := extra["most"]):
             self.note(path, f"{len(given)} entries are too many", f"keep at most {most}")
         for name in given:
-            if wrong := extra["unfit"](name):
+            self._leaf(key, name, f"{path}.{name}")
+            if wrong := extra.get("unfit", {}.get)(name):
                 self.note(f"{path}.{name}", *wrong)
-        return {name: self.read(kind, each, f"{path}.{name}") for name, each in given.items()}
+        return {name: self.read(held, each, f"{path}.{name}") for name, each in given.items()}
 
     def _leaf(self, kind: Any, raw: object, path: str) -> Any:
         base, bounds = bounds_of(kind)
@@ -199,6 +201,21 @@ class Reading:
                 near = bounds.extra["remedies"]
                 remedy = next(remedy for pattern, remedy in near if re.search(pattern, said))
             return self.note(path, f"{shown(raw)} is {fault}", remedy)
+
+
+Kind = TypeVar("Kind")
+
+
+def whole(kind: type[Kind], raw: object, *, floors: bool = True, of: str = "") -> Kind:
+    """The value of type `kind` that `raw` spells.
+
+    Raises SettingsRefused with every mistake, `of` before the path of each.
+    """
+    reading = Reading(floors)
+    value: Kind = reading.read(kind, raw, "")
+    if found := reading.mistakes:
+        raise SettingsRefused([replace(each, path=of + each.path) for each in found])
+    return value
 
 
 def camel(name: str) -> str:
@@ -258,22 +275,19 @@ def is_there_twice(value: object) -> bool:
     return isinstance(value, Mapping) and _TWICE in value
 
 
-class FileRefused(Exception):
-    """A file holds no settings; `str` says in one line why, and what to do about it."""
+def object_in(path: Path, of: str = "SETTINGS") -> dict[str, Any]:
+    """What the file holds that `make` is given by `SETTINGS=`, or by what `of` says.
 
-
-def object_in(path: Path) -> dict[str, Any]:
-    """The settings in a file, as `make account SETTINGS=` and `make cdk SETTINGS=` take it.
-
-    They are what stands in `cdk.json` as the object `mendq` of `context`. Raises FileRefused.
+    Settings are what stands in `cdk.json` as the object `mendq` of `context`. Raises
+    SettingsRefused where there is no object in it.
     """
+    fault, remedy = "is not an object", "write it as {..}"
     try:
         content = parse(path.read_text("utf-8"))
+        if isinstance(content, dict):
+            return content
     except OSError as error:
-        line = f"SETTINGS {path} cannot be read ({error.strerror}): name a JSON file"
-        raise FileRefused(line) from error
+        fault, remedy = f"cannot be read ({error.strerror})", "name a JSON file"
     except ValueError as error:
-        raise FileRefused(f"SETTINGS {path} is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise FileRefused(f"SETTINGS {path} is not an object: write it as {{..}}")
-    return content
+        fault, remedy = f"is not JSON ({error})", "fix it there"
+    raise SettingsRefused([Mistake(f"{of} {path}", fault, remedy)])

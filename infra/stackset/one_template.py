@@ -36,6 +36,7 @@ PREFIX = "mendq/"
 _NOTHING = {"Ref": "AWS::NoValue"}
 _MODE, _RAISED = "Mode", "TagMayRaiseTo"
 _ADDRESS = r"^$|^[^@\s]{1,64}@[A-Za-z0-9.-]{3,253}$"
+PARAMETERS = (_MODE, _RAISED, "UrgentMail", "InfoMail")
 
 # Whether the queues that are named may be written, and those that are tagged.
 _Which = tuple[bool, bool]
@@ -61,10 +62,8 @@ def bucket_of(text: str) -> str:
         name = f"{name.rstrip('-')}-{REGION}"
     tried = name.replace(REGION, _LONGEST_REGION)
     if name.count(REGION) != 1 or not re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", tried):
-        fault = f'"{text}" is no name that a bucket in each region can have'
-        remedy = (
-            "say one such as our-mendq: each region's own is added, and 63 characters hold both"
-        )
+        fault = f'"{text}" is no name' if text else "is missing"
+        remedy = "say one such as our-mendq: each region's own is added, up to 63 characters"
         raise SettingsRefused([Mistake("BUCKET", fault, remedy)])
     return name
 

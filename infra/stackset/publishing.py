@@ -16,7 +16,7 @@ from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.hook import OF_STACK_SET
-from infra.settings.reading import FileRefused, SettingsRefused, object_in
+from infra.settings.reading import SettingsRefused
 from infra.stack import Code
 from infra.stackset.one_template import (
     PREFIX,
@@ -34,6 +34,7 @@ from mendq.notifications.commands import ALARM_PREFIX
 
 FOLDER = ROOT / "build" / "stackset"
 GUARD, POLICY, SCRIPT = "guard.json", "bucket-policy.json", "publish.sh"
+CONTENTS = "contents.txt"
 _HERE = Path(__file__).parent
 _NAMES: Mapping[str, str] = {
     "STACK": OF_STACK_SET,
@@ -64,25 +65,28 @@ def publish(
     waves: Waves | None = None,
     folder: Path = FOLDER,
 ) -> str:
-    """Write the folder anew; the template's key.
+    """Write the folder anew, which stays as it was where that fails; the template's key.
 
-    Raises what `template_for_many` and `rollout` raise.
+    Raises what `template_for_many` raises.
     """
     template, files = template_for_many(settings, bucket, code)
     text = json.dumps(template, separators=(",", ":")).encode()
     key = f"{PREFIX}{sha256(text).hexdigest()[:16]}.template.json"
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "objects" / PREFIX).mkdir(parents=True)
-    (folder / "objects" / key).write_bytes(text)
+    shutil.rmtree(new := folder.with_name(f"{folder.name}.new"), ignore_errors=True)
+    (new / "objects" / PREFIX).mkdir(parents=True)
+    (new / "objects" / key).write_bytes(text)
     for name, source in files.items():
-        _put(folder / "objects" / name, source)
+        _put(new / "objects" / name, source)
     script = (_HERE / SCRIPT).read_text().replace("@BUCKET@", bucket.replace(REGION, "${region}"))
-    (folder / SCRIPT).write_text(script)
-    shutil.copyfile(_HERE / POLICY, folder / POLICY)
-    (folder / GUARD).write_text(guard())
+    (new / SCRIPT).write_text(script)
+    for name in (POLICY, CONTENTS):
+        shutil.copyfile(_HERE / name, new / name)
+    (new / GUARD).write_text(guard())
     if waves:
         defaults = {name: each["Default"] for name, each in template["Parameters"].items()}
-        (folder / ROLLOUT.name).write_text(rollout(waves, bucket, key, defaults))
+        (new / ROLLOUT.name).write_text(rollout(waves, bucket, key, defaults))
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
     return key
 
 
@@ -99,19 +103,18 @@ def _put(path: Path, source: Path) -> None:
 
 
 def main(bucket: str, file: str = "", waves_file: str = "") -> int:
-    """Write `build/stackset/`, and say what comes next; 1 and what is wrong where that fails."""
+    """Write `build/stackset/`, and say what lies there; 1 and what is wrong where that fails."""
     try:
         require_node()
-        raw = object_in(Path(file)) if file else raw_settings(new_app())
-        name, settings = bucket_of(bucket), settings_for_many(raw)
         waves = waves_in(Path(waves_file)) if waves_file else None
+        name, settings = bucket_of(bucket), settings_for_many(raw_settings(new_app(), file))
         with TemporaryDirectory(prefix="mendq-") as folder:
             key = publish(settings, name, staged_code(Path(folder)), waves)
-    except (NodeMissing, FileRefused, SettingsRefused, WheelsUnavailable) as refused:
+    except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
         print(refused, file=sys.stderr)  # noqa: T201
         return 1
-    print(f"written to {FOLDER.relative_to(ROOT)}/: {key}, for buckets {name}")  # noqa: T201
-    print("next: sh build/stackset/publish.sh ORGANIZATION REGION...; docs/stacksets.md")  # noqa: T201
+    where = FOLDER.relative_to(ROOT)
+    print(f"written to {where}/, for buckets {name}: {key}\n\n{(FOLDER / CONTENTS).read_text()}")  # noqa: T201
     return 0
 
 

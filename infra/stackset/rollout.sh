@@ -9,10 +9,17 @@ case $how in first | update) ;; *) sed -n 2p "$0" | cut -c3- >&2; exit 2 ;; esac
 case $from in *[!0-9]*) echo "$from is no wave" >&2; exit 2 ;; esac
 [ "$from" -le @LAST@ ] || { echo "there is no wave $from: the last is @LAST@" >&2; exit 2; }
 alarms=@ALARMS@
+at=${2:-}
+# However it ends: by an alarm, by a token that has expired, by a key that was pressed.
+trap '[ $? = 0 ] || echo "halted; once all is well, go on with: sh $0 $how${at:+ $at}" >&2' EXIT
+trap 'exit 130' INT TERM HUP
 
 halt() {
-  echo "halted: $*" >&2
+  echo "$*" >&2
   exit 1
+}
+say() {
+  echo "$(date +%H:%M) $*"
 }
 whose() {
   found=$(aws sts get-caller-identity --profile "$2" --query Account --output text)
@@ -29,10 +36,15 @@ with_template() {
   stack_set "$verb" --template-url @URL@ --parameters @PARAMETERS@ --capabilities CAPABILITY_NAMED_IAM "$@"
 }
 finish() {
+  polls=0
   while :; do
     state=$(stack_set describe-stack-set-operation --operation-id "$2" --query StackSetOperation.Status)
     case $state in
-      QUEUED | RUNNING | STOPPING) sleep 30 ;;
+      QUEUED | RUNNING | STOPPING)
+        sleep 30
+        polls=$((polls + 1))
+        [ $((polls % 20)) != 0 ] || say "$1: $state for $((polls / 2)) minutes"
+        ;;
       SUCCEEDED) return ;;
       *) halt "$1 ended as ${state:-nothing}; aws cloudformation list-stack-set-operation-results --stack-set-name @STACK_SET@ --call-as @CALL_AS@ --operation-id $2 says why" ;;
     esac
@@ -57,7 +69,8 @@ look() { # the states that are fine; an alarm that is not there is not
 }
 wave() { # its number, where it goes, how
   [ "$1" -ge "$from" ] || return 0
-  echo "wave $1: $2"
+  at=$1
+  say "wave $1: $2"
   set -- "$1" --regions @REGIONS@ --deployment-targets "$2" --operation-preferences "$3" --query OperationId
   number=$1
   shift
@@ -67,24 +80,30 @@ wave() { # its number, where it goes, how
     operation=$(with_template update-stack-set "$@")
   fi
   finish "wave $number" "$operation"
-  echo "wave $number is deployed; watching the canaries for @SOAK@ minutes"
+  say "wave $number is deployed; watching the canaries for @SOAK@ minutes"
+  # Its stacks are there: what is left is to look at the canaries, as each beginning does.
+  [ "$how" = update ] || at=$((number + 1))
   minutes=0
   while [ "$minutes" -lt @SOAK@ ]; do
     sleep 60
     minutes=$((minutes + 1))
     # What was just made is looked at in the end: until its first probe some alarms ring.
     [ "$how" = first ] || look OK INSUFFICIENT_DATA
+    [ $((minutes % 10)) != 0 ] || say "wave $number: $minutes of @SOAK@ minutes watched"
   done
   look OK
 }
 
 @WHOSE@
-if [ "$how" = first ] && [ "$from" = 0 ]; then
+soak=$(((@LAST@ - from) * @SOAK@))
+say "$((@LAST@ - from)) waves, watched for $((soak / 60)) h $((soak % 60)) min in all, and what StackSets takes; this has to keep running"
+if [ "$how" = first ] && [ $# -lt 2 ]; then
   with_template create-stack-set --permission-model SERVICE_MANAGED --auto-deployment Enabled=false >/dev/null
-else
+elif [ "$how" = update ] || [ "$from" != 0 ]; then
   look OK
 fi
 @WAVES@
+at=@LAST@
 operation=$(with_template update-stack-set --auto-deployment Enabled=true,RetainStacksOnAccountRemoval=true --query OperationId)
 finish "the deployment to accounts that join" "$operation"
-echo "done: accounts that join a unit get a stack by themselves"
+say "done: accounts that join a unit get a stack by themselves"

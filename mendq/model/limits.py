@@ -164,11 +164,11 @@ class Limits:
     writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
-    """Above this share of the managed queues in an hour a symptom is not theirs: nothing is
-    written. Nor is it above this share of those among them that Mendq may go as far on."""
+    """Where more than this share of the managed queues, or of those on which Mendq may go at
+    least as far, show a symptom in an hour, its cause lies elsewhere, and nothing is written."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
-    """Above so many queues in an hour it is not theirs either, however many are managed: as many
-    notifications are sent in an hour, and more would be read by nobody."""
+    """The same where more queues than this show it, however many are managed: so many notifications
+    are sent in an hour, and nobody would read more."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
     scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000
@@ -186,7 +186,7 @@ class Timing:
     proposal_hours: Annotated[int, Range(0, 168, 1)] = 24
     """How long a proposal waits; a person needs time to see it."""
     soak_factor: Annotated[float, Range(0, 10, LOWEST_SOAK_FACTOR)] = LOWEST_SOAK_FACTOR
-    """How often the time that a poison message takes to come back is waited for."""
+    """A redrive waits this many times as long as a poison message takes to come back."""
     cooldown_minutes: Annotated[int, Range(0, 1_440, 30)] = 30
     """The time between two writes to one attribute of one queue."""
     probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60

@@ -75,8 +75,9 @@ def _mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
                 yield f"--{option} is taken for base64 without --cli-binary-format"
     # Without any option a command is only named.
     for name in shape.required_members if shape and given else ():
-        if xform_name(name, "-") not in given:
-            yield f"{operation.name} wants --{xform_name(name, '-')}"
+        option = xform_name(name, "-")
+        if not given.keys() & {option, f"no-{option}"}:
+            yield f"{operation.name} wants --{option}"
 
 
 def _options(words: Sequence[str]) -> dict[str, list[str]]:

@@ -35,7 +35,7 @@ def test_every_derived_part_stands_on_a_page() -> None:
 
 
 def _pieces() -> Iterator[str]:
-    """The functions that say a piece of a page: they take nothing but a name or the stack."""
+    """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
     for place, module in derive.PLACES.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
             asked = inspect.signature(each)
@@ -43,7 +43,7 @@ def _pieces() -> Iterator[str]:
                 asked.return_annotation == "str"
                 and each.__module__ == module.__name__
                 and name[0] != "_"
-                and {*asked.parameters} <= {"name", "stack", "stacks"}
+                and {*asked.parameters} <= {"name", "stack", "stacks", "queues"}
             ):
                 yield f"{place}.{name}"
 

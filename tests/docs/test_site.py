@@ -21,6 +21,21 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(named) == sorted([*pages, *MADE, "runbooks/README.md"])
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_what_belongs_to_an_item_is_indented_by_four(page: Path) -> None:
+    """Else the site takes it for text behind the list: Python-Markdown wants four."""
+    first, fenced, wrong = "", False, list[str]()
+    for line in page.read_text().splitlines():
+        is_fence = line.lstrip().startswith("```")
+        first = "" if is_fence or not line else first or line  # of the block that the line is in
+        is_item = re.match(r" *(?:\d+\.|-) ", line)
+        too_little = (is_fence or is_item or first == line) and re.match(" {1,3}[^ ]", line)
+        if not fenced and (too_little or (is_item and first.startswith("    ") and line[0] != " ")):
+            wrong.append(line)
+        fenced = fenced is not is_fence
+    assert wrong == []
+
+
 # Written anew by `make docs`, `make bench` or a proof, and as long as what they tell of.
 DERIVED = re.compile(r"<!-- (derived|measured): .*?<!-- end( measured)? -->", re.DOTALL)
 WHOLLY_DERIVED = {"settings.md"}

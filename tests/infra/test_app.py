@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from functools import partial
@@ -95,10 +96,27 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
     def unavailable() -> None:
         raise WheelsUnavailable("nothing could be fetched")
 
+    monkeypatch.setattr(sys, "argv", ["app.py"])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     monkeypatch.setattr(wheels, "WHEELS", tmp_path / ".wheels")
     monkeypatch.setattr(wheels, "fill", unavailable)
     with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
+        runpy.run_path(str(ROOT / "app.py"))
+
+
+def test_a_file_that_make_synth_is_given_is_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "it is ours.json"
+    command = ["make", "--dry-run", "--always-make", "synth", f"SETTINGS={file}"]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (line,) = (each for each in made.splitlines() if "app.py" in each)
+    monkeypatch.setattr(sys, "argv", shlex.split(line)[1:])
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    with pytest.raises(SystemExit, match=r"^SETTINGS .*it is ours\.json: cannot be read .*"):
+        runpy.run_path(str(ROOT / "app.py"))
+    file.write_text('{"mode": "Heal"}')
+    with pytest.raises(SystemExit, match=r"^mode: .* did you mean heal\?$"):
         runpy.run_path(str(ROOT / "app.py"))
 
 

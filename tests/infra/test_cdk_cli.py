@@ -62,7 +62,7 @@ def test_a_file_without_settings_starts_nothing_and_without_one_the_cli_gets_wha
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--settings", str(tmp_path / "gone.json"), "deploy"]) == 2
-    assert "gone.json cannot be read" in capfd.readouterr().err
+    assert "gone.json: cannot be read" in capfd.readouterr().err
     typed = ["deploy", "Mendq-444455556666-eu-west-1", "--profile", "staging"]
     assert with_settings(typed) == typed
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import FileRefused, SettingsRefused, bounds_of, object_in, settings_of
+from infra.settings.reading import SettingsRefused, bounds_of, object_in, settings_of
 from local_account.command_line import merge
 from local_account.launcher import floors_lowered
 from mendq.model.limits import Mode, Timing
@@ -58,6 +58,6 @@ def test_what_holds_no_settings_is_refused(tmp_path: Path, text: str | None, sai
     path.unlink()
     if text is not None:
         path.write_text(text)
-    with pytest.raises(FileRefused, match=said) as refused:
+    with pytest.raises(SettingsRefused, match=said) as refused:
         object_in(path)
-    assert str(refused.value).startswith(f"SETTINGS {path} ")
+    assert str(refused.value).startswith(f"SETTINGS {path}: ")

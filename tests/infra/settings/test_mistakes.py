@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read
-from infra.settings.reading import FileRefused, SettingsRefused, object_in, parse
+from infra.settings.reading import SettingsRefused, object_in, parse
 from mendq.catalogue import CATALOGUE
 
 # What the user wrote, the field, a part of the fault, a part of the remedy.
@@ -54,7 +54,9 @@ def test_a_list_that_is_too_long_is_not_read_any_further() -> None:
 def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text(f'{{"trail": {{}},\n"autonomy": {DEEP}}}')
-    with pytest.raises(FileRefused, match=r"settings\.json is not JSON: nested too deep: line 2 "):
+    with pytest.raises(
+        SettingsRefused, match=r"settings\.json: is not JSON \(nested too deep: line 2 "
+    ):
         object_in(file)
 
 

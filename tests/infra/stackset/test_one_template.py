@@ -12,7 +12,7 @@ import pytest
 from cfnlint.api import ManualArgs, lint
 
 from infra.settings.reading import SettingsRefused
-from infra.stackset.one_template import bucket_of, settings_for_many
+from infra.stackset.one_template import PARAMETERS, bucket_of, settings_for_many
 from mendq.model.limits import MODES
 from tests.infra.stackset.published import (
     BUCKET,
@@ -120,7 +120,7 @@ def test_it_needs_no_bootstrap_and_names_no_account_and_region(named: dict[str, 
     """
     text = json.dumps(named, separators=(",", ":"))
     assert "Transform" not in named
-    assert named["Parameters"].keys() == {"Mode", "TagMayRaiseTo", "UrgentMail", "InfoMail"}
+    assert [*named["Parameters"]] == [*PARAMETERS]
     for local in ("cdk-", "BootstrapVersion", ACCOUNT, "000000000000", "xx-stackset", REGION):
         assert local not in text
     assert len(text) < 500_000

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.packaging.wheels import ROOT
-from infra.stackset.one_template import bucket_of
-from infra.stackset.publishing import guard
+from infra.stackset import publishing
+from infra.stackset.one_template import bucket_of, settings_for_many
+from infra.stackset.publishing import guard, publish
 from mendq.model.names import EVERY, role_name
 from tests.infra.permissions import decision
 from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
 from tests.infra.stackset.scripts import Answers, Run, option
-from tests.infra.synthesized import ACCOUNT, REGION
+from tests.infra.synthesized import ACCOUNT, REGION, light_code
 
+CONTENTS = ROOT / "infra" / "stackset" / "contents.txt"
 ORGANIZATION = "o-exampleorgid"
 OURS: Answers = {
     "get-caller-identity": f"arn:aws:sts::{ACCOUNT}:assumed-role/Administrator/a",
@@ -82,6 +85,32 @@ def test_without_an_organization_and_a_region_nothing_is_called(
 ) -> None:
     run = _run(tmp_path, {}, *arguments)
     assert (run.code, run.calls) == (2, [])
+
+
+def test_what_fails_leaves_the_folder_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody is about to publish it; what is of another version is gone once one is whole."""
+    folder, code = tmp_path / "stackset", tmp_path / "code.zip"
+    template: Mapping[str, Any] = {"Parameters": {}}
+    files = {"nowhere/code.zip": code}
+    monkeypatch.setattr(publishing, "template_for_many", lambda *_: (template, files))
+    code.write_text("code")
+    folder.mkdir()
+    (folder / "publish.sh").write_text("good")
+    with pytest.raises(FileNotFoundError):
+        publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
+    assert {each.name: each.read_text() for each in folder.iterdir()} == {"publish.sh": "good"}
+    files["mendq/code.zip"] = files.pop("nowhere/code.zip")
+    (folder / "rollout.sh").touch()
+    publish(settings_for_many({}), BUCKET, light_code(), folder=folder)
+    written = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
+    assert {each.name for each in folder.iterdir()} == written
+    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == ["stackset"]
+    said = {
+        each.split()[0].strip("/") for each in CONTENTS.read_text().split("\n\n")[0].splitlines()
+    }
+    assert said == written - {"contents.txt"} | {"rollout.sh"}
 
 
 ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/Administrator"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
-from infra.settings.reading import FileRefused
+from infra.settings.reading import SettingsRefused
 from infra.stackset.waves import ALARMS, rollout, waves_in
 from tests.infra.stackset.published import BUCKET
 from tests.infra.stackset.scripts import Answers, Run, option
@@ -119,14 +120,44 @@ def test_an_operation_that_does_not_succeed_halts_it(state: str, tmp_path: Path)
     assert len(_started(run)) == 1
 
 
+def _goes_on(run: Run, how: str) -> bool:
+    said = f"halted; once all is well, go on with: sh .*/rollout.sh {how}"
+    return bool(run.code and re.fullmatch(said, run.refused.splitlines()[-1]))
+
+
 @pytest.mark.parametrize(
-    "operation", ["update-stack-set", "describe-alarms", "get-caller-identity"]
+    ("how", "operation", "answers", "again"),
+    [
+        ("update", "get-caller-identity", [], "update"),
+        ("update", "describe-alarms", [], "update"),
+        ("update", "update-stack-set", [], "update 0"),
+        ("update", "describe-stack-set-operation", ["RUNNING"], "update 0"),
+        # The canaries before, after a minute and in the end, in two regions.
+        ("update", "describe-alarms", [_states()] * 7, "update 1"),
+        ("first", "create-stack-set", [], "first"),
+        ("first", "create-stack-instances", [], "first 0"),
+        # What was made is not made twice.
+        ("first", "describe-alarms", [], "first 1"),
+    ],
 )
-def test_a_call_that_fails_halts_it(operation: str, tmp_path: Path) -> None:
-    run = _run(tmp_path, {operation: "!AccessDenied"}, "update")
-    assert run.code
-    assert "AccessDenied" in run.refused
-    assert len(_started(run)) <= 1
+def test_a_call_that_fails_halts_it_and_the_way_on_is_said(
+    how: str, operation: str, answers: list[str], again: str, tmp_path: Path
+) -> None:
+    """Such as a token that expires while it watches."""
+    run = _run(tmp_path, {operation: [*answers, "!ExpiredToken"]}, how)
+    assert "ExpiredToken" in run.refused
+    assert _goes_on(run, again), run.refused
+    assert len(_started(run)) <= 2
+
+
+def test_how_long_it_takes_is_said_first_and_it_is_never_silent_for_long(tmp_path: Path) -> None:
+    running = {"describe-stack-set-operation": [*["RUNNING"] * 20, "SUCCEEDED"]}
+    first, *said = _run(tmp_path, running, "first", soakMinutes=25).said.splitlines()
+    assert "3 waves, watched for 1 h 15 min in all" in first
+    assert [line[6:] for line in said if "of 25" in line or " for 10 " in line] == [
+        "wave 0: RUNNING for 10 minutes",
+        *(f"wave {n}: {minutes} of 25 minutes watched" for n in range(3) for minutes in (10, 20)),
+    ]
 
 
 def test_the_profile_of_another_account_starts_nothing(tmp_path: Path) -> None:
@@ -139,6 +170,7 @@ def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -
     """Alarms that ring until the first probe halt nothing, and what still rings in the end does."""
     looks = [_states(mendq_probe_lost="ALARM")]
     run = _run(tmp_path, {"describe-alarms": looks}, "first")
+    assert _goes_on(run, "first 1")
     assert run.operations[1] == "create-stack-set"
     assert "Enabled=false" in option(run.of("create-stack-set")[0], "--auto-deployment")
     assert len(run.of("create-stack-instances")) == 1
@@ -154,10 +186,15 @@ def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
         assert run.code == 0
         assert "create-stack-set" not in run.operations
         assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
+    joining = _run(tmp_path, {}, "first", "3")
+    assert (joining.code, _started(joining)) == (0, [])
+    assert "Enabled=true" in option(joining.of("update-stack-set")[0], "--auto-deployment")
+    again = _run(tmp_path, {"create-stack-set": "!NameAlreadyExists"}, "first", "0")
+    assert (again.code, len(_started(again))) == (0, 3)
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id"), ("update", "3")]
+    "arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id"), ("update", "4")]
 )
 def test_what_it_does_not_understand_calls_nothing(
     arguments: tuple[str, ...], tmp_path: Path
@@ -169,7 +206,9 @@ def test_what_it_does_not_understand_calls_nothing(
 def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
     """Whatever is in a value of a parameter, the shell does not read it."""
     hostile = "a'; touch hurt #$(touch hurt)@ALARMS@"
-    run = _run(tmp_path, {}, "update", parameters={"UrgentMail": hostile})
+    url = "https://a/';touch${IFS}hurt;'@ALARMS@"
+    run = _run(tmp_path, {}, "update", parameters={"UrgentMail": hostile}, templateUrl=url)
+    assert option(run.of("update-stack-set")[0], "--template-url") == url
     pairs = json.loads(option(run.of("update-stack-set")[0], "--parameters"))
     assert {each["ParameterKey"]: each["ParameterValue"] for each in pairs} == {
         "Mode": "observe",
@@ -181,27 +220,47 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"regions": []}, "regions"),
-        ({"regions": ["eu-west-1; id"]}, "regions"),
-        ({"canaries": {}}, "canaries"),
-        ({"canaries": {CANARY: "a b"}}, "canaries"),
-        ({"canaries": {"1": "canary"}}, "canaries"),
-        ({"canaries": {CANARY: "--query"}}, "canaries"),
-        ({"waves": [[]]}, "waves"),
-        ({"waves": [["ou-x"]]}, "waves"),
-        ({"callAs": "ROOT"}, "callAs"),
-        ({"soakMinutes": 0}, "soakMinutes"),
-        ({"canary": CANARY}, "canary"),
-        ({"stackSet": "ours"}, "stackSet"),
-        ({"parameters": {"Queues": "*"}}, "Queues"),
+        ({"regions": []}, "regions: names none; say one at least"),
+        ({"regions": ["eu-west-1; id"]}, r"regions\[0\]: .* is not a region; say one such as"),
+        ({"canaries": {}}, "canaries: names none"),
+        ({"canaries": {CANARY: "a b"}}, f'canaries.{CANARY}: "a b" is not a profile'),
+        ({"canaries": {CANARY: "é"}}, "is not a profile"),
+        ({"canaries": {"1": "canary"}}, 'canaries.1: "1" is not an account id'),
+        ({"canaries": {CANARY: "--query"}}, "is not a profile"),
+        ({"waves": [[]]}, "waves: one of them is empty"),
+        ({"waves": [["ou-x"]]}, r'waves\[0\]\[0\]: "ou-x" is not the id of a unit'),
+        ({"waves": [UNITS[:2], UNITS[1:]]}, f"waves: {UNITS[1]} is in 2 of them; leave it in one"),
+        ({"callAs": "DELEGATED"}, "callAs: .* did you mean DELEGATED_ADMIN"),
+        ({"soakMinutes": 0}, "soakMinutes: 0 is out of range"),
+        ({"canarys": {}}, "canarys: no such setting; did you mean canaries"),
+        ({"stackSet": "ours"}, 'stackSet: "ours" is not a name that begins with mendq'),
+        (
+            {"parameters": {"urgentMail": "a@b.de"}},
+            "parameters.urgentMail: .* did you mean UrgentMail",
+        ),
+        ({"templateUrl": "http://a b"}, "templateUrl: .* is not an https URL"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(
     wrong: Mapping[str, Any], named: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(FileRefused, match=rf"WAVES.*{named}"):
+    with pytest.raises(SettingsRefused, match=rf"^WAVES .*{named}"):
         _run(tmp_path, {}, "update", **wrong)
     assert not (tmp_path / "calls").exists()
+
+
+def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_what_it_is(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "waves.json"
+    with pytest.raises(SettingsRefused, match=r"^WAVES .*waves\.json: cannot be read \("):
+        waves_in(file)
+    file.write_text(json.dumps({"region": [], "soakMinutes": "180"}))
+    with pytest.raises(SettingsRefused) as refused:
+        waves_in(file)
+    named = [str(each).split(":")[0] for each in refused.value.mistakes]
+    wrong = ("region", "soakMinutes", "regions", "canaries", "waves")
+    assert named == [f"WAVES {each}" for each in wrong]
 
 
 def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
