@@ -14,7 +14,7 @@ RUN := .venv/bin/python
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/build/bytecode'
 LOCKS := requirements.txt analytics/requirements.txt functions/requirements.txt \
 	functions/report/requirements.txt
-COMPILE := .venv/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header \
+COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes --no-emit-index-url --no-header \
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
