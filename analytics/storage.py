@@ -67,7 +67,7 @@ def _usable(done: str, **absent: Any) -> Callable[[_Method], _Method]:
                 why = str(getattr(error, "java_exception", error)).partition("\n")[0]
                 if absent and (
                     isinstance(error, FileNotFoundError | NotADirectoryError)
-                    or "FileNotFoundException" in why
+                    or why.startswith("java.io.FileNotFoundException")
                 ):
                     return absent["absent"]
                 raise RootUnusable(f"{storage.root} cannot be {done}: {why}") from error
@@ -214,9 +214,13 @@ class HadoopStorage(Storage):
     @_usable("read", absent=None)
     def read(self, path: str) -> bytes | None:
         """By way of this machine's disk: Java hands bytes to Python as text."""
-        with tempfile.NamedTemporaryFile(prefix="mendq-read-") as beside:
-            self._copy(self._filesystem.open(self._full(path)), self._file(beside.name))
-            return Path(beside.name).read_bytes()
+        stream = self._filesystem.open(self._full(path))
+        try:
+            with tempfile.NamedTemporaryFile(prefix="mendq-read-") as beside:
+                self._copy(stream, self._file(beside.name))
+                return Path(beside.name).read_bytes()
+        except FileNotFoundError as no_place:  # else it would be the file that is not there
+            raise RootUnusable(f"{self.root} cannot be read: {no_place}") from no_place
 
     @_usable("written to")
     def put(self, path: str, content: bytes) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property, partial, reduce
 from itertools import groupby
+from time import monotonic
 from typing import Any, NamedTuple
 
 from pyspark import StorageLevel
@@ -57,8 +58,9 @@ _MAXIMUM_CALLS = 20_000
 # A trail of so many bytes is read on the driver: Spark takes longer to start its Python workers
 # and to hand them the bytes. The standard library takes eight times as long.
 DRIVER_BYTES, SLOWNESS = 384 * 1024 * 1024, 8
-# Packed small there may be any number of failed calls, which Spark can put down on disk.
-DRIVER_CALLS = 200_000
+# Packed small there may be any number of failed calls, which Spark can put down on disk, and files
+# that take long to read, for which it has executors.
+DRIVER_CALLS, DRIVER_SECONDS = 25_000, 120
 # S3 answers a request in some ten milliseconds, however small the file; what is fetched ahead of
 # the reader is in memory.
 _READ_AT_ONCE, _READ_AHEAD = 16, 128
@@ -164,9 +166,10 @@ class Reader:
     def rows(self, trail: Storage, paths: Sequence[str]) -> list[dict[str, Any]] | None:
         """What `readings` has of these files, read one after another by this process.
 
-        None where they hold more failed calls than it should.
+        None where they hold more failed calls than it should, or take longer.
         """
         read, calls = file_reader(native=self.name == NATIVE), 0
+        until = monotonic() + DRIVER_SECONDS
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
             for first in range(0, len(paths), _READ_AHEAD):
@@ -175,7 +178,7 @@ class Reader:
                     if content is not None:
                         rows.append(_row(path, read(content)))
                         calls += len(rows[-1]["calls"])
-                    if calls > DRIVER_CALLS:
+                    if calls > DRIVER_CALLS or monotonic() > until:
                         return None
         return rows
 

@@ -100,3 +100,15 @@ def test_what_cannot_be_written_to_stays_as_it_is(tmp_path: Path) -> None:
     there = sorted(each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*"))
     assert there == ["t", "t/a", "t/b", "x", "y"]
     assert storage.read("t/a") == b"1"
+
+
+def test_where_nothing_can_be_read_no_file_is_taken_for_missing(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole night would else be without its files."""
+    (tmp_path / "file").write_bytes(b"there")
+    root = HadoopStorage(f"file://{tmp_path}", spark)
+    assert root.read("file") == b"there"
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(RootUnusable):
+        root.read("file")
