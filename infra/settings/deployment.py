@@ -10,14 +10,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from infra.settings.hook import HookSettings
-from infra.settings.reading import (
-    Conflict,
-    entries,
-    nearest,
-    one_of,
-    text,
-    whole,
-)
+from infra.settings.reading import Conflict, entries, nearest, one_of, text, whole
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing

@@ -7,6 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 [ $# -ge 2 ] || { sed -n 2p "$0" | cut -c3- >&2; exit 2; }
 organization=$1
 shift
+case $organization in *[!a-z0-9-]*) organization=none ;; esac
 echo "$organization" | grep -Eqx 'o-[a-z0-9]{10,32}' || { echo "$organization is no organization's id, such as o-exampleorgid" >&2; exit 2; }
 caller=$(aws sts get-caller-identity --query Arn --output text)
 owner=$(echo "$caller" | cut -d: -f5)

@@ -12,7 +12,7 @@ alarms=@ALARMS@
 at=${2:-}
 # However it ends: by an alarm, by a token that has expired, by a key that was pressed.
 trap '[ $? = 0 ] || echo "halted; once all is well, go on with: sh $0 $how${at:+ $at}" >&2' EXIT
-trap 'exit 130' INT TERM HUP
+trap 'exit 130' INT TERM HUP QUIT PIPE
 
 halt() {
   echo "$*" >&2
@@ -33,7 +33,7 @@ stack_set() {
 with_template() {
   verb=$1
   shift
-  stack_set "$verb" --template-url @URL@ --parameters @PARAMETERS@ --capabilities CAPABILITY_NAMED_IAM "$@"
+  stack_set "$verb" --template-url @URL@ --parameters @PARAMETERS@ --description "Mendq @KEY@" --capabilities CAPABILITY_NAMED_IAM "$@"
 }
 finish() {
   polls=0
@@ -80,27 +80,37 @@ wave() { # its number, where it goes, how
     operation=$(with_template update-stack-set "$@")
   fi
   finish "wave $number" "$operation"
-  say "wave $number is deployed; watching the canaries for @SOAK@ minutes"
-  # Its stacks are there: what is left is to look at the canaries, as each beginning does.
+  say "wave $number is deployed"
+  # Its stacks are there: what is left is to watch the canaries, with which each beginning begins.
   [ "$how" = update ] || at=$((number + 1))
+  watch "$number"
+}
+watch() { # the canaries, after a wave
+  say "watching the canaries for @SOAK@ minutes"
   minutes=0
   while [ "$minutes" -lt @SOAK@ ]; do
     sleep 60
     minutes=$((minutes + 1))
     # What was just made is looked at in the end: until its first probe some alarms ring.
     [ "$how" = first ] || look OK INSUFFICIENT_DATA
-    [ $((minutes % 10)) != 0 ] || say "wave $number: $minutes of @SOAK@ minutes watched"
+    [ $((minutes % 10)) != 0 ] || say "wave $1: $minutes of @SOAK@ minutes watched"
   done
   look OK
 }
 
 @WHOSE@
 soak=$(((@LAST@ - from) * @SOAK@))
+if [ "$from" != 0 ]; then
+  [ "$how" = update ] || soak=$((soak + @SOAK@))
+  [ "$(stack_set describe-stack-set --query StackSet.Description)" = "Mendq @KEY@" ] || halt "the canaries have another version, or other parameters: begin with wave 0"
+fi
 say "$((@LAST@ - from)) waves, watched for $((soak / 60)) h $((soak % 60)) min in all, and what StackSets takes; this has to keep running"
 if [ "$how" = first ] && [ $# -lt 2 ]; then
   with_template create-stack-set --permission-model SERVICE_MANAGED --auto-deployment Enabled=false >/dev/null
-elif [ "$how" = update ] || [ "$from" != 0 ]; then
+elif [ "$how" = update ]; then
   look OK
+elif [ "$from" != 0 ]; then
+  watch $((from - 1))
 fi
 @WAVES@
 at=@LAST@

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,14 +27,7 @@ from infra.alarms.health import (
 )
 from infra.settings.deployment import Account, Region
 from infra.settings.hook import STACK_SET
-from infra.settings.reading import (
-    Conflict,
-    entries,
-    object_in,
-    one_of,
-    text,
-    whole,
-)
+from infra.settings.reading import Conflict, entries, object_in, one_of, text, whole
 from infra.stackset.one_template import PARAMETERS, REGION
 from mendq.model.limits import Range
 
@@ -52,7 +46,7 @@ Canaries = Annotated[Mapping[Account, Profile], Meta(extra={"most": 100})]
 Name = Annotated[str, one_of("a parameter of the template", PARAMETERS)]
 Value = Annotated[str, text("a text", "(?s:.{0,1000})", '"" or on-call@example.com')]
 Parameters = Annotated[Mapping[Name, Value], Meta(extra={"most": 20})]
-Url = Annotated[str, text("an https URL", r"https://\S{1,1000}", "https://... to the template")]
+Url = Annotated[str, text("an https URL", r"https://[!-~]{1,1000}", "https://... to the template")]
 
 
 @dataclass(frozen=True)
@@ -99,6 +93,8 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
         "ALARMS": shlex.quote(" ".join(ALARMS)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
+        # What is gone on with has to be what the canaries got.
+        "KEY": sha256(f"{waves.template_url or url} {pairs}".encode()).hexdigest()[:16],
         "PARAMETERS": _json(pairs),
         "LAST": str(len(waves.waves) + 1),
         "REGIONS": " ".join(waves.regions),

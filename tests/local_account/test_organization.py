@@ -277,7 +277,7 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
         for fault in ("reported nothing", "reported some days only", "shared 3 rows, left out"):
             assert fault in words
     # Where a line ends right behind `Subject:`, a space is left of it.
-    assert mail["subject"].strip() == (
+    assert parsed["Subject"].strip() == (
         f"Mendq {WEEK}: 4 accounts: 14 of 16 incidents need somebody; 0 healed"
     )
     # A member's own summary, which its own weekly job would write: a page, and no mail.

@@ -47,7 +47,9 @@ def _run(tmp_path: Path, answers: Answers, *arguments: str, **waves: Any) -> Run
     file, script = tmp_path / "waves.json", tmp_path / "rollout.sh"
     file.write_text(json.dumps({**WAVES, **waves}))
     script.write_text(rollout(waves_in(file), BUCKET, KEY, PARAMETERS))
-    return Run(script, tmp_path, {**WELL, **answers}, *arguments)
+    described = re.findall(r'--description "(Mendq [0-9a-f]{16})"', script.read_text())[0]
+    known = {**WELL, "describe-stack-set": described, **answers}
+    return Run(script, tmp_path, known, *arguments)
 
 
 def _started(run: Run) -> list[dict[str, Any]]:
@@ -186,11 +188,26 @@ def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
         assert run.code == 0
         assert "create-stack-set" not in run.operations
         assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
+        # What was to be watched when it was halted is watched first, in two regions.
+        before = run.operations[
+            : run.operations.index(run.of("describe-stack-set-operation")[0][1])
+        ]
+        assert before.count("describe-alarms") == 2
     joining = _run(tmp_path, {}, "first", "3")
     assert (joining.code, _started(joining)) == (0, [])
     assert "Enabled=true" in option(joining.of("update-stack-set")[0], "--auto-deployment")
     again = _run(tmp_path, {"create-stack-set": "!NameAlreadyExists"}, "first", "0")
     assert (again.code, len(_started(again))) == (0, 3)
+
+
+@pytest.mark.parametrize("how", ["first", "update"])
+@pytest.mark.parametrize("start", ["1", "2", "3"])
+def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_path: Path) -> None:
+    """A version that was built again after a halt, or other parameters."""
+    run = _run(tmp_path, {"describe-stack-set": "Mendq 0123456789abcdef"}, how, start)
+    assert "begin with wave 0" in run.refused
+    assert run.code == 1
+    assert not {*run.operations} & STARTS
 
 
 @pytest.mark.parametrize(
