@@ -245,17 +245,23 @@ def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
     return bool(was == is_now)
 
 
+def _is_work_tree(git: Path) -> bool:
+    return git.is_file() and git.read_bytes().startswith(b"gitdir: ")
+
+
 def difference(file: str, before: str, after: str) -> list[str]:
     """For `git apply` in the work tree that the file lies in, else in this folder or its own.
 
     Empty where nothing changes, or a line is longer than anybody reads.
     """
     path, here = Path(file).resolve(), Path.cwd()
-    roots = [each for each in path.parents if (each / ".git").exists()]
+    # A folder's as git makes it, or a work tree's, whose `.git` is a file.
+    roots = [e for e in path.parents if (e / ".git/HEAD").is_file() or _is_work_tree(e / ".git")]
     root = roots[0] if roots else here if here in path.parents else path.parent
     name = path.relative_to(root).as_posix()
     was, is_now = (re.split("\r?\n", each.removesuffix("\n")) for each in (before, after))
     made = list(unified_diff(was, is_now, f"a/{name}", f"b/{name}", lineterm=""))
-    is_shown = made and all(len(each) <= _MOST_LINE for each in made)
+    # At a tab or the end of a line git ends a name, and would look for another file.
+    is_shown = made and name.isprintable() and all(len(each) <= _MOST_LINE for each in made)
     # Without its first line git looks for the path below the folder that it is called in.
     return [f"diff --git a/{name} b/{name}", *made] if is_shown else []

@@ -308,6 +308,7 @@ class _Reading:
             references = listed((said or {}).get("references"))
             texts = [each for each in references if isinstance(each, str)]
             first = max(texts, key=len, default="")
+            self.work.take(1 + sum(map(len, texts)))
             # Each is followed by what it begins with; anything else is a second one.
             if not first or not all(first.startswith(each) for each in texts):
                 return None
@@ -329,7 +330,8 @@ class _Reading:
         every = self.instances.get(of, [])
         indexed = reference.rpartition(".")[0]
         near = [e for e in every if e.address == f"{change.within}.{indexed}".lstrip(".")]
-        candidates = near or every
+        # What stands in the same module and is not in the plan is not another of its instances.
+        candidates = near or [e for e in every if e.of[0] != change.of[0]]
         if len(candidates) != 1 or candidates[0].kind not in _TYPES:
             return None
         (found,) = candidates

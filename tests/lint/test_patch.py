@@ -91,6 +91,20 @@ def test_a_file_elsewhere_is_changed_in_its_own_folder(
     _git_applies(diff, tmp_path)
 
 
+def test_git_changes_no_other_file_than_the_template(tmp_path: Path) -> None:
+    """A name may end at a tab for git, and whatever is called `.git` makes no work tree."""
+    (tmp_path / "t.tf").write_text(HCL)
+    assert not _in_hcl(tmp_path / "t.tf\tcopy.tf", HCL).diff
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for planted in (Path.mkdir, Path.touch):
+        folder = tmp_path / planted.__name__
+        folder.mkdir()
+        planted(folder / ".git")
+        _git_applies(_in_hcl(folder / "t.tf", HCL).diff, tmp_path)
+        assert "visibility_timeout_seconds = 690" in (folder / "t.tf").read_text()
+    assert (tmp_path / "t.tf").read_text() == HCL
+
+
 SET = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
 
 

@@ -324,3 +324,12 @@ def _put(node: Any, path: tuple[Any, ...], value: Any) -> None:
     for key in path[:-1]:
         node = node[key]
     node[path[-1]] = value
+
+
+def test_an_instance_that_is_not_in_the_plan_is_no_other_one() -> None:
+    """As where a plan has a target."""
+    queue = new_queue(ORDERS, redrive_policy=UNKNOWN)
+    dlq = new_queue(f"{DEAD}[1]", message_retention_seconds=86_400)
+    blocks = [block(ORDERS, redrive_policy=of(f"{DEAD}[0]")), block(DEAD)]
+    _, open_ = _judged(queue, dlq, root={"resources": blocks})
+    assert "dlq_retention_too_short" in open_[f"{ORDERS}.redrive_policy"]
