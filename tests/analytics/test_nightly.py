@@ -6,6 +6,7 @@ import gzip
 import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -277,3 +278,9 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
     assert tables.rows("quality", [DAY, NEXT]) == {DAY: [good], NEXT: []}
     assert tables.files("quality", [DAY, NEXT]) == {DAY: {"a"}, NEXT: set()}
     assert said == []
+
+
+@pytest.mark.parametrize("bound", ["DRIVER_CALLS", "DRIVER_SECONDS"])
+def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
+    monkeypatch.setattr(f"analytics.trail.{bound}", -1)
+    assert Reader(NATIVE).rows(FolderStorage("/"), [f"{next(night.trail.rglob('*.gz'))}"]) is None
