@@ -57,9 +57,7 @@ check: .venv/.ready ## lint, types, the floors between rooms, the size of the ho
 	@$(RUN) -m docs.derive --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
-	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m long \
-		tests/local_account tests/infra tests/cli/scan tests/architecture
-	@$(RUN) -m tests.prove $(NAMES)
+	@$(COMPILED) $(RUN) -m tests.prove $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler, nightly or consumer, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)

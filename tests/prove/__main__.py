@@ -15,6 +15,7 @@ from tests.prove.false_alarms import FALSE_ALARMS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
+from tests.prove.long_tests import LONG_TESTS
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.mutants.proof import MUTANTS
 from tests.prove.organizations import ORGANIZATIONS
@@ -27,7 +28,7 @@ from tests.prove.storms import STORMS
 
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
-    *(*FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
+    *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
     *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS, *ORGANIZATIONS),
     *MUTANTS,
 )

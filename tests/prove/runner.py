@@ -43,11 +43,12 @@ class Result:
 
 
 def run(
-    proofs: Sequence[Proof], console: Console, processes: int = len(os.sched_getaffinity(0))
+    proofs: Sequence[Proof], console: Console, processes: int = 1 + len(os.sched_getaffinity(0))
 ) -> list[Result]:
     """All of them, whatever the ones before found, each in a process of its own.
 
-    As many at once as there are processors; one that keeps all of them busy by itself comes last.
+    One more at once than there are processors, because the long tests mostly wait; one that keeps
+    all of them busy by itself comes last.
     """
     found: dict[str, Result] = {}
     together = [proof for proof in proofs if not proof.alone]
