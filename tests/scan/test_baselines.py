@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from mendq.cases.context import Baselines
@@ -125,12 +126,19 @@ def test_what_only_costs_money_is_nothing_wrong(scanned: Scanning) -> None:
     assert len(_of(scanned, queue)) == 1
 
 
-def test_an_open_case_is_no_good_time(scanned: Scanning) -> None:
+@pytest.mark.parametrize("mode", ["heal", "observe"])
+def test_neither_an_open_case_nor_one_observed_today_is_a_good_time(
+    scanned: Scanning, mode: str
+) -> None:
     account = scanned.account
-    queue = _queue(scanned, "orders.fifo", VisibilityTimeout="30")
+    queue = _queue(scanned, "orders.fifo", tag=mode, VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
+    for _ in range(2):
+        scanned.done(QUIET)
+        assert _of(scanned, queue) == ()
+        account.later(hours=20)
     scanned.done(QUIET)
-    assert _of(scanned, queue) == ()
+    assert len(_of(scanned, queue)) == (mode == "observe"), "a day has gone by without a call"
 
 
 def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
