@@ -70,8 +70,8 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return make_and_attach(facts, f"{because}. {takes}")
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
-        f"in about {_seconds_left(facts):,} s; after {MAX_RECEIVE_COUNT} the group goes on without "
-        "it, if that order does not matter"
+        f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
+        "group goes on without it, which is right only where order does not matter"
     )
     if facts.dlq is not None and facts.dlq.visible:
         reason += ". Which groups lost messages before, `mendq dlq` shows"
