@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -59,8 +58,8 @@ def test_what_died_is_found_on_its_empty_source_fixed_and_then_sent_back(
         assert goes in finding["because"]
         assert shown[dlq.arn, "dlq_messages_arriving"]["would"] == "waits"
     assert "messages were handled twice" in shown[late.arn, NAME]["because"]
-    said = rf"{MESSAGES} messages left without a delete after 3\.[0-2] receives each"
-    assert re.search(said, shown[gives_up.arn, NAME]["because"])
+    said = f"{MESSAGES} messages left without a delete after {RECEIVES}.0 receives each"
+    assert said in shown[gives_up.arn, NAME]["because"]
 
     _scan(account)
     for source in (late, gives_up):
