@@ -239,11 +239,8 @@ def _note_baselines(
             for arn in arns:
                 name, configuration = parts_of(arn).name, scanned.looked_at[arn]
                 now = as_noted(configuration, wrong[arn], context.now)
-                if (
-                    is_new(now, before.get(name))
-                    and context.may_begin
-                    and _ill_lately(arn, context) <= works_with | of_cost
-                ):
+                is_due = is_new(now, before.get(name)) and context.may_begin
+                if is_due and _ill_lately(arn, context) <= works_with | of_cost:
                     context.baselines.put(arn, configuration, context.now)
                     noted[name] = now
             if noted:
@@ -257,12 +254,12 @@ def _note_baselines(
 
 def _ill_lately(queue_arn: str, context: ScanContext) -> set[str]:
     """The symptoms of its cases that are open, or of the last day's that nobody settled."""
+    since = context.now - A_QUIET_DAY
     with suppress(CaseStoreUnreadable):
         return {
-            case.symptom
-            for case in context.open_cases.newest_about([queue_arn])
-            if case.state not in FINAL
-            or (case.state is not State.CLOSED and context.now - case.at < A_QUIET_DAY)
+            each.symptom
+            for each in context.open_cases.newest_about([queue_arn])
+            if each.state not in FINAL or (each.at > since and each.state is not State.CLOSED)
         }
     return {"unreadable"}
 
