@@ -39,6 +39,7 @@ INDISTINCT = frozenset(
     {
         ("queue browser left open", "consumer_failing"),
         ("stale readings expire by intent", "messages_about_to_expire"),
+        ("poison, and a tag above the timeout", "visibility_timeout_too_short"),
     }
 )
 Asked = Mapping[str, Any]

@@ -237,6 +237,8 @@ _fifo = partial(Scene, groups=8, workers=8)
 _late = partial(Scene, work=between(20, 75), ill=(TOO_SHORT,), timeout=30, dies_after=50)
 _dead = partial(_late, rate=for_three_hours, queue={"tags": needs(50)}, dies_after=3)
 _stuck = partial(Scene, ill=(BLOCKED,), dies_after=0, then=stuck_group)
+_extends = partial(Scene, work=between(20, 300), workers=20, queue={"tags": needs(300)})
+_extends = partial(_extends, consumer={"heartbeats": True})
 
 HEALTHY: dict[str, Scene] = {
     "steady": Scene(),
@@ -249,9 +251,7 @@ HEALTHY: dict[str, Scene] = {
     "readers choose their own timeout": Scene(
         work=between(40, 120), workers=12, consumer={"receive_seconds": 300}
     ),
-    "heartbeats": Scene(
-        work=between(20, 300), workers=20, consumer={"heartbeats": True}, queue={"tags": needs(300)}
-    ),
+    "heartbeats": _extends(),
     "slow start": Scene(workers=lambda at: max(0, at / HOUR - 1)),
     "long tail of work": Scene(work=long_tail(4, 280), workers=8, timeout=300),
     "FIFO burst of one group, in order": _of_20_groups(
@@ -350,6 +350,7 @@ ILL: dict[str, Scene] = {
         outcomes={CRASHES: 0.75}, workers=30, ill=(FAILING,), dies_after=99
     ),
     "poison": Scene(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
+    "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,)),
     "one poison message": Scene(
         ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),
