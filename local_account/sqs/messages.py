@@ -20,6 +20,7 @@ from ministack.services import sqs
 
 from local_account.hooks import around
 from local_account.sqs.queues import invalid_parameter
+from mendq.model.queue import redrive_of
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
@@ -51,12 +52,27 @@ def install() -> None:
     def collect(inner: Any, queue: Queue, *rest: Any) -> list[Message]:
         """Remember every handle: MiniStack itself knows only the latest."""
         with sqs._queues_lock:
-            received: list[Message] = inner(queue, *rest)
+            received = [each for each in inner(queue, *rest) if not _goes_to_the_dlq(queue, each)]
             book: OrderedDict[str, Message] = queue.setdefault(_BOOK, OrderedDict())
             book.update((each["receipt_handle"], each) for each in received)
             while len(book) > MOST_HANDLES:
                 book.popitem(last=False)
         return received
+
+
+def _goes_to_the_dlq(queue: Queue, message: Message) -> bool:
+    """Put back what came due since MiniStack swept for the DLQ, a moment ago: the next one has it.
+
+    Else it would be received more often than maxReceiveCount.
+    """
+    redrive = redrive_of(queue["attributes"].get("RedrivePolicy", ""))
+    if redrive is None or message["receive_count"] <= redrive.max_receive_count:
+        return False
+    if sqs._queue_by_arn(redrive.dlq_arn) is None:
+        return False
+    message["receive_count"] -= 1
+    message["visible_at"] = 0.0
+    return True
 
 
 def _refuse_calls() -> None:

@@ -208,9 +208,6 @@ class FactsReader(Struct, frozen=True):
             return facts
         return replace(facts, measured=self.measured({facts.queue_arn: window})[facts.queue_arn])
 
-    def alarms(self, facts: Facts) -> Facts:
-        return with_alarms(facts, self.ask(queue_alarms))
-
 
 def function_names(facts: Facts) -> list[str]:
     """The functions that consume, each once."""
@@ -222,7 +219,7 @@ _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
     Need.DLQ: FactsReader.dlq,
-    Need.ALARMS: FactsReader.alarms,
+    Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.ask(queue_alarms)),
     Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
     Need.DLQ_SOURCES: FactsReader.dlq_sources,
     Need.MOVE_TASKS: FactsReader.move_tasks,

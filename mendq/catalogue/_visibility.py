@@ -11,9 +11,8 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits, Mode, TagUnreadable, seconds_tag
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import public_url
 from mendq.model.steps import SetVisibilityTimeout
-from mendq.notifications.commands import aws_command, metric_command
+from mendq.notifications.commands import metric_command, tag_command
 from mendq.notifications.text import counted
 
 MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
@@ -230,13 +229,8 @@ def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refu
         f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
     # SECONDS is the reader's to fill in; as it stands the tag would be refused as unreadable.
-    tag_it = _tag_command(facts, f"{MAX_PROCESSING_TAG}=SECONDS")
+    tag_it = tag_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
     yield Escalate("race_without_named_need", reason, tag_it, silent_in_observe=True)
-
-
-def _tag_command(facts: Facts, tag: str) -> str:
-    options = f"--queue-url {public_url(facts.queue_arn)} --tags {tag}"
-    return aws_command("sqs tag-queue", facts.queue_arn, options)
 
 
 def against(
@@ -273,7 +267,7 @@ def over_bounds(
         needs = f"{seconds:,} s are needed ({need.because})"
         # No tag allows more than SQS takes.
         can_be = seconds <= SetVisibilityTimeout.maximum
-        tag_it = _tag_command(facts, f"{MAX_VISIBILITY_TAG}={seconds}") if can_be else ""
+        tag_it = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn) if can_be else ""
         yield Refuse("over_ceiling", f"{needs}, over the ceiling of {ceiling_seconds:,} s", tag_it)
     if 2 * receives * seconds > facts.retention_seconds:
         reason = (

@@ -15,7 +15,7 @@ from mendq.model.metrics import PERIOD, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.commands import messages_of, set_command
+from mendq.notifications.commands import messages_of
 from mendq.notifications.text import counted, span
 
 
@@ -70,14 +70,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         return make_and_attach(facts, f"{because}. {takes}")
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
-        f"in about {_seconds_left(facts):,} s; after {MAX_RECEIVE_COUNT} the group goes on without "
-        "it, if that order does not matter"
+        f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
+        "group goes on without it, which is right only where order does not matter"
     )
-    if facts.dlq is not None and facts.dlq.visible:
-        reason += ". Which groups lost messages before, `mendq dlq` shows"
-        return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
-    sooner = {AttachDlq.attribute: Redrive(facts.dlq_arn or "", MAX_RECEIVE_COUNT).text}
-    return Escalate("waits_for_dlq", reason, set_command(facts.queue_arn, sooner))
+    return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
 
 
 _DEAD = arn_of_dlq(QUEUE_ARN)
@@ -115,16 +111,13 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
     return but(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
-_DLQ = QueueFacts(_DEAD, {"ApproximateNumberOfMessages": "12"})
-_HOLDING = but(_still(), RedrivePolicy=_LATE, dlq=_DLQ)
-
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
     plan_in_words="Make a DLQ and attach it after 5 receives; page where one takes it hours later. "
     "Never while visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
-    needs=frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
+    needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
     gives_way_to=FIXED_FIRST,
@@ -136,7 +129,6 @@ FIFO_GROUP_BLOCKED = Fixed(
         Detected("one group stands still while others flow", _still(), _ATTACH),
         Detected("fewer came to nothing before", _still(0, 0.01), _ATTACH),
         Detected("a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"),
-        Detected("that DLQ holds messages by now", _HOLDING, "waits_for_dlq"),
         NotFound("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
         NotFound("as many come to nothing by chance", _still(0)),
         NotFound("as many came to nothing before", _still(0, 0.06)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,45 +20,52 @@ LEAST_CONCURRENCY = 2
 def detect(facts: Facts) -> Found | None:
     """The first mapping at fault, by how it is set or by what was measured of it."""
     for each in facts.lambda_consumers:
-        if fault := _lets_in_too_many(each) or _returns_whole_batches(each, facts):
-            because, setting = fault
+        for because, setting in _faults(each, facts):
             options = f"--uuid {each.mapping_id} {setting}"
             change = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
             return Found(f"{because}: {change}")
     return None
 
 
-def _lets_in_too_many(consumer: LambdaConsumer) -> tuple[str, str] | None:
-    """Nobody reserves 0 but to switch a function off; who reserves nothing shares the account's."""
+def _faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Why, and what to set.
+
+    Nobody reserves 0 but to switch a function off; who reserves nothing shares the account's.
+    """
     most, reserved = consumer.maximum_concurrency or 0, consumer.reserved_concurrency
-    if not reserved or most <= (fits := max(reserved, LEAST_CONCURRENCY)):
-        return None
-    because = (
-        f"its event source mapping lets {consumer.name} run {most:,} times at once, more than its "
-        f"reserved concurrency of {reserved:,}: the rest is throttled and given back"
-    )
-    return because, f"--scaling-config MaximumConcurrency={fits}"
+    if reserved and most > (fits := max(reserved, LEAST_CONCURRENCY)):
+        because = (
+            f"its event source mapping lets {consumer.name} run {most:,} times at once, more than "
+            f"its reserved concurrency of {reserved:,}: the rest is throttled and given back"
+        )
+        yield because, f"--scaling-config MaximumConcurrency={fits}"
+    window_seconds, seconds = consumer.batching_window_seconds, facts.visibility_seconds
+    if window_seconds >= seconds:
+        fits = max(0, seconds - 6 * consumer.timeout_seconds)
+        because = (
+            f"its event source mapping waits up to {window_seconds:,} s for a batch; what waits "
+            f"comes again after the visibility timeout of {seconds:,} s"
+        )
+        yield because, f"--maximum-batching-window-in-seconds {fits}"
+    if _returns_whole_batches(consumer, facts):
+        because = (
+            f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
+            f"each brings up to {consumer.batch_size:,} messages back, done ones among them, until "
+            "its code answers with batchItemFailures and the mapping takes that"
+        )
+        yield because, "--function-response-types ReportBatchItemFailures"
 
 
-def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> tuple[str, str] | None:
+def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     """Runs fail, messages come again, and the mapping takes no answer about single messages.
 
     A run that is cut off at its timeout answers nothing, so that its batch comes again anyway.
     """
     measured, share = facts.measured, consumer.error_share or 0
     if measured is None or facts.move_task_running or not _may_return_batches(consumer):
-        return None
-    returned = measured.fruitless_receives
-    if returned <= max(SURPLUS_SHARE * measured.received, measured.inexact_by):
-        return None
-    if share < SURPLUS_SHARE or consumer.runs_long:
-        return None
-    because = (
-        f"{100 * share:.0f} % of the runs of {consumer.name} fail, and each brings up to "
-        f"{consumer.batch_size:,} messages back, done ones among them, until its code answers with "
-        "batchItemFailures and the mapping takes that"
-    )
-    return because, "--function-response-types ReportBatchItemFailures"
+        return False
+    few = max(SURPLUS_SHARE * measured.received, measured.inexact_by)
+    return measured.fruitless_receives > few and share >= SURPLUS_SHARE and not consumer.runs_long
 
 
 def _may_return_batches(consumer: LambdaConsumer) -> bool:
@@ -96,6 +104,8 @@ MAPPING_WASTES_RECEIVES = Reported(
     examples=lambda: (
         Detected("a fifth of the runs fail, and bring ten messages back", _queue()),
         Detected("twenty runs where five are reserved", _limited(20, 5)),
+        Detected("batches wait as long as the timeout", _queue(1_000, batching_window_seconds=30)),
+        NotFound("they wait for less", _queue(1_000, batching_window_seconds=29)),
         NotFound("the mapping takes answers", _queue(reports_item_failures=True)),
         NotFound("one message at a time", _queue(batch_size=1)),
         NotFound("a failure now and then", _queue(error_share=0.04)),

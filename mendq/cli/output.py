@@ -30,7 +30,7 @@ from rich.text import Text
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.notifications.text import plain, visible
 
-_MOST_LINE = 600
+_MOST_LINE = 1_000
 # Where no terminal and no COLUMNS says how wide it is: a program reads whole lines.
 _UNBOUND = 10_000
 _LEAST_ROOM = 20

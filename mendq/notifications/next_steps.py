@@ -70,7 +70,7 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     "quiet_groups_wait": ("Find the sender whose message group floods the queue.", _LOOK),
     "retention_at_its_longest": ("Get the consumer going: messages expire soon.", _MAPPINGS),
     "senders_throttled": ("Ask AWS for a higher quota, or send in batches.", _QUOTAS),
-    "waits_for_dlq": ("Look at the message that blocks its group.", _LOOK),
+    "waits_for_dlq": ("See which groups its DLQ has; the runbook frees this one.", _MESSAGES),
     # Throughput.
     "high_throughput_already": ("Use more message groups, or ask for a higher quota.", _QUOTAS),
     "high_throughput_unknown": ("See which throughput the queue is set to.", _LOOK),

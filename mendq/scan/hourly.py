@@ -13,7 +13,7 @@ from itertools import groupby
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
-from mendq.aws.errors import CaseStoreUnavailable, OwnerUnavailable
+from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
@@ -36,8 +36,9 @@ from mendq.catalogue._time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
 from mendq.heal.repeats import spoken_for
+from mendq.model.case import FINAL, State
 from mendq.model.facts import Need
-from mendq.model.lifecycle import WATCHED
+from mendq.model.lifecycle import A_QUIET_DAY, WATCHED
 from mendq.model.limits import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
@@ -222,6 +223,7 @@ def _note_baselines(
     """Keep how queues are that are well, where that is new; why that failed counts as a failure.
 
     A fault that a queue works with is none here, unless it came since; what costs money is none.
+    Nor is one well whose case is open, or came to nothing within the day: its calls may fail still.
     """
     of_cost = {each.name for each in symptoms if each.detection and each.detection.measured_last}
     works_with = {each.name for each in symptoms if each.plan is None or each.is_of_configuration}
@@ -230,8 +232,6 @@ def _note_baselines(
         for arn in (found.queue_arn, *found.sources):
             wrong[arn].update({found.symptom} - of_cost)
     try:
-        for case in context.open_cases.by_due() if scanned.looked_at else ():
-            wrong[case.queue_arn].update({case.symptom} - of_cost)
         whole = scanned.looked_at.keys() - scanned.failed.keys()
         well = [arn for arn in whole if wrong[arn] <= works_with]
         for shard, arns in groupby(sorted(well, key=shard_of), shard_of):
@@ -239,7 +239,8 @@ def _note_baselines(
             for arn in arns:
                 name, configuration = parts_of(arn).name, scanned.looked_at[arn]
                 now = as_noted(configuration, wrong[arn], context.now)
-                if is_new(now, before.get(name)) and context.may_begin:
+                is_due = is_new(now, before.get(name)) and context.may_begin
+                if is_due and _ill_lately(arn, context) <= works_with | of_cost:
                     context.baselines.put(arn, configuration, context.now)
                     noted[name] = now
             if noted:
@@ -249,6 +250,18 @@ def _note_baselines(
     except CaseStoreUnavailable as error:
         return replace(scanned, failed={**scanned.failed, "baselines": error})
     return scanned
+
+
+def _ill_lately(queue_arn: str, context: ScanContext) -> set[str]:
+    """The symptoms of its cases that are open, or of the last day's that nobody settled."""
+    since = context.now - A_QUIET_DAY
+    with suppress(CaseStoreUnreadable):
+        return {
+            each.symptom
+            for each in context.open_cases.newest_about([queue_arn])
+            if each.state not in FINAL or (each.at > since and each.state is not State.CLOSED)
+        }
+    return {"unreadable"}
 
 
 def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext) -> None:

@@ -34,8 +34,9 @@ class Queue:
         found: dict[str, str] = answer["Attributes"]
         return found
 
-    def send(self, body: str = "hello") -> None:
-        fifo = {"MessageGroupId": str(uuid.uuid4()), "MessageDeduplicationId": str(uuid.uuid4())}
+    def send(self, body: str = "hello", group: str = "") -> None:
+        its_own = f"{uuid.uuid4()}"
+        fifo = {"MessageGroupId": group or its_own, "MessageDeduplicationId": its_own}
         self.sqs.send_message(QueueUrl=self.url, MessageBody=body, **(fifo if self.is_fifo else {}))
 
     def receive(self, seconds: int | None = None) -> str:

@@ -52,7 +52,6 @@ FOUND = (
     ("repeated", "dedup_interval_outlasted", "SQS dropped 2 sends of the last hour"),
     ("nobody chose", "visibility_timeout_default", "SQS's default of 30 s"),
     ("hours", "visibility_timeout_too_long", "what crashes waits 14,400 s"),
-    ("more than reserved", "mapping_wastes_receives", "20 times at once"),
     ("whole batches", "mapping_wastes_receives", "brings up to 10 messages back"),
     ("too long in full", "batch_outlasts_timeout", "longer than the visibility timeout of 5 s"),
 )
@@ -62,7 +61,6 @@ NOT_FOUND = (
     ("sent once", "dedup_interval_outlasted"),
     ("31 s are chosen", "visibility_timeout_default"),
     ("15 minutes", "visibility_timeout_too_long"),
-    ("as many as reserved", "mapping_wastes_receives"),
     ("one at a time", "mapping_wastes_receives"),
     ("full ones fit", "batch_outlasts_timeout"),
 )
@@ -142,13 +140,6 @@ def _worked(made: Made) -> None:
     made.consumed("31 s are chosen", slow, one, VisibilityTimeout="31")
     made.consumed("hours", fails, one, VisibilityTimeout=f"{HOURS_SECONDS}")
     made.consumed("15 minutes", fails, one, VisibilityTimeout="900")
-    for of, most in (("more than reserved", 20), ("as many as reserved", 5)):
-        reserves = _function(account, DEFAULT_SECONDS)
-        reserves.client.put_function_concurrency(
-            FunctionName=reserves.name, ReservedConcurrentExecutions=5
-        )
-        mapping = {**ten, "ScalingConfig": {"MaximumConcurrency": most}}
-        made.consumed(of, reserves, mapping, VisibilityTimeout="900")
     for of, size in (("whole batches", ten), ("one at a time", one)):
         timeout = {"VisibilityTimeout": f"{FAILS_SECONDS}"}
         made.consumed(of, _function(account, FAILS_SECONDS), size, **timeout)
@@ -167,8 +158,6 @@ def _sent_to_functions(made: Made) -> None:
         queue = made.queues[of]
         for _ in range(3):
             queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=batch)
-    for of in ("more than reserved", "as many as reserved"):
-        made.send(of, "bad")
     alone = ("too long in full", "full ones fit")
     for body, left in ((0, 0), ("hold", 1), *[(WORK_SECONDS, 1)] * RUNS):
         for of in alone:

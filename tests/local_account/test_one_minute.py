@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -70,18 +69,9 @@ def _worked_in_groups(queue: Queue) -> Callable[[], None]:
             if message["Attributes"]["MessageGroupId"] != STUCK:
                 queue.delete(message["ReceiptHandle"])
         for group in range(GROUPS):
-            _send(queue, f"group-{group}")
+            queue.send(group=f"group-{group}")
 
     return consume
-
-
-def _send(queue: Queue, group: str) -> None:
-    queue.sqs.send_message(
-        QueueUrl=queue.url,
-        MessageBody="work",
-        MessageGroupId=group,
-        MessageDeduplicationId=f"{uuid.uuid4()}",
-    )
 
 
 def test_a_stuck_group_among_five_that_flow_is_found_within_its_first_minutes(
@@ -91,7 +81,7 @@ def test_a_stuck_group_among_five_that_flow_is_found_within_its_first_minutes(
         new_queue(hasty, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout="2")
         for _ in range(2)
     )
-    _send(blocked, STUCK)
+    blocked.send(group=STUCK)
     with ExitStack() as worked:
         for queue in (blocked, flows):
             worked.enter_context(consuming(_worked_in_groups(queue), 1))

@@ -279,10 +279,7 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert found.before == Gauges(114, 4, 10, 30, 3)
     assert found.now == Gauges(226, 6, 20, 7_000, 1)
     assert found.least_visible == 1
-    of_groups = known(
-        2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]
-    )
-    now = of_groups.now
+    now = known(2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]).now
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
 

@@ -25,7 +25,7 @@ from mendq.scan.scan import Allowance, scan
 from tests.prove.look_alikes import HEALTHY, ILL
 from tests.prove.proof import Proof, Proving
 from tests.prove.scans import clients_of
-from tests.prove.simulated_queues import ACCOUNT, HOUR, NOW, REGION, Queue, World, chance
+from tests.prove.simulated_queues import ACCOUNT, HOUR, NOISY, NOW, REGION, Queue, World, chance
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "precision.md"
 MARKED = re.compile(r"(<!-- measured: [^>]+ -->\n).*?(<!-- end measured -->)", re.DOTALL)
@@ -39,6 +39,7 @@ INDISTINCT = frozenset(
     {
         ("queue browser left open", "consumer_failing"),
         ("stale readings expire by intent", "messages_about_to_expire"),
+        ("poison, and a tag above the timeout", "visibility_timeout_too_short"),
     }
 )
 Asked = Mapping[str, Any]
@@ -65,11 +66,16 @@ class Account:
             "ListEventSourceMappings": self._mappings,
             "GetFunctionConfiguration": self._function,
             "GetFunctionConcurrency": lambda _: {},
-            "ListMetrics": lambda _: {"Metrics": []},
+            "ListMetrics": self._listed,
             "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "GetMetricData": self._metrics,
         }
         return answers[operation](params)
+
+    def _listed(self, asked: Asked) -> dict[str, Any]:
+        fair = [each.name for each in self.queues.values() if each.is_fair]
+        shown = fair if asked["MetricName"] == NOISY else []
+        return {"Metrics": [{"Dimensions": [{"Name": "QueueName", "Value": e}]} for e in shown]}
 
     def _queue(self, asked: Asked) -> Queue:
         return self.queues[str(asked["QueueUrl"]).rpartition("/")[2]]

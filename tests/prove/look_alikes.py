@@ -71,8 +71,9 @@ def now_and_then(every: float, lasts: float, high: float, low: float) -> Callabl
 class Scene:
     """A queue, who sends and who reads; `ill` names what a scan has to find, `also` what it may.
 
-    `groups` of a FIFO queue, 0 for a standard one; `outcomes` are shares of receives; `dies_after`
-    is maxReceiveCount, 0 for no DLQ, `timeout` the visibility timeout; `then` does the rest.
+    `groups` of a FIFO queue, 0 for a standard one, which is fair and has `tenants`; `outcomes` are
+    shares of receives; `dies_after` is maxReceiveCount, 0 for no DLQ, `timeout` the visibility
+    timeout; `then` does the rest.
     """
 
     rate: Rate = 0.08
@@ -81,6 +82,7 @@ class Scene:
     ill: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     groups: int = 0
+    tenants: int = 12
     outcomes: Mapping[str | float, float] = field(default_factory=dict)
     poison: float = 0
     dies_after: int = 4
@@ -98,7 +100,7 @@ class Scene:
         dlq = None
         if self.dies_after:
             dlq = Queue(world, f"{name}-dlq{ending}", retention_seconds=1_209_600)
-        given = {"receives": self.dies_after, "dlq": dlq, **self.queue}
+        given = {"receives": self.dies_after, "dlq": dlq, "is_fair": not ending, **self.queue}
         queue = Queue(world, f"{name}{ending}", self.timeout, **given)
         function = None if self.function is None else Function(name, **self.function)
         batch = {"batch": function.batch} if function else {}
@@ -119,7 +121,7 @@ class Scene:
             **{"outcome": outcome, "function": function, **batch, **self.consumer},
         )
         played = Played(world, queue, consumer, random.uniform(0.7, 1.3))
-        sends(played, self.rate, poison=self.poison, groups=self.groups)
+        sends(played, self.rate, poison=self.poison, groups=self.groups or self.tenants)
         self.then(played)
         return world
 
@@ -235,6 +237,8 @@ _fifo = partial(Scene, groups=8, workers=8)
 _late = partial(Scene, work=between(20, 75), ill=(TOO_SHORT,), timeout=30, dies_after=50)
 _dead = partial(_late, rate=for_three_hours, queue={"tags": needs(50)}, dies_after=3)
 _stuck = partial(Scene, ill=(BLOCKED,), dies_after=0, then=stuck_group)
+_extends = partial(Scene, work=between(20, 300), workers=20, queue={"tags": needs(300)})
+_extends = partial(_extends, consumer={"heartbeats": True})
 
 HEALTHY: dict[str, Scene] = {
     "steady": Scene(),
@@ -247,9 +251,7 @@ HEALTHY: dict[str, Scene] = {
     "readers choose their own timeout": Scene(
         work=between(40, 120), workers=12, consumer={"receive_seconds": 300}
     ),
-    "heartbeats": Scene(
-        work=between(20, 300), workers=20, consumer={"heartbeats": True}, queue={"tags": needs(300)}
-    ),
+    "heartbeats": _extends(),
     "slow start": Scene(workers=lambda at: max(0, at / HOUR - 1)),
     "long tail of work": Scene(work=long_tail(4, 280), workers=8, timeout=300),
     "FIFO burst of one group, in order": _of_20_groups(
@@ -309,6 +311,9 @@ HEALTHY: dict[str, Scene] = {
     "short polls of a busy queue": Scene(
         0.2, between(0.1, 0.5), 2, consumer={"poll_seconds": 1}, queue={"wait_seconds": 0}
     ),
+    "burst of one tenant, others first": Scene(
+        0.3, workers=40, then=lambda p: burst(p, 5_000, 6, group="loud", work=20)
+    ),
     "archive that nobody reads": Scene(0.05, workers=0, dies_after=0),
     "DLQ with old messages": Scene(then=old_dead),
     "poison now and then, no DLQ": Scene(0.1, poison=0.0005, dies_after=0),
@@ -345,6 +350,7 @@ ILL: dict[str, Scene] = {
         outcomes={CRASHES: 0.75}, workers=30, ill=(FAILING,), dies_after=99
     ),
     "poison": Scene(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
+    "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,)),
     "one poison message": Scene(
         ill=(ARRIVING,), then=lambda p: p.world.at(4 * HOUR, lambda: p.queue.send(poison=True))
     ),
@@ -398,6 +404,13 @@ ILL: dict[str, Scene] = {
         ill=("batch_outlasts_timeout",),
         also=(ARRIVING,),
         function={"timeout_seconds": 60},
+    ),
+    "one tenant holds every consumer": Scene(
+        0.2,
+        workers=40,
+        ill=("noisy_message_groups",),
+        timeout=HOUR,
+        then=lambda p: burst(p, 400, 5, group="loud", work=2_700),
     ),
     "FIFO producers repeat, long work": Scene(
         groups=8, ill=("dedup_interval_outlasted",), timeout=900, then=repeats

@@ -3,12 +3,14 @@
 Nothing here knows what Mendq looks for. It keeps to what AWS documents: a receive hides a message
 for a visibility timeout; a late delete of a standard queue answers 200 and is counted, of a FIFO
 queue it fails; a group is held while one of it is in flight; what was received too often goes to
-the DLQ at the next receive, uncounted; a standard queue's oldest age leaves out what was received
-more than three times; a queue that nobody uses for six hours is silent, and slow to begin. Counters
-differ: a part of a minute is counted in the next one, and gauges are off by a little until nothing
-has changed for a minute.
+the DLQ at the next receive, uncounted; of a fair queue the quiet groups come first, and a group is
+noisy from 30 in flight and a tenth of all on, until nothing of it waits; a standard queue's oldest
+age leaves out what was received more than three times; a queue that nobody uses for six hours is
+silent, and slow to begin. Counters differ: a part of a minute is counted in the next one, and
+gauges are off by a little until nothing has changed for a minute.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ GAUGES = {
 }
 OLDEST = "ApproximateAgeOfOldestMessage"
 GROUPS = "ApproximateNumberOfGroupsWithInflightMessages"
+NOISY, OF_QUIET = "ApproximateNumberOfNoisyGroups", "InQuietGroups"
+NOISY_IN_FLIGHT, NOISY_SHARE = 30, 0.1
 LATE_SHARE, GAUGE_IS_OFF_BY = 0.2, 0.01
 
 
@@ -110,6 +114,7 @@ class Queue:
     wait_seconds: int = 20
     tags: Mapping[str, str] = field(default_factory=dict)
     moving: bool = False
+    is_fair: bool = False
     readers: list[Consumer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -118,6 +123,7 @@ class Queue:
         self.present = dict[Message, None]()
         self.tally, self.held = Counter[str](), Counter[str]()
         self._waiting = dict[str, list[tuple[float, int, Message]]]()
+        self.noisy = set[str]()
         self.counted = defaultdict[str, Counter[int]](Counter)
         self.gauged = defaultdict[str, dict[int, float]](dict)
         self._used_at, self._changed_at, self._reports_from = 0.0, 0.0, 0.0
@@ -154,8 +160,8 @@ class Queue:
         if message.state == "gone":
             return
         self._become(message, "visible")
-        group, first = (message.group, message.order) if self.is_fifo else ("", self.world.now)
-        heap = self._waiting.setdefault(group, [])
+        first = message.order if self.is_fifo else self.world.now
+        heap = self._waiting.setdefault(message.group * (self.is_fifo or self.is_fair), [])
         heappush(heap, (first, message.order, message))
         for each in self.readers:
             each.pull()
@@ -171,7 +177,7 @@ class Queue:
         got = list[tuple[Message, int]]()
         if not self._waiting:
             return got
-        for group in list(self._waiting):
+        for group in self._turns():
             heap = self._waiting[group]
             while heap and len(got) < most and not (self.is_fifo and self._is_held(group, got)):
                 message = heappop(heap)[-1]
@@ -192,6 +198,15 @@ class Queue:
         if got:
             self.count(RECEIVED, len(got))
         return got
+
+    def _turns(self) -> list[str]:
+        """The groups in which to look; of a fair queue the quiet ones first, each by its oldest."""
+        if self.is_fair:
+            least = max(NOISY_IN_FLIGHT, NOISY_SHARE * self.tally["in_flight"])
+            self.noisy |= {each for each in self._waiting if each and self.held[each] >= least}
+            self.noisy &= self._waiting.keys()
+            return sorted(self._waiting, key=lambda e: (e in self.noisy, self._waiting[e][0][:2]))
+        return list(self._waiting)
 
     def _is_held(self, group: str, got: list[tuple[Message, int]]) -> bool:
         """But by this very receive: one call may hand out several of a group."""
@@ -236,6 +251,11 @@ class Queue:
             name: max(0, round(value * random.gauss(1, off))) for name, value in exact.items()
         }
         groups = {GROUPS: sum(n > 0 for n in self.held.values())} if self.is_fifo else {}
+        if self.is_fair:
+            quiet = [e for e in self.present if e.group not in self.noisy and e.receives <= often]
+            groups = {NOISY: len(self.noisy)}
+            groups[GAUGES["visible"] + OF_QUIET] = sum(e.state == "visible" for e in quiet)
+            groups[OLDEST + OF_QUIET] = int(now - min((e.arrived_at for e in quiet), default=now))
         for name, value in {**gauged, **groups, OLDEST: int(now - oldest)}.items():
             self.gauged[name][int(now // MINUTE)] = value
 

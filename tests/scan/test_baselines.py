@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
+import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from mendq.cases.context import Baselines
@@ -65,13 +65,6 @@ def test_a_well_queue_is_put_once_with_tags_and_consumers(scanned: Scanning) -> 
     assert len(written) == 2, "nothing is written where nothing has changed"
 
 
-def test_what_is_found_wrong_is_no_baseline(scanned: Scanning) -> None:
-    (queue,) = measured_queues(scanned, 1)
-    scanned.count(queue, scanned.account.now - timedelta(minutes=10), sent=1)
-    scanned.done([slow()])
-    assert _of(scanned, queue) == ()
-
-
 def test_what_could_not_be_measured_is_not_called_well(scanned: Scanning) -> None:
     """Suspect, and CloudWatch knows nothing; or nobody may look."""
     suspect = scanned.account.queue("orders")
@@ -119,18 +112,28 @@ def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanned: 
     assert stood == [["31", "30"], ["30"]]
 
 
-def test_what_only_costs_money_is_nothing_wrong(scanned: Scanning) -> None:
+@pytest.mark.parametrize("of_cost", [True, False])
+def test_what_is_found_wrong_is_no_baseline_but_what_only_costs_money(
+    scanned: Scanning, *, of_cost: bool
+) -> None:
     (queue,) = measured_queues(scanned, 1)
-    assert scanned.done([slow(measured_last=True)]).findings
-    assert len(_of(scanned, queue)) == 1
+    assert scanned.done([slow(measured_last=of_cost)]).findings
+    assert len(_of(scanned, queue)) == of_cost
 
 
-def test_an_open_case_is_no_good_time(scanned: Scanning) -> None:
+@pytest.mark.parametrize("mode", ["heal", "observe"])
+def test_neither_an_open_case_nor_one_observed_today_is_a_good_time(
+    scanned: Scanning, mode: str
+) -> None:
     account = scanned.account
-    queue = _queue(scanned, "orders.fifo", VisibilityTimeout="30")
+    queue = _queue(scanned, "orders.fifo", tag=mode, VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
+    for _ in range(2):
+        scanned.done(QUIET)
+        assert _of(scanned, queue) == ()
+        account.later(hours=20)
     scanned.done(QUIET)
-    assert _of(scanned, queue) == ()
+    assert len(_of(scanned, queue)) == (mode == "observe"), "a day has gone by without a call"
 
 
 def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(

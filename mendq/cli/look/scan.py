@@ -231,8 +231,8 @@ def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | Non
 
 def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) -> None:
     out.show(Text.assemble((plain(whose, 80), "bold"), "\n  ", (symptom, "yellow")))
-    out.under(plain(found, 400))
-    out.under(f"-> {plain(comes_of_it, 400)}", "cyan")
+    out.under(found)
+    out.under(f"-> {comes_of_it.replace(f'{found}. ', '')}", "cyan")
 
 
 def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:

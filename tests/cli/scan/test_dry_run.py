@@ -14,6 +14,7 @@ from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
+LONG = "no " * 200 + "do"
 Shown = Callable[[dict[Finding, WouldDo], int], str]
 
 
@@ -56,9 +57,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
-    names, would = ("tls_not_enforced", "consumer_failing"), WouldDo("asks a person")
-    found = {Finding(f"{ARN}q{n}", name, "why"): would for n in range(6) for name in names}
-    said = shown(found, 100)
+    names, would = (
+        ("tls_not_enforced", "consumer_failing"),
+        WouldDo("pages", (), f"seen. {LONG}"),
+    )
+    found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
+    said = shown(found, 2_000)
+    assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
     assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (1, 6)
     assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
