@@ -122,9 +122,7 @@ def test_a_web_page_that_answers_for_aws_is_one_line(monkeypatch: pytest.MonkeyP
     page: Any = SimpleNamespace(status_code=200, headers={}, content=b"<html></html>")
     session.events.register("before-send", lambda **_: page)
     monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Mendq"))
-    assert ["what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan")] == [
-        True
-    ] * 2
+    assert all("what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan"))
 
 
 def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:

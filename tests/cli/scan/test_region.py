@@ -40,9 +40,7 @@ class Undeployed(StandIn, frozen=True, dict=True):
     def outputs(self) -> Any:
         raise Stopped("no stack Mendq in us-east-1: give --stack or --region", Exit.NOT_FOUND)
 
-    @property
-    def settings(self) -> Any:
-        return self.outputs
+    settings = outputs
 
 
 @pytest.fixture
@@ -96,11 +94,10 @@ def test_only_the_queues_that_were_asked_for_are_looked_at(alone: Operator) -> N
 
 def _refused(operator: Operator, whose: str) -> None:
     """From now on, to whoever looks at a queue in whose name that is."""
-    given: Any = {"Error": {"Code": "AccessDenied", "Message": "not for you"}}
 
     def refuse(params: Any, **_: Any) -> None:
         if whose in str(params["body"]):
-            raise ClientError(given, "GetQueueAttributes")
+            raise _aws_refuses("AccessDenied", "GetQueueAttributes")
 
     operator.account.session.events.register("before-call.sqs.GetQueueAttributes", refuse)
 
@@ -178,7 +175,7 @@ def test_where_nothing_can_be_seen_it_fails(alone: Operator) -> None:
     assert len(alone.json("scan", code=1)["not_seen"]) == 2
     shown = alone.shown("scan", code=1)
     assert shown.startswith("no queue could be judged"), "and not: nothing was found"
-    assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not for" in shown
+    assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not now" in shown
 
 
 def test_beside_a_stack_it_says_what_that_would_do(operator: Operator) -> None:
