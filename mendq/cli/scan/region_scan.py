@@ -44,8 +44,6 @@ _NOT_MEASURED = f"not measured: {TOO_DEAR}"
 _OFF = "not looked at: its tag `mendq` is `off`"
 _QUARANTINE = "not looked at: by its name it is a quarantine, which is nobody's to fix"
 _NONE = "there is no queue of that name"
-# AWS says at the end of its line which policy it was.
-_MOST_WHY = 600
 
 
 class Severity(StrEnum):
@@ -192,7 +190,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **dict.fromkeys(scanned.unsettled, too_new),
-            **{about: in_one_line(why)[:_MOST_WHY] for about, why in failed.items()},
+            # AWS says at the end of a long line which policy it was.
+            **{about: in_one_line(why)[:600] for about, why in failed.items()},
         }
 
     def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
