@@ -23,7 +23,8 @@ BESIDE = {
 }
 # What `make docs-site` has put into build/docs-site before.
 MADE = ("sample-report.html", "javascripts/iframe-worker.js", "javascripts/mermaid.min.js")
-NOTE = """<main><p style="margin: 0 0 1.5rem"><strong>A sample: this week, its accounts and its queues are made up.</strong>
+NOTE = """<main><p style="margin: 0 0 1.5rem">
+<strong>A sample: this week, its accounts and its queues are made up.</strong>
 <a href="index.html">The documents</a></p>"""
 _CELL = re.compile(r"(<td>(?:<a [^>]*>)?<code>)([\w.]+)(?=</code>)")
 _WORD = re.compile(r"(?<=[a-z])([_.]|(?=[A-Z]))")

@@ -141,8 +141,8 @@ def _finding(
 ) -> Finding:
     of, (severity, *_) = queue.resource, severities_of(symptom)
     place, said = found.place(queue, attributes), found.names.shown(because)
-    told = (*place, said, remedy_of(symptom, queue, found), symptom.runbook, symptom.aws_page)
-    return Finding(of.logical_id, symptom.name, severity, *told, of.construct)
+    what = (*place, said, remedy_of(symptom, queue, found), symptom.runbook, symptom.aws_page)
+    return Finding(of.logical_id, symptom.name, severity, *what, of.construct)
 
 
 def _detected(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:
