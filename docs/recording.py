@@ -1,7 +1,7 @@
 """The recording of `make demo` in the README: `python -m docs.recording` runs it and draws it.
 
-Waits are shortened, and nothing else is left out. Who wants no motion sees the end, as does
-whatever draws the picture without moving it. It is as narrow as the demo can be, for phones.
+Waits are shortened, and nothing else is left out. The end stands there first, then it begins: who
+wants no motion, or draws the picture without it, sees the end. It is narrow, for phones.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def recorded() -> list[Line]:
 
 
 def drawn(lines: Sequence[Line]) -> str:
-    """An SVG document in which the lines come one by one, and scroll."""
+    """An SVG document in which each line is hidden until it comes, and all scroll."""
     waits = ((after - before) / FASTER for (before, _), (after, _) in pairwise(lines))
     shortened = [min(max(each, SHORTEST_SECONDS), LONGEST_SECONDS) for each in waits]
     shown_at = [sum(shortened[:n]) for n in range(len(lines))]
     width, height = round(COLUMNS * CHARACTER_PIXELS) + 24, ROWS * LINE_PIXELS + 24
     texts = "\n".join(
-        f'<text x="12" y="{(n + 1) * LINE_PIXELS + 6}" style="animation-delay:{at:.2f}s">'
+        f'<text x="12" y="{(n + 1) * LINE_PIXELS + 6}" style="animation-duration:{at:.2f}s">'
         f"{escape(text)}</text>"
         for n, (at, (_, text)) in enumerate(zip(shown_at, lines, strict=True))
     )
