@@ -23,8 +23,11 @@ BESIDE = {
 }
 # What `make docs-site` has put into build/docs-site before.
 MADE = ("sample-report.html", "javascripts/iframe-worker.js", "javascripts/mermaid.min.js")
-NOTE = """<main><p><strong>A sample: this week, its accounts and its queues are made up.</strong>
+NOTE = """<main><p style="margin: 0 0 1.5rem">
+<strong>A sample: this week, its accounts and its queues are made up.</strong>
 <a href="index.html">The documents</a></p>"""
+_CELL = re.compile(r"(<td>(?:<a [^>]*>)?<code>)([\w.]+)(?=</code>)")
+_WORD = re.compile(r"(?<=[a-z])([_.]|(?=[A-Z]))")
 _LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
 
 
@@ -64,3 +67,8 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
         return f'<span title="{escape(target)}">{text}</span>'
 
     return _LINK.sub(anew, markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Return the page with names in tables that may break between their words."""
+    return _CELL.sub(lambda name: name[1] + _WORD.sub(r"\1<wbr>", name[2]), html)

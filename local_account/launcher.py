@@ -36,6 +36,7 @@ from local_account.where import (
     ACCOUNT,
     PORTS,
     REGION,
+    REPOSITORY,
     CannotStart,
     client,
     endpoint_url,
@@ -178,15 +179,22 @@ class Launcher:
         if self._settings and (sender := self._settings.report.sender):
             ses = self._client("sesv2")
             await _in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
-        for name, lines in self._describe().items():
-            for line in lines:
-                say(f"{name.replace('_', ' ').replace('floors', 'floor')}: {line}")
+        self._say_what_is_other()
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
         # A program knows what to try, and of somebody else's stack nothing is known.
         steps = "" if self.stop_with_parent or not self._settings else first_steps(self._settings)
         # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
         with contextlib.suppress(OSError):
             os.write(sys.stdout.fileno(), (exports(self._url) + steps).encode())
+
+    def _say_what_is_other(self) -> None:
+        """What AWS would do and this does not, in a file; what is lowered, line by line."""
+        said, folder = self._describe(), PORTS / self._url.rpartition(":")[2]
+        lines, file = said["not_emulated"], folder / "not-emulated.txt"
+        file.write_text("\n".join(lines) + "\n")
+        say(f"not emulated: {len(lines)} things, all in {file.relative_to(REPOSITORY)}")
+        for line in said["floors_lowered"]:
+            say(f"floor lowered: {line}")
 
     def _assembly(self) -> StackArtifact:
         if self.stack:

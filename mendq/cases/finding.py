@@ -19,7 +19,7 @@ SCHEMA = 1
 # What heal can look at and decide in the time that it has.
 MOST_IN_A_CALL = 20
 FEW_OTHERS = 3
-MOST_WHY = 300
+_MOST_WHY = 300
 
 
 _Arn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
@@ -123,7 +123,7 @@ class Scanned:
             **{name: getattr(self, name) for name in _NUMBERS},
             "skipped_for_budget": len(self.skipped),
             "failed": len(self.failed),
-            "not_looked_at": {each: str(why)[:MOST_WHY] for each, why in self.failed.items()},
+            "not_looked_at": {each: str(why)[:_MOST_WHY] for each, why in self.failed.items()},
             "skipped": sorted(self.skipped),
             "findings": [each.document() for each in sorted(self.findings)],
             "queues": self.queues,

@@ -24,6 +24,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.output import Output
 
 _ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
+_NOT_AWS = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
 _AS_AWS = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
 _JSON = typer.Option("--json", help="One JSON document on standard output.")
 _SHARED: dict[str, tuple[Any, Any]] = {
@@ -97,6 +98,10 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
         wrong = Stopped(line, word="case_store_unreadable")
     except (ClientError, BotoCoreError, _no_answer_of_aws(), *_ABOUT_AWS) as error:
         wrong = Stopped(in_one_line(error), word=_word_of(of_aws(error)))
+    except KeyError as strange:  # botocore's, where an answer is XML and none of AWS's
+        if not f"{strange.args[0]}".endswith("Result"):
+            raise
+        wrong = Stopped(_NOT_AWS)
     call.out.fault(wrong)
     return wrong.code
 
@@ -129,7 +134,7 @@ def in_one_line(error: Exception) -> str:
     elif isinstance(cause, NoCredentialsError):
         words = "no credentials: give --profile, or log in as for the AWS CLI"
     elif isinstance(cause, _no_answer_of_aws()):
-        words = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
+        words = _NOT_AWS
     else:
         words = str(cause)
     return " ".join(words.split())

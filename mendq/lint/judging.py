@@ -40,7 +40,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A symptom that a resource would show; `remedy` are lines of the template that change it."""
+    """A symptom that a resource would show; `remedy` are lines of the template that change it.
+
+    `construct` is where a CDK app makes the resource, empty where no app does.
+    """
 
     resource: str
     symptom: str
@@ -51,6 +54,7 @@ class Finding:
     remedy: tuple[str, ...]
     runbook: str
     aws_page: str
+    construct: str
 
 
 @dataclass(frozen=True)
@@ -135,11 +139,10 @@ def _not_judged(found: Declared, place: Place, why: str, *symptoms: str) -> NotJ
 def _finding(
     found: Declared, symptom: Symptom, queue: Queue, attributes: Sequence[str], because: str
 ) -> Finding:
-    severity, *_ = severities_of(symptom)
-    own = queue.resource.logical_id, symptom.name, severity
+    of, (severity, *_) = queue.resource, severities_of(symptom)
     place, said = found.place(queue, attributes), found.names.shown(because)
-    remedy = remedy_of(symptom, queue, found)
-    return Finding(*own, *place, said, remedy, symptom.runbook, symptom.aws_page)
+    what = (*place, said, remedy_of(symptom, queue, found), symptom.runbook, symptom.aws_page)
+    return Finding(of.logical_id, symptom.name, severity, *what, of.construct)
 
 
 def _detected(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ import yaml
 from mendq.lint.decode import read
 from mendq.lint.files import Source, sources
 from mendq.lint.queues import POLICY, Declared
-from mendq.lint.template import NotATemplate, listed, under
+from mendq.lint.template import NotATemplate, listed
 from mendq.lint.terraform import Plan, hcl_of
 from mendq.lint.values import Environment
 from mendq.model.queue import parts_of
@@ -104,7 +104,7 @@ def patched(argument: str, wanted: Wanted) -> Patched:
     template, name = found.template, found.names.queues[arn]
     why = _NO_LINES if isinstance(template, Plan) else ""
     if Path(argument).is_dir():
-        path = (under(template.resources[name].written, "Metadata") or {}).get("aws:cdk:path")
+        path = template.resources[name].construct
         why = f"cdk synth writes this file: set it in the app, at the construct {path or name}"
     text = "" if why else source.content.decode("utf-8-sig")
     changes, after = list[Change](), text

@@ -63,6 +63,11 @@ class Resource:
     def properties(self) -> Mapping[str, Any]:
         return under(self.written, "Properties") or {}
 
+    @property
+    def construct(self) -> str:
+        """Where it stands in the CDK app that made the template; empty where none did."""
+        return str((under(self.written, "Metadata") or {}).get("aws:cdk:path", ""))
+
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""

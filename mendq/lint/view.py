@@ -48,7 +48,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
 def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
     region = {"region": {"startLine": one.line}} if one.line else {}
     where = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
-    said = "\n".join((f"{one.resource}: {one.because}.", *one.remedy, one.runbook))
+    said = "\n".join((f"{one.construct or one.resource}: {one.because}.", *one.remedy, one.runbook))
     return {
         "ruleId": one.symptom,
         "level": one.severity.value,
@@ -63,12 +63,10 @@ def show(out: Output, templates: Sequence[Linted]) -> None:
         for finding in each.findings:
             _show_finding(out, finding)
         if each.ignored:
-            out.say("")
-            out.say("ignored, as Metadata or --ignore says", "bold")
+            out.heading("ignored, as Metadata or --ignore says")
             out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
         if each.not_judged:
-            out.say("")
-            out.say("not judged", "bold")
+            out.heading("not judged")
         for one in each.not_judged:
             named = f" ({', '.join(one.symptoms)})" if one.symptoms else ""
             out.under(_at(one))
@@ -85,7 +83,7 @@ def _show_finding(out: Output, finding: Finding) -> None:
     out.say("")
     head = Text(finding.severity.value, style=_STYLES[finding.severity])
     out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (finding.symptom, "bold")))
-    out.under(_at(finding), "dim")
+    out.under(f"{_at(finding)}{finding.construct and f', construct {finding.construct}'}", "dim")
     out.under(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
         out.under("remedy:", "dim")
@@ -117,7 +115,7 @@ def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
     for file, one in _findings(templates):
         line = f",line={one.line}" if one.line else ""
         where = f"file={_property(file)}{line},title={_property(one.symptom)}"
-        lines = (f"{one.resource}: {one.because}", *one.remedy, one.runbook)
+        lines = (f"{one.construct or one.resource}: {one.because}", *one.remedy, one.runbook)
         yield f"::{one.severity.value} {where}::{'%0A'.join(map(_escaped, lines))}"
 
 

@@ -117,6 +117,14 @@ def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPa
             assert url in line
 
 
+def test_a_web_page_that_answers_for_aws_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = boto3.Session("key", "secret", region_name="us-east-1")
+    page: Any = SimpleNamespace(status_code=200, headers={}, content=b"<html></html>")
+    session.events.register("before-send", lambda **_: page)
+    monkeypatch.setattr(Account, "of", lambda *_: Account(session, "Mendq"))
+    assert all("what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan"))
+
+
 def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

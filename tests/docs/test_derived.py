@@ -9,9 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from docs import costs, derive
-from mendq.cli.commands import CASE_STORE
 from mendq.cli.cost.bill import Deployed
-from mendq.cli.permissions import MESSAGES
 from mendq.model.limits import Bounds
 from mendq.model.prices import DASHBOARD_MONTH
 from mendq.redrive.machine import HALT_FRUITLESS
@@ -63,12 +61,6 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
     ):
         assert said in page
     assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2
-
-
-def test_what_redriving_takes_is_said_where_it_is_told() -> None:
-    page = (DOCS / "redrive.md").read_text()
-    for action in frozenset().union(*MESSAGES.values()) - CASE_STORE:
-        assert action.partition(":")[2] in page, action
 
 
 def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> None:

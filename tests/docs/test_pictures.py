@@ -37,7 +37,6 @@ def test_a_picture_is_shown_in_a_runbook_below_its_why_and_says_so_in_words(name
     why = page.partition("\n## Why\n\n")[2]
     assert why.startswith("![")
     assert why.partition(f"](../pictures/{name})")[0].endswith("The numbers are made up.")
-    assert (ROOT / "docs" / "pictures" / name).read_text() == DRAWN[name]
 
 
 CURVES = pictures.curves_in_one(scale.curves())

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from mendq.cli.app import app
 from mendq.lint import hcl, patch
 from mendq.lint.decode import read
 from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, Patched, SeveralFit, Wanted
@@ -223,6 +225,7 @@ def test_of_an_assembly_the_stack_and_the_environment_are_asked_and_the_construc
     assert said.line
     assert "Shop/Orders/Resource" in said.note
     assert not diff, "cdk synth would write over it"
+    assert "construct Shop/Orders/Resource" in CliRunner().invoke(app, ["lint", str(out)]).output
 
 
 def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) -> None:

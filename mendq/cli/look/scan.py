@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from mendq.catalogue._time_left import most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation
+from mendq.cli.invocation import Invocation, in_one_line
 from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, some
 from mendq.cli.queues import queue_arn_of
@@ -34,6 +35,8 @@ from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications.text import counted, plain
 
 _MOST_NAMED = 4
+# Where AWS lists queues by their tags alone.
+_UNLISTED = {EVERYTHING: "queues without a tag"}
 # Of queues with the same symptom; a file names them all.
 _MOST_ALIKE = 5
 # A cent and more: what a look at a region may cost where nobody says otherwise.
@@ -143,8 +146,8 @@ def _of_region(
 
         replace_if_changed(html, page(document))
     call.out.document(document)
-    seen = Exit.NOT_FOUND if this.absent else Exit.DONE
-    return Exit.FAILED if scanned.is_blind else seen
+
+    return Exit.FAILED if scanned.is_blind else Exit.NOT_FOUND if this.absent else Exit.DONE
 
 
 def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
@@ -154,7 +157,9 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
     else:
-        out.say("nothing was found", "green")
+        unknown = scanned.failed or scanned.skipped
+        words = f"nothing was found{' in what was judged' if unknown else ''}"
+        out.say(words, "yellow" if unknown else "green")
     out.say("")
     an_hour = this.metrics_an_hour(scanned, would)
     out.say(
@@ -176,16 +181,13 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
 def _show_region(
     out: Output, this: RegionScan, scanned: Scanned, would: dict[Finding, WouldDo]
 ) -> None:
-    by_severity = defaultdict[str, dict[Finding, WouldDo]](dict)
-    for each in worst_first(would):
-        by_severity[severity_of(each)][each] = would[each]
-    for severity, findings in by_severity.items():
+    for severity, of_it in groupby(worst_first(would), severity_of):
+        findings = {each: would[each] for each in of_it}
         out.heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
         show_findings(out, findings, _MOST_ALIKE)
     not_seen = this.not_seen(scanned)
     if not would:
-        none = "no queue was looked at" if not_seen else "there is no queue here"
-        out.say("nothing was found" if this.queues else none, "green")
+        out.say(_none_found(this, scanned, not_seen), "yellow" if not_seen else "green")
     out.say("")
     for why, queues in _by_reason(not_seen).items():
         out.say(f"not judged, or not wholly: {some(queues, _MOST_NAMED)}: {why}", "yellow")
@@ -193,7 +195,7 @@ def _show_region(
         out.say("--json and --html name every queue", "dim")
     an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
     out.say(
-        f"{counted(scanned.queues_scanned, 'queue')} looked at, {len(would):,} findings, "
+        f"{counted(scanned.queues_scanned, 'queue')}, {counted(len(would), 'finding')}, "
         f"{len(not_seen):,} not judged wholly; {this.purse.spent:,} metrics asked "
         f"for: ${METRIC_ASKED.of(this.purse.spent):,.4f}"
     )
@@ -206,12 +208,22 @@ def _show_region(
     out.say("nothing was changed")
 
 
-def _by_reason(not_seen: Mapping[str, object]) -> dict[str, list[str]]:
-    """The queues by why they were not judged; a reason that names its queue is alone."""
+def _none_found(this: RegionScan, scanned: Scanned, not_seen: Collection[str]) -> str:
+    """Says so of nothing that could not be judged."""
+    if not this.queues:
+        return "no queue was looked at" if not_seen else "there is no queue here"
+    if scanned.is_blind:
+        return "no queue could be judged"
+    return f"nothing was found{' in what could be judged' if not_seen else ''}"
+
+
+def _by_reason(not_seen: Mapping[str, str | Exception]) -> dict[str, list[str]]:
+    """The queues by why they were not judged, in words that fit each of them."""
     found = defaultdict[str, list[str]](list)
     for about, why in not_seen.items():
-        name = parts_of(about).name if arn_of(about) else about
-        found[f"{why}".replace(about, "the queue")].append(name)
+        arn, said = arn_of(about), why if isinstance(why, str) else in_one_line(why)
+        name = parts_of(about).name if arn else _UNLISTED.get(about, about)
+        found[said.replace(about, "the queue") if arn else said].append(name)
     return found
 
 

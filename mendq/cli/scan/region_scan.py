@@ -17,9 +17,10 @@ from msgspec.structs import asdict
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_denied
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
-from mendq.cases.finding import MOST_WHY, Finding, Scanned
+from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.invocation import in_one_line
 from mendq.cli.look.case_view import step_lines
 from mendq.cli.scan.dry_run import (
     CANNOT_SAY,
@@ -131,7 +132,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return looking(self.account.session)
 
     @cached_property
-    def _reader(self) -> ScanReader:
+    def reader(self) -> ScanReader:
         """Of no case, move or approval is anything known without a case store."""
         return ScanReader(
             self._looking,
@@ -142,11 +143,6 @@ class RegionScan(DryRun, frozen=True, dict=True):
             newest_about=lambda _: (),
             consent=_ToLookAt(queues=(EVERYTHING,)),
         )
-
-    @property
-    def reader(self) -> ScanReader:
-        """What asks AWS, each thing once and at its pace."""
-        return self._reader
 
     def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
         """What the stack would do about what it manages, and the plan for every other queue."""
@@ -194,7 +190,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(off, _OFF),
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **dict.fromkeys(scanned.unsettled, too_new),
-            **{about: str(why)[:MOST_WHY] for about, why in failed.items()},
+            # AWS says at the end of a long line which policy it was.
+            **{about: in_one_line(why)[:600] for about, why in failed.items()},
         }
 
     def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
@@ -234,15 +231,9 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     order = list(Severity)
 
     def rank(each: Finding) -> tuple[int, float, bool, int, str]:
+        harm, name = order.index(severity_of(each)), each.symptom
         left = inf if each.seconds_left is None else each.seconds_left
-        is_only_reported = BY_NAME[each.symptom].plan is None
-        return (
-            order.index(severity_of(each)),
-            left,
-            is_only_reported,
-            _PLACES[each.symptom],
-            each.queue_arn,
-        )
+        return harm, left, BY_NAME[name].plan is None, _PLACES[name], each.queue_arn
 
     return sorted(findings, key=rank)
 
