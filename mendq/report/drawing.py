@@ -16,7 +16,7 @@ import altair as alt
 import vl_convert
 from msgspec import Struct
 
-from mendq.report.days import NOT_READ, REACHED, PerDay
+from mendq.report.days import REACHED, PerDay
 from mendq.report.summary_parts import Moment, Pictured, Span
 from mendq.report.tiles import Series
 from mendq.report.words import clock, duration, short_day, visible
@@ -142,11 +142,12 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
 
     The mark of cases stands above the figure, because beside it there is no room on a phone.
     """
-    figures = [f"{each.total:,}" if each.is_known else NOT_READ for each in week.days]
     above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _bars(week, look),
-        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
+        _texts(week, [each.figure for each in week.days]).mark_text(
+            **above, dy=-4, color=look.ink, fontWeight="bold"
+        ),
         _texts(
             week, [f"{REACHED} {each.reached:,}" * (each.reached > 0) for each in week.days]
         ).mark_text(**above, dy=-6 - size.font_size, color=look.bad),

@@ -216,10 +216,11 @@ def heat(summary: Summary) -> dict[str, Any] | None:
 
 
 def _figure(summary: Summary, day: date, count: int) -> str:
-    """Blank where there was none."""
+    """Blank where there was none, and where nobody could know it yet."""
     if count:
         return f"{count:,}"
-    return NOT_READ if day in summary.not_seen.nightly_runs_missing else ""
+    missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
+    return NOT_READ if missing else ""
 
 
 def level(count: int, most: int) -> int:
