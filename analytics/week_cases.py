@@ -79,7 +79,6 @@ def _waiting(life: Life, figures: Mapping[str, int]) -> dict[str, Any]:
     case = life.newest
     return {
         **_named(case),
-        "code": shortened(case.code, MOST_NAME),
         "urgent": life.is_urgent,
         "opened_at": time_text(life.opened_at),
         "since": time_text(life.since),
@@ -102,9 +101,9 @@ def pictured(life: Life | None) -> dict[str, Any]:
 
 
 def _named(case: Transition) -> dict[str, str]:
-    names = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    names = ("case_id", "queue_arn", "symptom", "code")
     return {
-        **{name: shortened(each, MOST_NAME) for name, each in names.items()},
+        **{name: shortened(getattr(case, name), MOST_NAME) for name in names},
         "state": str(case.state),
     }
 

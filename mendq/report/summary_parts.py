@@ -139,7 +139,7 @@ class Pictured(Read, frozen=True, kw_only=True):
 class Incident(Pictured, frozen=True):
     """One incident of the list; `case_id` is None where there was no case.
 
-    `why` says why there is none, `reason` what the case said last.
+    `why` says why there is none, `reason` and `code` what the case said last.
     """
 
     queue_arn: str
@@ -157,6 +157,7 @@ class Incident(Pictured, frozen=True):
     reason: str = ""
     found_by: str = FAILED_CALLS
     urgent: bool = False
+    code: str = ""
 
     @property
     def is_fixed(self) -> bool:
@@ -242,6 +243,7 @@ class NotifiedCase(Read, frozen=True):
     reason: str
     ended_at: Time | None
     is_scanned: bool = field(name="scanned")
+    code: str = ""
 
 
 class ReachedAPerson(Read, frozen=True):
@@ -378,7 +380,8 @@ class Recommendation(Read, frozen=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case, `next_step` what it says that a person does.
+    `reason` is what Mendq said of the case, `next_step` what it says that a person does, by the
+    `command`.
     """
 
     kind: str
@@ -394,4 +397,5 @@ class Recommendation(Read, frozen=True):
     queues: Whole
     reason: str = ""
     next_step: str = ""
+    command: str = ""
     case_id: str = ""

@@ -163,7 +163,7 @@ def rows(incidents: Iterable[Incident]) -> list[Row]:
     """In their order, each where its first incident stands."""
     found = defaultdict[tuple[object, ...], list[Incident]](list)
     for each in incidents:
-        said = (each.symptom, each.error_codes, each.outcome, why_in_words(each))
+        said = (each.symptom, each.error_codes, each.outcome, each.code, why_in_words(each))
         found[*said, each.found_by, each.notified, each.urgent].append(each)
     return [Row(tuple(each)) for each in found.values()]
 

@@ -34,13 +34,8 @@ def _command(command: str = "", **fields: Any) -> str:
             f"{SHOWN}{each}"
             for each in ("; id", " && id", " $(id)", "\nid", " | sh", " > x", " `id`")
         ),
-        *(
-            f"sh {CASE}",
-            f"mendq destroy {CASE}",
-            f"mendq {CASE}",
-            f"mendq show {CASE}0",
-            "mendq show",
-        ),
+        *(f"{verb} {CASE}" for verb in ("sh", "mendq destroy", "mendq", "aws lambda invoke")),
+        *(f"mendq show {CASE}0", "mendq show"),
         f"aws sqs delete-queue --queue-url {URL}",
         f"aws sqs purge-queue --queue-url {URL}",
         f"aws sqs tag-queue --queue-url {URL} --tags team=a",
@@ -65,6 +60,8 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
     [
         *(TAG, SHOWN, TAG.replace("1380", "SECONDS"), f"mendq rollback {CASE}"),
         "mendq policy show invoices --region us-east-1",
+        "mendq dlq invoices --region us-east-1",
+        f"aws lambda list-event-source-mappings --event-source-arn {arn('invoices')}",
         "mendq redrive invoices --all --dry-run --region us-east-1",
         f"aws sqs get-queue-attributes --region us-east-1 --queue-url {URL} --attribute-names All",
     ],
