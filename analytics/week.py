@@ -174,8 +174,9 @@ def _by_id(cases: CaseFiles | None) -> dict[str | None, Life]:
 def _says(by_id: Mapping[str | None, Life], case_id: str | None) -> dict[str, Any]:
     """What a case said last and its pictures; empty where it is not known."""
     life = by_id.get(case_id)
-    said = (life.newest.reason, life.newest.code) if life else ("", "")
-    return {"reason": shortened(said[0]), "code": shortened(said[1]), **pictured(life)}
+    newest = life.newest if life else None
+    said = {name: shortened(getattr(newest, name, "")) for name in ("reason", "code")}
+    return {**said, **pictured(life)}
 
 
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:

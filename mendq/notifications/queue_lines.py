@@ -152,9 +152,6 @@ def so_far(points: Sequence[Point], most: int = _MOST_OF_A_POINT) -> list[tuple[
     width = max(map(len, after))
     words = (f"{each.words}: {each.says}" if each.says else each.words for each in points)
     return [
-        (
-            f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}",
-            plain(said, most),
-        )
+        (f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}", plain(said, most))
         for each, late, said in zip(points, after, words, strict=True)
     ]

@@ -60,10 +60,6 @@ class PerDay(Struct, frozen=True):
         return sum(each.total for each in self.days)
 
     @property
-    def has_unknown(self) -> bool:
-        return any(each.figure == NOT_READ for each in self.days)
-
-    @property
     def reached(self) -> int:
         return sum(each.reached for each in self.days)
 

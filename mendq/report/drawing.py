@@ -142,12 +142,11 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
 
     The mark of cases stands above the figure, because beside it there is no room on a phone.
     """
+    figures = [each.figure for each in week.days]
     above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _bars(week, look),
-        _texts(week, [each.figure for each in week.days]).mark_text(
-            **above, dy=-4, color=look.ink, fontWeight="bold"
-        ),
+        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
         _texts(
             week, [f"{REACHED} {each.reached:,}" * (each.reached > 0) for each in week.days]
         ).mark_text(**above, dy=-6 - size.font_size, color=look.bad),

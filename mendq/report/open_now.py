@@ -52,19 +52,15 @@ def kinds(summary: Summary, here: Here | None) -> tuple[Kind, ...]:
     """In the summary's order; cases of different urgency are never of one kind."""
     found = defaultdict[Kind, list[Waiting]](list)
     for each in summary.open_now:
-        kind = Kind(
-            symptom=each.symptom,
-            code=visible(each.code),
-            state=STATES.get(each.state) or visible(each.state.replace("_", " ")),
-            urgent=each.urgent,
-            reason=quote(each.reason),
-            sentence=quote(each.next_step.sentence),
-            runbook=visible(each.next_step.runbook),
+        step, state = (
+            each.next_step,
+            STATES.get(each.state) or visible(each.state.replace("_", " ")),
         )
+        said = quote(each.reason), quote(step.sentence), visible(step.runbook)
+        kind = Kind(each.symptom, visible(each.code), state, each.urgent, *said)
         verb = "approve" if each.state == "proposed" else "show"
         command = command_of(each, each.next_step.command, verb, here)
-        waiting = Waiting(each.case_id, each.queue_arn, _facts(summary, each), command)
-        found[kind].append(waiting)
+        found[kind].append(Waiting(each.case_id, each.queue_arn, _facts(summary, each), command))
     return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in found.items())
 
 

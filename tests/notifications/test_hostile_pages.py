@@ -43,8 +43,7 @@ PRINCIPALS = st.lists(TEXT, max_size=12)
 CALLS = st.lists(st.dictionaries(st.sampled_from(("source_ip", "user_agent")), TEXT), max_size=12)
 COUNT = st.integers() | TEXT
 EVIDENCE = st.fixed_dictionaries(
-    {},
-    optional={"failed_calls": COUNT, "principals": PRINCIPALS, "requests": CALLS, **REQUESTS},
+    {}, optional={"failed_calls": COUNT, "principals": PRINCIPALS, "requests": CALLS, **REQUESTS}
 )
 CASES = st.fixed_dictionaries(
     {
