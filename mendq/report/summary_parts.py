@@ -130,8 +130,9 @@ class Span(Read, frozen=True):
 
 
 class Pictured(Read, frozen=True, kw_only=True):
-    """What the pictures of a case are drawn of, empty where it is not known."""
+    """A case's code, and what its pictures are drawn of; empty where it is not known."""
 
+    code: str = ""
     timeline: Annotated[tuple[Moment, ...], Meta(max_length=MOST_POINTS)] = ()
     visibility: Annotated[tuple[Span, ...], Meta(max_length=MOST_SPANS)] = ()
 
@@ -139,7 +140,7 @@ class Pictured(Read, frozen=True, kw_only=True):
 class Incident(Pictured, frozen=True):
     """One incident of the list; `case_id` is None where there was no case.
 
-    `why` says why there is none, `reason` and `code` what the case said last.
+    `why` says why there is none, `reason` what the case said last.
     """
 
     queue_arn: str
@@ -157,7 +158,6 @@ class Incident(Pictured, frozen=True):
     reason: str = ""
     found_by: str = FAILED_CALLS
     urgent: bool = False
-    code: str = ""
 
     @property
     def is_fixed(self) -> bool:
@@ -282,7 +282,6 @@ class OpenCase(Pictured, frozen=True):
     state: str
     opened_at: Time
     since: Time
-    code: str = ""
     urgent: bool = False
     reason: str = ""
     next_step: NextStep = NextStep()
