@@ -93,7 +93,10 @@ def pictured(life: Life | None) -> dict[str, Any]:
     """What a case's pictures are drawn of; of no case, nothing."""
     points, spans = (time_line(life.transitions), spans_of(life.transitions)) if life else ([], [])
     return {
-        "timeline": [{"at": time_text(each.at), "state": each.what} for each in points],
+        "timeline": [
+            {"at": time_text(it.at), "state": it.what, "says": shortened(it.says, MOST_NAME)}
+            for it in points
+        ],
         "visibility": [
             {"what": shortened(what, MOST_NAME), "seconds": seconds} for what, seconds in spans
         ],

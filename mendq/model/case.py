@@ -58,8 +58,6 @@ GRACE = timedelta(hours=1)
 
 # The code of what came to nothing because its queue was deleted.
 QUEUE_DELETED = "queue_deleted"
-# Of a redrive that ended before all went back.
-REDRIVE_HALTED = "redrive_halted"
 # In a case's evidence: which case's change did not help or was taken back. Plans for the queue and
 # symptom are only proposed from then on, until a person approves one.
 LOWERED = "lowered_by"

@@ -20,7 +20,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome
 from mendq.heal.resume import named_in, take_up
-from mendq.model.case import REDRIVE_HALTED, Case, State, severity_of
+from mendq.model.case import Case, State, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
@@ -246,7 +246,7 @@ class _RedriveCase(Struct, frozen=True):
         """The case as it was written down; raises as `record_transition` does."""
         run = self.run
         state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
-        code = REDRIVE_HALTED if state is State.ESCALATED else ""
+        code = "redrive_halted" if state is State.ESCALATED else ""
         moved = self.case.moved(state, progress.because, run.now, actor=run.whose, code=code)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         source = parts_of(progress.source_arn)

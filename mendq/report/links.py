@@ -50,8 +50,7 @@ _HOSTS = {
 def queue_of(queue_arn: str, here: Here | None) -> re.Match[str] | None:
     """The parts of a queue's ARN; None for what is no queue, or none of here."""
     queue = QUEUE_ARN.fullmatch(queue_arn)
-    is_here = here and queue and (queue["region"], queue["account"]) == here[:2]
-    return queue if is_here else None
+    return queue if here and queue and (queue["region"], queue["account"]) == here[:2] else None
 
 
 def console(queue_arn: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from mendq.report.links import CASE_ID, Here, queue_of
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import OpenCase, Recommendation
-from mendq.report.tables import STATES
+from mendq.report.tables import state
 from mendq.report.words import counted, duration, queue_name, quote, title, visible
 
 MOST_COMMAND = 500
@@ -52,14 +52,11 @@ def kinds(summary: Summary, here: Here | None) -> tuple[Kind, ...]:
     """In the summary's order; cases of different urgency are never of one kind."""
     found = defaultdict[Kind, list[Waiting]](list)
     for each in summary.open_now:
-        step, state = (
-            each.next_step,
-            STATES.get(each.state) or visible(each.state.replace("_", " ")),
-        )
+        step = each.next_step
         said = quote(each.reason), quote(step.sentence), visible(step.runbook)
-        kind = Kind(each.symptom, visible(each.code), state, each.urgent, *said)
+        kind = Kind(each.symptom, visible(each.code), state(each), each.urgent, *said)
         verb = "approve" if each.state == "proposed" else "show"
-        command = command_of(each, each.next_step.command, verb, here)
+        command = command_of(each, step.command, verb, here)
         found[kind].append(Waiting(each.case_id, each.queue_arn, _facts(summary, each), command))
     return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in found.items())
 

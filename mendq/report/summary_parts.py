@@ -30,8 +30,7 @@ MOST_NAMES = 1_000
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
 MOST_OPEN, MOST_EARNED, MOST_PREVIOUS_WEEKS = 50, 10, 7
 MOST_MEMBERS, MOST_NEEDY, MOST_STANDING = 200, 10, 50
-MOST_SECONDS = 200
-MOST_POINTS, MOST_SPANS = 12, 7
+MOST_POINTS, MOST_SPANS, MOST_SECONDS = 12, 7, 200
 # What found an incident.
 FAILED_CALLS, SCAN = "failed_calls", "scan"
 # Spark's long.
@@ -116,10 +115,11 @@ class DayCount(Read, frozen=True):
 
 
 class Moment(Read, frozen=True):
-    """A point of a case's time line; `state` is one, or what was seen before the first."""
+    """A point of a case's time line: a state, or what was seen before it; `says` its numbers."""
 
     at: Time
     state: str
+    says: str = ""
 
 
 class Span(Read, frozen=True):

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mendq.report.days import NOT_READ
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import Incident, NotifiedCase
+from mendq.report.summary_parts import Incident, NotifiedCase, OpenCase
 from mendq.report.words import (
     NEEDS_A_PERSON,
     OUTCOMES,
@@ -69,7 +69,7 @@ def how(case: NotifiedCase) -> str:
     return ", ".join([*pages, *["found by a scan"] * case.is_scanned])
 
 
-def state(case: NotifiedCase) -> str:
+def state(case: NotifiedCase | OpenCase) -> str:
     """What it means for the queue."""
     return STATES.get(case.state) or visible(case.state.replace("_", " "))
 
@@ -219,8 +219,8 @@ def _figure(summary: Summary, day: date, count: int) -> str:
     """Blank where there was none, and where nobody could know it yet."""
     if count:
         return f"{count:,}"
-    missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
-    return NOT_READ if missing else ""
+    missing = {*summary.not_seen.nightly_runs_missing} - {*summary.to_come}
+    return NOT_READ * (day in missing)
 
 
 def level(count: int, most: int) -> int:

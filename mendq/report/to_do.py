@@ -111,8 +111,7 @@ def left_out(summary: Summary) -> str:
 def _command(asked: Recommendation, here: Here | None) -> str:
     """What the case says that a person runs, where it says so; what shows or approves it else."""
     if asked.kind in _OF_FINDINGS and (queue := queue_of(asked.queue_arn, here)):
-        what = _OF_FINDINGS[asked.kind].format(queue=queue[0])
-        return f"mendq {what} --region {queue['region']}"
+        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {queue['region']}"
     verb = "approve" if asked.kind == "approve" else "show"
     return command_of(asked, asked.command, verb, here) if asked.kind in _OF_A_CASE else ""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue._restore_policy import FINDINGS
 from mendq.catalogue.symptom import Caught, Detected
-from mendq.model.case import QUEUE_DELETED, REDRIVE_HALTED, State
+from mendq.model.case import QUEUE_DELETED, State
 from mendq.model.plan import AWS_REFUSED
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
 from mendq.report.words import WHY
@@ -27,7 +27,7 @@ KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
 MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
 # Of calls that are not taken up; our own are no incident.
 _CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
-NAMED = (AWS_REFUSED, QUEUE_DELETED, REDRIVE_HALTED)
+NAMED = (AWS_REFUSED, QUEUE_DELETED, "redrive_halted")
 IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILINE))
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
