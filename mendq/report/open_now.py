@@ -52,11 +52,10 @@ def kinds(summary: Summary, here: Here | None) -> tuple[Kind, ...]:
     """In the summary's order; cases of different urgency are never of one kind."""
     found = defaultdict[Kind, list[Waiting]](list)
     for each in summary.open_now:
-        step = each.next_step
-        said = quote(each.reason), quote(step.sentence), visible(step.runbook)
+        said = quote(each.reason), quote(each.next_step.sentence), visible(each.next_step.runbook)
         kind = Kind(each.symptom, visible(each.code), state(each), each.urgent, *said)
         verb = "approve" if each.state == "proposed" else "show"
-        command = command_of(each, step.command, verb, here)
+        command = command_of(each, each.next_step.command, verb, here)
         found[kind].append(Waiting(each.case_id, each.queue_arn, _facts(summary, each), command))
     return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in found.items())
 

@@ -30,10 +30,7 @@ def _command(command: str = "", **fields: Any) -> str:
     "odd",
     [
         *PAYLOADS,
-        *(
-            f"{SHOWN}{each}"
-            for each in ("; id", " && id", " $(id)", "\nid", " | sh", " > x", " `id`")
-        ),
+        *(f"{SHOWN}{it}" for it in ("; id", "&&id", " $(id)", "\nid", " | sh", " > x", " `id`")),
         *(f"{verb} {CASE}" for verb in ("sh", "mendq destroy", "mendq", "aws lambda invoke")),
         *(f"mendq show {CASE}0", "mendq show"),
         f"aws sqs delete-queue --queue-url {URL}",
