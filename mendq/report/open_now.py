@@ -20,8 +20,8 @@ _RUNNABLE = (
     r"(mendq (show|approve|decline|rollback|history|policy show|redrive|dlq|queues|alarms|doctor)"
     r"|aws (sqs ((get|list)-[a-z-]+|tag-queue)|lambda list-event-source-mappings))"
     r"(?=.*[ /:]({case}|{name})(?![^ ]))"
-    r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}|All"
-    r"|--(region|queue-url|event-source-arn|attribute-names|tags|all|dry-run)"
+    r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}"
+    r"|[A-Z][A-Za-z]{{2,50}}|--(region|queue-url|event-source-arn|attribute-names|tags|all|dry-run)"
     r"|mendq:max-(processing|visibility)-seconds=(SECONDS|[0-9]{{1,5}})))+"
 )
 

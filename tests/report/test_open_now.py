@@ -60,7 +60,7 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
         "mendq dlq invoices --region us-east-1",
         f"aws lambda list-event-source-mappings --event-source-arn {arn('invoices')}",
         "mendq redrive invoices --all --dry-run --region us-east-1",
-        f"aws sqs get-queue-attributes --region us-east-1 --queue-url {URL} --attribute-names All",
+        f"aws sqs get-queue-attributes --region us-east-1 --queue-url {URL} --attribute-names Policy",
     ],
 )
 def test_the_cases_own_next_step_is(harmless: str) -> None:
