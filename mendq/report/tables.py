@@ -219,8 +219,7 @@ def _figure(summary: Summary, day: date, count: int) -> str:
     """Blank where there was none, and where nobody could know it yet."""
     if count:
         return f"{count:,}"
-    missing = {*summary.not_seen.nightly_runs_missing} - {*summary.to_come}
-    return NOT_READ * (day in missing)
+    return NOT_READ * (day in {*summary.not_seen.nightly_runs_missing} - {*summary.to_come})
 
 
 def level(count: int, most: int) -> int:
