@@ -63,7 +63,7 @@ _STANDING = frozenset({"queue_arn", "symptom", "attribute", "before", "after", "
 # As many queues with the same change are listed each; of more, the worst stands for all.
 MOST_ALIKE = 3
 _ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
-_TEXTS = ("before", "after", "reason", "next_step")
+_TEXTS = ("before", "after", "reason", "next_step", "command")
 _NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 
@@ -85,6 +85,7 @@ class Recommendation:
     case_id: str = ""
     reason: str = ""
     next_step: str = ""
+    command: str = ""
     incidents: int = 0
     failed_calls: int = 0
     queues: int = 1
@@ -244,6 +245,7 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
     case = life.newest
     # What somebody has set in place of what Mendq wrote is in no case.
     is_overruled = case.state is State.OVERRIDDEN and case.came_from is not None
+    said = case.next_step if case.state in _SAYS_NEXT else {}
     return Recommendation(
         kind=kind,
         why=_WHY.get(kind) or str(case.state),
@@ -255,7 +257,8 @@ def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
         owner=_owner(case),
         case_id=case.case_id,
         reason=case.reason,
-        next_step=case.next_step.get("sentence", "") if case.state in _SAYS_NEXT else "",
+        next_step=said.get("sentence", ""),
+        command=said.get("command", ""),
     )
 
 

@@ -174,7 +174,9 @@ def _by_id(cases: CaseFiles | None) -> dict[str | None, Life]:
 def _says(by_id: Mapping[str | None, Life], case_id: str | None) -> dict[str, Any]:
     """What a case said last and its pictures; empty where it is not known."""
     life = by_id.get(case_id)
-    return {"reason": shortened(life.newest.reason if life else ""), **pictured(life)}
+    newest = life.newest if life else None
+    said = {name: shortened(getattr(newest, name, "")) for name in ("reason", "code")}
+    return {**said, **pictured(life)}
 
 
 def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:

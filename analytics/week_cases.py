@@ -79,7 +79,6 @@ def _waiting(life: Life, figures: Mapping[str, int]) -> dict[str, Any]:
     case = life.newest
     return {
         **_named(case),
-        "code": shortened(case.code, MOST_NAME),
         "urgent": life.is_urgent,
         "opened_at": time_text(life.opened_at),
         "since": time_text(life.since),
@@ -94,7 +93,10 @@ def pictured(life: Life | None) -> dict[str, Any]:
     """What a case's pictures are drawn of; of no case, nothing."""
     points, spans = (time_line(life.transitions), spans_of(life.transitions)) if life else ([], [])
     return {
-        "timeline": [{"at": time_text(each.at), "state": each.what} for each in points],
+        "timeline": [
+            {"at": time_text(it.at), "state": it.what, "says": shortened(it.says, MOST_NAME)}
+            for it in points
+        ],
         "visibility": [
             {"what": shortened(what, MOST_NAME), "seconds": seconds} for what, seconds in spans
         ],
@@ -102,9 +104,9 @@ def pictured(life: Life | None) -> dict[str, Any]:
 
 
 def _named(case: Transition) -> dict[str, str]:
-    names = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+    names = ("case_id", "queue_arn", "symptom", "code")
     return {
-        **{name: shortened(each, MOST_NAME) for name, each in names.items()},
+        **{name: shortened(getattr(case, name), MOST_NAME) for name in names},
         "state": str(case.state),
     }
 

@@ -15,6 +15,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from string import Template
+from textwrap import wrap
 
 PICTURE = Path(__file__).parent / "pictures" / "demo.svg"
 FRAME = PICTURE.with_name("recording.svg.txt")
@@ -31,7 +32,8 @@ def recorded() -> list[Line]:
     begun = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as run:
         came = ((time.monotonic() - begun, line.rstrip()) for line in run.stdout or ())
-        lines = [(at, line.replace(str(Path.cwd()), ".")) for at, line in came]
+        said = ((at, line.replace(str(Path.cwd()), ".")) for at, line in came)
+        lines = [(at, part) for at, line in said for part in wrap(line, COLUMNS) or [""]]
     if run.returncode:
         raise subprocess.CalledProcessError(run.returncode, command)
     return [(0.0, "$ make demo"), *lines]

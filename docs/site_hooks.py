@@ -66,7 +66,7 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
             return found[0]
         return f'<span title="{escape(target)}">{text}</span>'
 
-    return _LINK.sub(anew, markdown)
+    return _LINK.sub(anew, re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown))
 
 
 def on_page_content(html: str, **_: object) -> str:

@@ -54,11 +54,7 @@ class PagerDuty(Construct):
         super().__init__(scope, name)
         self.dlq = dlq(self, DLQ)
         self._role = own_role(
-            self,
-            "Role",
-            purpose=PAGING,
-            service="events",
-            description="Mendq: calls PagerDuty",
+            self, "Role", purpose=PAGING, service="events", description="Mendq: calls PagerDuty"
         )
         key = events.HttpParameter.from_secret(SecretValue.secrets_manager(settings.secret_arn))
         # A connection wants a header of its own; PagerDuty reads the key in the body alone.

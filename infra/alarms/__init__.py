@@ -44,6 +44,7 @@ class Alarms(Construct):
         settings: DeploymentSettings,
     ) -> None:
         super().__init__(scope, name)
+        self.node.set_context("docsUrl", settings.docs_url or "")
         self._topics = topics
         self._paging: list[tuple[AlarmDescription, cloudwatch.IAlarm]] = []
         is_full = settings.alarms == FULL

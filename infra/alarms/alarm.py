@@ -16,6 +16,7 @@ from mendq.model.case import Severity
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, worded
+from mendq.notifications.text import linked
 
 OPEN_CASES = "mendq cases --open"
 # What an alarm on the DLQ of the intake ends in.
@@ -64,8 +65,8 @@ class AlarmDescription(Struct, frozen=True):
     def description(self, scope: Construct) -> str:
         """What CloudWatch sends to people with the alarm, of the stack that `scope` is in."""
         stack = Stack.of(scope)
-        command = in_region(self.command, stack.region)
-        return worded(self.impact, self.when, stack.account, command, self.page)
+        said = self.impact, self.when, stack.account, in_region(self.command, stack.region)
+        return linked(worded(*said, self.page), scope.node.try_get_context("docsUrl"))
 
     def called(self, of: str = "") -> str:
         """The alarm's name, with what it watches where there are several of them."""

@@ -127,9 +127,7 @@ def end(stage: Stage, folder: Path) -> Ending:
     with console.status("the trail's files") as status:
         ending = NightlyRuns(stage, folder, status).end()
     console.print(picture.incident_table(ending.incidents))
-    console.print(picture.week(ending.verdict.text))
-    copied = "That page, copied out of this account, which ends with the demo"
-    console.print(f"{copied}: {folder / REPORT}\n", markup=False)
+    picture.show(console, *picture.week(ending.verdict.text))
     return ending
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.constrain import Constrain
 from rich.padding import Padding
-from rich.panel import Panel
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -26,12 +28,37 @@ if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
 
 FIRST_LINES = 12
+# A pipe has no width: a rule there is as wide as here, and a line as long as it is.
+RULE, UNBOUND = 80, 10_000
 UNDO_WORKS = "(as it would be typed: this account and its port end with the demo)"
 INDENT = (0, 0, 0, 2)
 NEXT = (
     ("make account", "keeps such an account standing, for tries of your own"),
     ("docs/deploy.md", "puts Mendq on your own account, to observe at first"),
 )
+
+
+def console() -> Console:
+    """Where the demo is told: nothing is broken in a pipe, so that a log can be searched."""
+    piped = get_terminal_size((UNBOUND, 0)).columns
+    return Console(highlight=False, width=None if sys.stdout.isatty() else piped)
+
+
+def show(console: Console, *what: RenderableType) -> None:
+    """Print each; of a text that is to be copied no line is broken."""
+    for each in what:
+        console.print(each, soft_wrap=isinstance(each, Text) and each.no_wrap is True)
+
+
+def rule(title: str, style: str, *, ends: bool = False) -> RenderableType:
+    """A line across, which begins or ends with a title."""
+    text = Text(title, style="dim" if ends else "bold")
+    return Constrain(Rule(text, align="right" if ends else "left", style=style), RULE)
+
+
+def _indented(text: str | Text, style: str = "") -> RenderableType:
+    made = text if isinstance(text, Text) else Text(text, style=style)
+    return Padding(made, INDENT, expand=False)
 
 
 def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
@@ -44,13 +71,11 @@ def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType
     return grid
 
 
-def command(line: str, code: int, text: str) -> RenderableType:
+def command(line: str, code: int, text: str) -> Iterator[RenderableType]:
     """A command that has ended, at full width, as a terminal would have it."""
-    return Group(
-        Rule(Text(f"$ {line}", style="bold"), align="left", style="cyan"),
-        Text(text.strip("\n")),
-        Rule(Text(f"exit {code}", style="dim"), align="right", style="cyan"),
-    )
+    yield rule(f"$ {line}", "cyan")
+    yield Text(text.strip("\n"), no_wrap=True)
+    yield rule(f"exit {code}", "cyan", ends=True)
 
 
 def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, str]:
@@ -78,7 +103,7 @@ def pairs(rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2)
     grid.add_column(style="dim")
     for name, says in rows:
         grid.add_row(Text(name), Text(says))
-    return Padding(grid, (0, 0, 0, indent))
+    return Padding(grid, (0, 0, 0, indent), expand=False)
 
 
 def cast(story: Story) -> RenderableType:
@@ -140,39 +165,40 @@ def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
         if others and not first["reason"].startswith(others[-1]["reason"]):
             yield _field("in the end", others[-1]["reason"])
         yield _field("seen", calls if number else "by a scan; no call failed")
-        yield from (_field(name, text) for name, text in _change(bad, seen))
+        yield from _change(bad, seen)
         yield Text("")
 
 
-def _change(bad: BadQueue, seen: Observation) -> Iterator[tuple[str, str]]:
+def _change(bad: BadQueue, seen: Observation) -> Iterator[RenderableType]:
     steps, state = (seen.case["steps"], seen.case["to"]) if seen.case else ([], None)
     texts = ", ".join(f"{each['attribute']} {each['before']} -> {each['after']}" for each in steps)
     if state == State.ROLLED_BACK:
-        yield "undone", texts
+        yield _field("undone", texts)
     elif bad.a_person_sets:
-        yield "change", texts
+        yield _field("change", texts)
         values = ", ".join(map(" ".join, bad.a_person_sets.items()))
-        yield "kept", f"{values}, a person's value"
+        yield _field("kept", f"{values}, a person's value")
     elif bad.is_written and not bad.leaves_a_value:
-        yield "change", f"{texts}: what went back is not taken back"
+        yield _field("change", f"{texts}: what went back is not taken back")
     elif not seen.changed():
         proposed = f" yet; proposed: {texts}"
         would = f" (it would have been {texts})" if texts else ""
-        yield "change", f"none{proposed if state == State.PROPOSED else would}"
+        yield _field("change", f"none{proposed if state == State.PROPOSED else would}")
     else:
         seconds = seen.seconds_to_heal()
         took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-        yield "change", texts + took
+        yield _field("change", texts + took)
         yield from _undo(seen)
 
 
-def _undo(seen: Observation) -> Iterator[tuple[str, str]]:
+def _undo(seen: Observation) -> Iterator[RenderableType]:
     """The command that undoes the change, for the account that stands here; none without one."""
     endpoint = f" --endpoint-url {'/'.join(seen.queue_url.split('/')[:3])}"
     before = {each["attribute"]: each["before"] for each in (seen.case or {}).get("steps", ())}
     if before:
-        yield "undo", set_command(seen.queue_arn, before, seen.queue_url) + endpoint
-        yield "", f"{DELETES} {UNDO_WORKS}" if RETENTION in before else UNDO_WORKS
+        line = set_command(seen.queue_arn, before, seen.queue_url) + endpoint
+        yield Text.assemble(("      undo ", "dim"), line, no_wrap=True)
+        yield _field("", f"{DELETES} {UNDO_WORKS}" if RETENTION in before else UNDO_WORKS)
 
 
 def _field(name: str, text: str) -> RenderableType:
@@ -189,24 +215,26 @@ def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
         ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
     )
     others = [each for each in mailbox.messages if each.severity is not Severity.URGENT]
-    yield from (_beginning(each) for each in mailbox.messages if each not in others)
+    for each in mailbox.messages:
+        yield from _beginning(each) if each not in others else ()
     for each in others:
-        yield Padding(Text.assemble((f"{each.severity}  ", "dim"), each.subject), INDENT)
+        yield _indented(Text.assemble((f"{each.severity}  ", "dim"), each.subject))
     yield Text("")
 
 
-def _beginning(message: Message) -> RenderableType:
+def _beginning(message: Message) -> Iterator[RenderableType]:
     lines = message.text.splitlines()
-    text = Text.assemble((message.subject, "bold"), "\n\n", "\n".join(lines[:FIRST_LINES]))
-    if len(lines) > FIRST_LINES:
-        text.append(f"\n... {len(lines) - FIRST_LINES} more lines", style="dim")
-    return Panel(text, title=str(message.severity), title_align="left", border_style="magenta")
+    yield rule(str(message.severity), "magenta")
+    yield Text(f"{message.subject}\n", style="bold")
+    for each in lines[:FIRST_LINES]:
+        yield Text(each, no_wrap=each.startswith("  "))
+    yield rule(f"{max(0, len(lines) - FIRST_LINES)} more lines", "magenta", ends=True)
 
 
 def job_ended(name: str, seconds: float, said: Sequence[str]) -> RenderableType:
     """A job run and its own words."""
     head = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
-    return Group(head, *(Padding(Text(line, style="dim"), INDENT) for line in said))
+    return Group(head, *(_indented(line, "dim") for line in said))
 
 
 def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -222,10 +250,13 @@ def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
     return Group(Text(""), table("incident on|symptom|#failed calls|outcome", rows), Text(""))
 
 
-def week(text: str) -> RenderableType:
+def week(text: str) -> Iterator[RenderableType]:
     """What the topic's readers got."""
-    lines = [Padding(Text(line), INDENT) for line in text.splitlines()]
-    return Group(Text("the week's verdict, as its readers get it", style="bold"), *lines, Text(""))
+    yield Text("the week's verdict, as its readers get it", style="bold")
+    for line in text.splitlines():
+        is_whole = line.startswith(("The page:", "To read it:"))
+        yield Text(f"  {line}", no_wrap=True) if is_whole else _indented(line)
+    yield Text("")
 
 
 def pretended(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:

@@ -223,8 +223,8 @@ class RedriveStage(Stage):
             FunctionName=name, Environment={"Variables": variables}
         )
         self.floors_lowered += lowered()
-        told = f"the plan tells of those that ship; this story has {'; '.join(lowered())}"
-        self.say("bounds", told, "yellow")
+        told = "every tenth order is poison, so other bounds hold here than the plan will name: "
+        self.say("bounds", told + "; ".join(lowered()), "yellow")
 
     def send_back(self) -> None:
         """Fire the follow-up whenever the redrive has something to do, until its case has ended.

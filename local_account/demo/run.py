@@ -10,7 +10,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Console
 
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
@@ -22,7 +22,7 @@ from local_account.where import WRONG_USE, CannotStart
 
 RESULT = Path("build/demo/result.json")
 LEFT = (
-    (nightly.REPORT, "the week's page: open it in a browser"),
+    (nightly.REPORT, "that page, copied out of the account: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
     (mailbox.FILE, "what people were notified of"),
     (RESULT.name, "all of it, for machines"),
@@ -32,7 +32,7 @@ STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0: it ended as claimed; 1: it did not; 2: it did not start; 130: interrupted."""
-    console = Console(highlight=False)
+    console = picture.console()
     try:
         parser = argparse.ArgumentParser(prog="make demo")
         parser.add_argument("--story", type=stories_of, default="visibility")
@@ -70,7 +70,7 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
-            console.rule(f"story: {name}", align="left")
+            console.print(picture.rule(f"story: {name}", "green"))
         result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
@@ -104,8 +104,8 @@ def _run_in_account(
 def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
     """Run the nightly job, and compare what the story claims with what is there."""
     console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
-    console.print(Group(*picture.decisions(stage.story, watch)))
-    console.print(Group(*picture.notified(box, folder / mailbox.FILE)))
+    picture.show(console, *picture.decisions(stage.story, watch))
+    picture.show(console, *picture.notified(box, folder / mailbox.FILE))
     try:
         ending = nightly.end(stage, folder)
     except ScriptFailed as failed:
@@ -128,5 +128,5 @@ def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    console.print(Group(*picture.pretended(said, RESULT), *picture.claimed(claims)))
+    picture.show(console, *picture.pretended(said, RESULT), *picture.claimed(claims))
     return verdict.result_of(watch, said), all(holds for _, holds in claims)

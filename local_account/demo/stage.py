@@ -322,7 +322,7 @@ class Stage:
 
         words = ["mendq", *shlex.split(_OF_A_QUEUE.sub(filled, line))]
         ended, text = self._run(words)
-        self.console.print(picture.command(shlex.join(words), ended, text))
+        picture.show(self.console, *picture.command(shlex.join(words), ended, text))
         if ended != code:
             raise ScriptFailed(f"{shlex.join(words)} exited with {ended}, expected {code}")
         self.look()

@@ -152,9 +152,7 @@ def largest_unmet(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed |
 
 
 def goal_seconds(
-    facts: Facts,
-    needs: list[VisibilityNeed],
-    ceiling_seconds: int = SetVisibilityTimeout.maximum,
+    facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int = SetVisibilityTimeout.maximum
 ) -> int:
     """What to go to, the one number of heal, scan and lint: it covers what is unmet, and what else
     is named as far as the ceiling allows; without one, all that AWS advises. 0 where nothing is.

@@ -9,7 +9,7 @@ from mendq.model.limits import Limits
 from mendq.model.metrics import Measured
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
-from mendq.notifications.commands import metric_command
+from mendq.notifications.commands import consumers_of
 from mendq.notifications.text import counted, span
 
 LONGEST_SECONDS = SetMessageRetention.maximum
@@ -57,9 +57,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             f"{found.because}. SQS keeps none for longer than {LONGEST_SECONDS:,} s: let consumers "
             "catch up, or save the messages elsewhere before they are lost"
         )
-        age = "ApproximateAgeOfOldestMessage"
-        command = metric_command(facts.queue_arn, age, "Maximum", facts.measured)
-        return Escalate("retention_at_its_longest", reason, command)
+        return Escalate("retention_at_its_longest", reason, consumers_of(facts.queue_arn))
     reason = (
         f"{found.because}. Kept for {LONGEST_SECONDS:,} s they outlast a long weekend; a short "
         "retention can be policy, and old messages can be worth less than none"

@@ -150,7 +150,7 @@ DOCTOR = "mendq doctor"
 _WORDS = re.compile(
     rf"^{FIRES}(?P<when>.{{1,500}})\.\n"
     rf"{FIRST}\S{{1,40}}: (?P<command>.{{1,200}})\n"
-    rf"{RUNBOOK}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md)$",
+    rf"{RUNBOOK}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md|https://[!-~]{{1,300}})$",
     re.MULTILINE,
 )
 

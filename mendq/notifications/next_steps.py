@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, Case, State
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, PROVING, Case, State
 from mendq.model.queue import parts_of
 from mendq.notifications.commands import (
     consumers_of,
@@ -81,6 +81,7 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _LOOK),
     "network_only_policy": ("Send them back from within that network.", _PREVIEW),
     "no_known_cause": ("Look at the messages that died, then at their consumer.", _MESSAGES),
+    "redrive_halted": ("See why what went back died again, and fix that first.", _MESSAGES),
     "redrive_too_slow": ("Send them back yourself: they would expire on the way.", _PREVIEW),
     "redrive_unfit": ("See why they may not go back: look at DLQ and source.", _MESSAGES),
     "sent_to": ("Pick which to send back: producers send here too.", _PREVIEW),
@@ -113,15 +114,11 @@ BY_STATE: Mapping[State, tuple[str, Command]] = {
     State.OBSERVED: ("Raise the queue's mode if Mendq is to do this.", _PROPOSE),
     State.REFUSED: ("Look at the case.", _SHOW),
     State.PROPOSED: ("Read the change, then approve or decline it.", _APPROVE),
-    State.APPROVED: (_WAIT, _SHOW),
     State.EXPIRED: ("Look at the queue: it is proposed again if it shows again.", _SHOW),
-    State.APPLIED: (_WAIT, _SHOW),
-    State.UNVERIFIED: (_WAIT, _SHOW),
-    State.VERIFIED: (_WAIT, _SHOW),
-    State.WATCHING: (_WAIT, _SHOW),
     State.INEFFECTIVE: ("See why the fix did not help: Mendq tries its next step.", _SHOW),
     State.OVERRIDDEN: BY_CODE["overridden"],
     State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW),
+    **dict.fromkeys((State.APPROVED, *PROVING, State.VERIFIED, State.WATCHING), (_WAIT, _SHOW)),
     **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), ("", "")),
 }  # fmt: skip
 

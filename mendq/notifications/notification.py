@@ -18,6 +18,7 @@ from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.configuration import Known
 from mendq.notifications.next_steps import next_lines, with_code
 from mendq.notifications.queue_lines import (
+    bars,
     baseline_lines,
     changed_last_lines,
     evidence_lines,
@@ -64,9 +65,9 @@ class CaseDetails(Struct, frozen=True):
     gone; `last_change` is None where CloudTrail knows of none, a text where it could not be asked.
     `baselines` are how a scan found the queue well, newest first. `shown` names attributes to show
     whole, set or not; `beside` are the symptom's own sections, and `aws_health` says first what
-    troubles AWS. `so_far` is the case's time line. `first` has to be done before the change,
-    `beyond` after it; they and `next_command` (empty: look at the queue) stand as they are given:
-    their maker quotes what is not its own.
+    troubles AWS. `so_far` is the case's time line, `spans` how long consumers need, and have.
+    `first` has to be done before the change, `beyond` after it; they and `next_command` (empty:
+    look at the queue) stand as they are given: their maker quotes what is not its own.
     """
 
     sentence: str
@@ -80,6 +81,7 @@ class CaseDetails(Struct, frozen=True):
     beside: Iterable[Section] = ()
     aws_health: Iterable[str] = ()
     so_far: Sequence[Point] = ()
+    spans: Sequence[tuple[str, float]] = ()
 
 
 def of_case(case: Case, of: CaseDetails) -> NotificationText:
@@ -99,6 +101,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
         Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
         Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
         Section("CASE SO FAR (UTC)", _picture(of.so_far)),
+        Section("CONSUMERS NEED, AND HAVE", tuple(map("  ".join, bars(of.spans)))),
         Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
         *of.beside,
         *template(case, of.facts),

@@ -19,6 +19,7 @@ _MOST_FROM = 2
 _MOST_SHOWN = 1_000
 # As long as `applied: MessageRetentionPeriod 345600 -> 1209600`: the numbers are what counts.
 _MOST_OF_A_POINT = 50
+_MOST_BAR = 24
 # So long a change is still the first thing to look at.
 CHANGED_LATELY = timedelta(days=7)
 
@@ -152,9 +153,16 @@ def so_far(points: Sequence[Point], most: int = _MOST_OF_A_POINT) -> list[tuple[
     width = max(map(len, after))
     words = (f"{each.words}: {each.says}" if each.says else each.words for each in points)
     return [
-        (
-            f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}",
-            plain(said, most),
-        )
+        (f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}", plain(said, most))
         for each, late, said in zip(points, after, words, strict=True)
+    ]
+
+
+def bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+    """How long consumers need, by what says so, and what they have: a bar beside each."""
+    width = min(64, max((len(what) for what, _ in spans), default=0))
+    longest = max((seconds for _, seconds in spans), default=0)
+    return [
+        (f"{plain(what, 64):{width}}", f"{it:>7,g} s {'=' * round(_MOST_BAR * it / longest)}")
+        for what, it in spans
     ]

@@ -19,7 +19,7 @@ MOST_COMMAND = 1_200
 _MOST_READ = 4_096
 _LINK = re.compile(r"(?<=:)//|(?<=www)\.", re.IGNORECASE)
 _PRINTABLE = re.compile(r"[ -~]+")
-_RUNBOOK = re.compile(r"^( *runbook: )docs/(runbooks/[a-z_]{1,64})\.md$", re.MULTILINE)
+_RUNBOOK = re.compile(r"^( *[Rr]unbook: )docs/(runbooks/[a-z_]{1,64})\.md$", re.MULTILINE)
 
 
 def plain(text: object, most: int = MOST_VALUE) -> str:

@@ -246,7 +246,8 @@ class _RedriveCase(Struct, frozen=True):
         """The case as it was written down; raises as `record_transition` does."""
         run = self.run
         state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
-        moved = self.case.moved(state, progress.because, run.now, actor=run.whose)
+        code = "redrive_halted" if state is State.ESCALATED else ""
+        moved = self.case.moved(state, progress.because, run.now, actor=run.whose, code=code)
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
         source = parts_of(progress.source_arn)
         look = f"mendq quarantine peek {source.name} --region {source.region}"

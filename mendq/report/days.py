@@ -13,19 +13,21 @@ from mendq.report.words import counted, day, had_most, short_day, title
 
 MOST_SERIES = 5
 NOT_READ = "?"
+_NOT_READ, _TO_COME = "not read", "still to come"
 REACHED = "\N{BLACK DIAMOND}"
 
 
 class Day(Struct, frozen=True):
     """`incidents` of each series, in the order of `PerDay.series`.
 
-    `reached` counts the cases that paged somebody for the first time in this week.
+    `reached` counts the cases that paged somebody for the first time in this week; `unread` says
+    why a day has no figure of its own, empty where it was read.
     """
 
     day: date
     incidents: tuple[int, ...]
     failed_calls: int
-    is_read: bool
+    unread: str
     reached: int = 0
 
     @property
@@ -39,26 +41,23 @@ class Day(Struct, frozen=True):
     @property
     def is_known(self) -> bool:
         """Whether its figure is: an unread day may have had a burst that began on one read."""
-        return self.is_read or self.total > 0
+        return not self.unread or self.total > 0
+
+    @property
+    def figure(self) -> str:
+        """Blank where nobody could know it yet."""
+        return f"{self.total:,}" if self.is_known else {_NOT_READ: NOT_READ}.get(self.unread, "")
 
 
 class PerDay(Struct, frozen=True):
-    """The week's days and the names of the series: the commonest symptoms, then the others.
-
-    `unread` is what a day without a figure is.
-    """
+    """The week's days and the names of the series: the commonest symptoms, then the others."""
 
     series: tuple[str, ...]
     days: tuple[Day, ...]
-    unread: str = "not read"
 
     @property
     def total(self) -> int:
         return sum(each.total for each in self.days)
-
-    @property
-    def has_unknown(self) -> bool:
-        return not all(each.is_known for each in self.days)
 
     @property
     def reached(self) -> int:
@@ -81,26 +80,27 @@ def per_day(summary: Summary) -> PerDay:
     folded_symptoms = len(folded) + max(0, summary.symptoms_left_out - 1) * (FURTHER in folded)
     reached = Counter(each.notified_at.date() for each in summary.reached_a_person.cases)
     groups = [[symptom] for symptom in named] + ([folded] if folded else [])
+    unread = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ)
+    unread |= dict.fromkeys(summary.to_come, _TO_COME)
     days = tuple(
         Day(
             day=each,
             incidents=tuple(sum(counts[each, symptom] for symptom in group) for group in groups),
             failed_calls=failed_calls[each],
-            is_read=each not in summary.not_seen.nightly_runs_missing,
+            unread=unread.get(each, ""),
             reached=reached[each],
         )
         for each in summary.days
     )
     others = [counted(folded_symptoms, "other symptom")] if folded else []
-    unread = "not read" if summary.not_seen.week_is_over else "not read, or still to come"
-    return PerDay((*(title(symptom) for symptom in named), *others), days, unread)
+    return PerDay((*(title(symptom) for symptom in named), *others), days)
 
 
 def caption(week: PerDay) -> str:
     """The day or days with most incidents."""
     if not week.total:
         return "No day that was read had an incident."
-    read = [each for each in week.days if each.is_read]
+    read = [each for each in week.days if not each.unread]
     if len(read) == 1 and read[0].total == week.total:
         return f"{day(read[0].day)} is the only day that was read."
     return had_most([(day(each.day), each.total) for each in week.days], "day", week.total)
@@ -117,7 +117,7 @@ def _day_in_words(week: PerDay, each: Day) -> str:
         for name, count in zip(week.series, each.incidents, strict=True)
         if count
     ]
-    total = f"{each.total:,}" if each.is_known else week.unread
+    total = f"{each.total:,}" if each.is_known else each.unread
     reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
     of = f" ({', '.join(some)})" if some else ""
     return f"{each.name}: {total}{of}{reached}."

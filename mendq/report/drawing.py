@@ -16,7 +16,7 @@ import altair as alt
 import vl_convert
 from msgspec import Struct
 
-from mendq.report.days import NOT_READ, REACHED, PerDay
+from mendq.report.days import REACHED, PerDay
 from mendq.report.summary_parts import Moment, Pictured, Span
 from mendq.report.tiles import Series
 from mendq.report.words import clock, duration, short_day, visible
@@ -142,7 +142,7 @@ def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
 
     The mark of cases stands above the figure, because beside it there is no room on a phone.
     """
-    figures = [f"{each.total:,}" if each.is_known else NOT_READ for each in week.days]
+    figures = [each.figure for each in week.days]
     above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
         _bars(week, look),
@@ -209,7 +209,7 @@ TONES = dict.fromkeys(("verified", "watching", "closed"), "good") | dict.fromkey
     ("ineffective", "escalated", "overridden", "rolled_back"), "bad"
 )
 LANE_HEIGHT, LANE_WIDTH = 34, 340
-MOST_LABEL = 32
+MOST_LABEL, MOST_OF_A_LINE = 32, 53
 
 
 class Bar(Struct, frozen=True):
@@ -259,14 +259,15 @@ def _time_line(points: tuple[Moment, ...]) -> Lanes:
     after = [max(0.0, (each.at - begins).total_seconds()) for each in points]
     figures = [f"{short_day(begins)} {clock(begins)}", *(f"+{duration(it)}" for it in after[1:])]
     ends = [log1p(each) for each in after]
+    says = (f"{it.state.replace('_', ' ')}: {it.says}".removesuffix(": ") for it in points)
     lanes = (
         Lane(
-            visible(each.state.replace("_", " "), MOST_LABEL),
+            visible(said, MOST_OF_A_LINE - len(figure)),
             (Bar(min(since, until), until, TONES.get(each.state, "calm")),),
             figure,
         )
-        for each, figure, (since, until) in zip(
-            points, figures, pairwise([0.0, *ends]), strict=True
+        for each, said, figure, (since, until) in zip(
+            points, says, figures, pairwise([0.0, *ends]), strict=True
         )
     )
     return Lanes("What happened when", tuple(lanes), "Not to scale: longer times are shortened.")

@@ -47,6 +47,12 @@ _HOSTS = {
 }
 
 
+def queue_of(queue_arn: str, here: Here | None) -> re.Match[str] | None:
+    """The parts of a queue's ARN; None for what is no queue, or none of here."""
+    queue = QUEUE_ARN.fullmatch(queue_arn)
+    return queue if here and queue and (queue["region"], queue["account"]) == here[:2] else None
+
+
 def console(queue_arn: str) -> str:
     """The queue's page in the console; empty for what is no queue."""
     queue = QUEUE_ARN.fullmatch(queue_arn)

@@ -122,12 +122,11 @@ def _unread(summary: Summary) -> dict[str, list[date]]:
     """
     seen = summary.not_seen
     silent = {each.day for each in seen.nightly_runs if each.verdict == NOTHING_READ}
-    made_on = summary.made_at.date()
     found: dict[str, list[date]] = defaultdict(list)
     for each in seen.nightly_runs_missing:
         if seen.began is not None and each < seen.began:
             found["not_begun"].append(each)
-        elif each >= made_on or (each == summary.last_day and not seen.week_is_over):
+        elif each in summary.to_come:
             found["to_come"].append(each)
         else:
             found["silent" if each in silent else "not_read"].append(each)
@@ -146,7 +145,7 @@ def _nightly_runs(summary: Summary) -> Iterator[str]:
         yield _read_whole(summary)
     if days["not_begun"] and seen.began is not None:
         yield f"Mendq had not begun before {day(seen.began)}."
-    if days["to_come"] or not seen.week_is_over:
+    if not summary.is_over:
         yield f"The week is not over{_coming(days['to_come'])}."
     elsewhere = {*days["not_begun"], *days["to_come"]}
     yield from _in_doubt([each for each in seen.nightly_runs if each.day not in elsewhere])

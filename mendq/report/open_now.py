@@ -7,20 +7,21 @@ from collections import defaultdict
 
 from msgspec import Struct, structs
 
-from mendq.report.links import CASE_ID, QUEUE_ARN, Here
+from mendq.report.links import CASE_ID, Here, queue_of
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import OpenCase
-from mendq.report.tables import STATES
+from mendq.report.summary_parts import OpenCase, Recommendation
+from mendq.report.tables import state
 from mendq.report.words import counted, duration, queue_name, quote, title, visible
 
 MOST_COMMAND = 500
 # What a person may be handed to run: verbs that show or ask, about this case and its queue alone,
 # and Mendq's own tags of seconds; nothing that asks elsewhere, or answers for them.
 _RUNNABLE = (
-    r"(mendq (show|approve|decline|rollback|history|policy show|redrive|queues|alarms|doctor)"
-    r"|aws sqs ((get|list)-[a-z-]+|tag-queue))(?=.*[ /:]({case}|{name})(?![^ ]))"
-    r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}|All"
-    r"|--(region|queue-url|attribute-names|tags|all|dry-run)"
+    r"(mendq (show|approve|decline|rollback|history|policy show|redrive|dlq|queues|alarms|doctor)"
+    r"|aws (sqs ((get|list)-[a-z-]+|tag-queue)|lambda list-event-source-mappings))"
+    r"(?=.*[ /:]({case}|{name})(?![^ ]))"
+    r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}"
+    r"|[A-Z][A-Za-z]{{2,50}}|--(region|queue-url|event-source-arn|attribute-names|tags|all|dry-run)"
     r"|mendq:max-(processing|visibility)-seconds=(SECONDS|[0-9]{{1,5}})))+"
 )
 
@@ -38,6 +39,7 @@ class Kind(Struct, frozen=True):
     """Cases that say the same; `sentence` is the next step. Texts are to be shown as they are."""
 
     symptom: str
+    code: str
     state: str
     urgent: bool
     reason: str
@@ -50,16 +52,11 @@ def kinds(summary: Summary, here: Here | None) -> tuple[Kind, ...]:
     """In the summary's order; cases of different urgency are never of one kind."""
     found = defaultdict[Kind, list[Waiting]](list)
     for each in summary.open_now:
-        kind = Kind(
-            symptom=each.symptom,
-            state=STATES.get(each.state) or visible(each.state.replace("_", " ")),
-            urgent=each.urgent,
-            reason=quote(each.reason),
-            sentence=quote(each.next_step.sentence),
-            runbook=visible(each.next_step.runbook),
-        )
-        facts, command = _facts(summary, each), _command(each, here)
-        found[kind].append(Waiting(each.case_id, each.queue_arn, facts, command))
+        said = quote(each.reason), quote(each.next_step.sentence), visible(each.next_step.runbook)
+        kind = Kind(each.symptom, visible(each.code), state(each), each.urgent, *said)
+        verb = "approve" if each.state == "proposed" else "show"
+        command = command_of(each, each.next_step.command, verb, here)
+        found[kind].append(Waiting(each.case_id, each.queue_arn, _facts(summary, each), command))
     return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in found.items())
 
 
@@ -74,20 +71,21 @@ def _facts(summary: Summary, case: OpenCase) -> str:
     return ", ".join(known)
 
 
-def _command(case: OpenCase, here: Here | None) -> str:
-    """The case's own where it can do no harm; else the one that shows it or approves it."""
-    queue, found = QUEUE_ARN.fullmatch(case.queue_arn), CASE_ID.fullmatch(case.case_id)
-    if not (here and queue and (queue["region"], queue["account"]) == here[:2]):
+def command_of(case: OpenCase | Recommendation, asked: str, verb: str, here: Here | None) -> str:
+    """What the case asks for where it can do no harm; else `mendq` with `verb`.
+
+    Empty where there is no case, or what names it has not the form of one of ours.
+    """
+    queue, found = queue_of(case.queue_arn, here), CASE_ID.fullmatch(case.case_id)
+    if not queue:
         return ""
     named = {"arn": queue[0], "case": (found or queue)[0], **queue.groupdict()}
     runnable = _RUNNABLE.format(**{name: re.escape(text) for name, text in named.items()})
-    asked = case.next_step.command
     if len(asked) <= MOST_COMMAND and re.fullmatch(runnable, asked):
         return asked
     if not found or found["symptom"] != case.symptom:
         return ""
-    verb = "approve" if case.state == "proposed" else "show"
-    return f"mendq {verb} {case.case_id} --region {here.region}"
+    return f"mendq {verb} {case.case_id} --region {queue['region']}"
 
 
 def caption(summary: Summary) -> str:

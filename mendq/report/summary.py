@@ -135,7 +135,18 @@ class Summary(OfCases, frozen=True, kw_only=True):
     def is_whole(self) -> bool:
         """Whether it can be compared with other weeks."""
         in_part = any(each.verdict == PARTIAL for each in self.not_seen.nightly_runs)
-        return self.not_seen.week_is_over and self.every_day_was_read and not in_part
+        return self.is_over and self.every_day_was_read and not in_part
+
+    @property
+    def is_over(self) -> bool:
+        return self.not_seen.week_is_over and not self.to_come
+
+    @property
+    def to_come(self) -> tuple[date, ...]:
+        """The days without tables whose nightly run could not have been when this was made."""
+        last = None if self.not_seen.week_is_over else self.last_day
+        missing, made_on = self.not_seen.nightly_runs_missing, self.made_at.date()
+        return tuple(each for each in missing if each >= made_on or each == last)
 
     @property
     def every_day_was_read(self) -> bool:

@@ -30,8 +30,7 @@ MOST_NAMES = 1_000
 MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
 MOST_OPEN, MOST_EARNED, MOST_PREVIOUS_WEEKS = 50, 10, 7
 MOST_MEMBERS, MOST_NEEDY, MOST_STANDING = 200, 10, 50
-MOST_SECONDS = 200
-MOST_POINTS, MOST_SPANS = 12, 7
+MOST_POINTS, MOST_SPANS, MOST_SECONDS = 12, 7, 200
 # What found an incident.
 FAILED_CALLS, SCAN = "failed_calls", "scan"
 # Spark's long.
@@ -116,10 +115,11 @@ class DayCount(Read, frozen=True):
 
 
 class Moment(Read, frozen=True):
-    """A point of a case's time line; `state` is one, or what was seen before the first."""
+    """A point of a case's time line: a state, or what was seen before it; `says` its numbers."""
 
     at: Time
     state: str
+    says: str = ""
 
 
 class Span(Read, frozen=True):
@@ -130,8 +130,9 @@ class Span(Read, frozen=True):
 
 
 class Pictured(Read, frozen=True, kw_only=True):
-    """What the pictures of a case are drawn of, empty where it is not known."""
+    """A case's code, and what its pictures are drawn of; empty where it is not known."""
 
+    code: str = ""
     timeline: Annotated[tuple[Moment, ...], Meta(max_length=MOST_POINTS)] = ()
     visibility: Annotated[tuple[Span, ...], Meta(max_length=MOST_SPANS)] = ()
 
@@ -242,6 +243,7 @@ class NotifiedCase(Read, frozen=True):
     reason: str
     ended_at: Time | None
     is_scanned: bool = field(name="scanned")
+    code: str = ""
 
 
 class ReachedAPerson(Read, frozen=True):
@@ -280,7 +282,6 @@ class OpenCase(Pictured, frozen=True):
     state: str
     opened_at: Time
     since: Time
-    code: str = ""
     urgent: bool = False
     reason: str = ""
     next_step: NextStep = NextStep()
@@ -378,7 +379,8 @@ class Recommendation(Read, frozen=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case, `next_step` what it says that a person does.
+    `reason` is what Mendq said of the case, `next_step` what it says that a person does, by the
+    `command`.
     """
 
     kind: str
@@ -394,4 +396,5 @@ class Recommendation(Read, frozen=True):
     queues: Whole
     reason: str = ""
     next_step: str = ""
+    command: str = ""
     case_id: str = ""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mendq.report.days import NOT_READ
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import Incident, NotifiedCase
+from mendq.report.summary_parts import Incident, NotifiedCase, OpenCase
 from mendq.report.words import (
     NEEDS_A_PERSON,
     OUTCOMES,
@@ -69,7 +69,7 @@ def how(case: NotifiedCase) -> str:
     return ", ".join([*pages, *["found by a scan"] * case.is_scanned])
 
 
-def state(case: NotifiedCase) -> str:
+def state(case: NotifiedCase | OpenCase) -> str:
     """What it means for the queue."""
     return STATES.get(case.state) or visible(case.state.replace("_", " "))
 
@@ -163,7 +163,7 @@ def rows(incidents: Iterable[Incident]) -> list[Row]:
     """In their order, each where its first incident stands."""
     found = defaultdict[tuple[object, ...], list[Incident]](list)
     for each in incidents:
-        said = (each.symptom, each.error_codes, each.outcome, why_in_words(each))
+        said = (each.symptom, each.error_codes, each.outcome, each.code, why_in_words(each))
         found[*said, each.found_by, each.notified, each.urgent].append(each)
     return [Row(tuple(each)) for each in found.values()]
 
@@ -216,10 +216,10 @@ def heat(summary: Summary) -> dict[str, Any] | None:
 
 
 def _figure(summary: Summary, day: date, count: int) -> str:
-    """Blank where there was none."""
+    """Blank where there was none, and where nobody could know it yet."""
     if count:
         return f"{count:,}"
-    return NOT_READ if day in summary.not_seen.nightly_runs_missing else ""
+    return NOT_READ * (day in {*summary.not_seen.nightly_runs_missing} - {*summary.to_come})
 
 
 def level(count: int, most: int) -> int:

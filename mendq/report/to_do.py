@@ -7,7 +7,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.report.links import CASE_ID, QUEUE_ARN, Here
+from mendq.report.links import CASE_ID, Here, queue_of
+from mendq.report.open_now import command_of
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import Earned, Recommendation, Standing
 from mendq.report.words import (
@@ -77,10 +78,10 @@ def drift(summary: Summary, here: Here | None = None) -> list[Drift]:
 
 
 def _drift(summary: Summary, each: Standing, here: Here | None) -> Drift:
-    queue, case = QUEUE_ARN.fullmatch(each.queue_arn), CASE_ID.fullmatch(each.case_id)
-    is_here = here and queue and (queue["region"], queue["account"]) == here[:2]
-    patch = f"mendq patch {each.case_id} --template FILE --region {here.region}" if here else ""
-    age = ""
+    queue, case = queue_of(each.queue_arn, here), CASE_ID.fullmatch(each.case_id)
+    age = patch = ""
+    if queue and case and case["symptom"] == each.symptom:
+        patch = f"mendq patch {each.case_id} --template FILE --region {queue['region']}"
     with suppress(ValueError, TypeError):
         seconds = (summary.made_at - datetime.fromisoformat(each.set_at)).total_seconds()
         age = duration(max(0, seconds))
@@ -89,7 +90,7 @@ def _drift(summary: Summary, each: Standing, here: Here | None) -> Drift:
         what=f"{marked(each.attribute)} {changed(each.attribute, each.before, each.after)}".strip(),
         age=age or "not known",
         owner=visible(each.owner),
-        command=patch if is_here and case and case["symptom"] == each.symptom else "",
+        command=patch,
     )
 
 
@@ -108,16 +109,11 @@ def left_out(summary: Summary) -> str:
 
 
 def _command(asked: Recommendation, here: Here | None) -> str:
-    """Empty where there is no case, or what names it has not the form of one of ours."""
-    queue, case = QUEUE_ARN.fullmatch(asked.queue_arn), CASE_ID.fullmatch(asked.case_id)
-    if not (here and queue and (queue["region"], queue["account"]) == here[:2]):
-        return ""
-    if asked.kind in _OF_FINDINGS:
-        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {here.region}"
-    if not (case and case["symptom"] == asked.symptom and asked.kind in _OF_A_CASE):
-        return ""
+    """What the case says that a person runs, where it says so; what shows or approves it else."""
+    if asked.kind in _OF_FINDINGS and (queue := queue_of(asked.queue_arn, here)):
+        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {queue['region']}"
     verb = "approve" if asked.kind == "approve" else "show"
-    return f"mendq {verb} {asked.case_id} --region {here.region}"
+    return command_of(asked, asked.command, verb, here) if asked.kind in _OF_A_CASE else ""
 
 
 _OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}

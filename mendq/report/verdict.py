@@ -48,7 +48,7 @@ _IN_A_MAIL = 3
 
 def headline(summary: Summary) -> str:
     """How many incidents there were, how many were healed, and whether anyone was paged first."""
-    so_far = "" if summary.not_seen.week_is_over else " so far"
+    so_far = "" if summary.is_over else " so far"
     if summary.nothing_was_read:
         return f"Nothing was read this week{so_far}: whether there were incidents is not known."
     read = f" in the {counted(summary.days_read, 'day')} that {was(summary.days_read)} read"

@@ -45,8 +45,8 @@ def unlinked(text: str) -> str:
 
 
 def quote(sentence: str) -> str:
-    """As `visible`, for what somebody else worded."""
-    return visible(sentence, MOST_SENTENCE)
+    """As `visible`, for what somebody else worded; a command in it stands in no backticks."""
+    return visible(sentence.replace("`", "'"), MOST_SENTENCE)
 
 
 def _shown(character: str) -> str:

@@ -58,11 +58,14 @@ BY_STATE = {
 
 @pytest.mark.parametrize("state", list(State))
 def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
-    found = of(life((state, "11-10 09:00"), next_step={"sentence": "Look."}))
+    found = of(life((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"}))
     assert [it.kind for it in found] == [kind for kind, of_it in BY_STATE.items() if state in of_it]
     says = "Look." * (state in (State.REFUSED, State.INEFFECTIVE, State.ESCALATED))
     why = {"write_into_template": "verified", "watch": "applied"}
-    assert all((it.why, it.next_step) == (why.get(it.kind, state), says) for it in found)
+    said = (says, "ls" * bool(says))
+    assert all(
+        (it.why, it.next_step, it.command) == (why.get(it.kind, state), *said) for it in found
+    )
 
 
 def test_a_recommendation_says_what_the_case_says() -> None:

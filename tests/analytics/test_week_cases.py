@@ -62,11 +62,11 @@ def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
 def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
     (listed,) = open_now([life(*states)], {})["open_now"]
-    assert [(each["state"], each["at"]) for each in listed["timeline"]] == [
-        ("first_failure", "2026-11-08T08:00:00Z"),
-        ("evidence_complete", "2026-11-08T08:10:00Z"),
-        ("applied", "2026-11-08T08:30:00Z"),
-        ("escalated", "2026-11-09T09:00:00Z"),
+    assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
+        ("first_failure", "2026-11-08T08:00:00Z", ""),
+        ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
+        ("applied", "2026-11-08T08:30:00Z", "VisibilityTimeout 30 -> 45"),
+        ("escalated", "2026-11-09T09:00:00Z", ""),
     ]
     assert listed["visibility"] == []
     knows = life(*states).newest

@@ -15,14 +15,7 @@ from botocore.validate import ParamValidator
 
 # What the AWS CLI calls a service otherwise than its model.
 SERVICES = {"s3api": "s3"}
-GLOBAL_OPTIONS = {
-    "region",
-    "profile",
-    "query",
-    "output",
-    "endpoint-url",
-    "cli-binary-format",
-}
+GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url", "cli-binary-format"}
 _START = re.compile(r"(?<![\w./-])aws (?=[a-z0-9-]+ [a-z0-9-]+)")
 _PUNCTUATION = set("();<>|&")
 # What a reader fills in, or a shell does.

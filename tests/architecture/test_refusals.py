@@ -27,6 +27,7 @@ KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
 MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
 # Of calls that are not taken up; our own are no incident.
 _CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
+NAMED = (AWS_REFUSED, QUEUE_DELETED, "redrive_halted")
 IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILINE))
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
@@ -65,7 +66,7 @@ def _named_elsewhere() -> set[str]:
     answered = (each for entry in CATALOGUE for each in entry.examples())
     answers = (each.answer for each in answered if isinstance(each, Caught | Detected))
     examples = {each for each in answers if isinstance(each, str)}
-    return {*examples, *(each.code for each in FINDINGS.values()), AWS_REFUSED, QUEUE_DELETED}
+    return {*examples, *(each.code for each in FINDINGS.values()), *NAMED}
 
 
 def explained(text: str) -> set[str]:

@@ -87,7 +87,11 @@ def every_page() -> dict[str, NotificationText]:
     unknown = {"attributes": {}, "tags": {}, "last_change": "throttled"}
     theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
-    advised = {"first": first, "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"]}
+    advised: dict[str, Any] = {
+        "first": first,
+        "beyond": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"],
+    }
+    advised["spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
     same = Known(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}

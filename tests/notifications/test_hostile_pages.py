@@ -18,7 +18,7 @@ from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notifi
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "CHANGED LAST BY", "NEXT"}
 SOMETIMES = {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES", "SINCE IT WORKED"}
-HEADINGS = ALWAYS | SOMETIMES
+HEADINGS = ALWAYS | SOMETIMES | {"CONSUMERS NEED, AND HAVE"}
 OPENINGS = ("What: ", "Why: ")
 MOST_LINES = 160
 PAYLOADS = (
@@ -43,8 +43,7 @@ PRINCIPALS = st.lists(TEXT, max_size=12)
 CALLS = st.lists(st.dictionaries(st.sampled_from(("source_ip", "user_agent")), TEXT), max_size=12)
 COUNT = st.integers() | TEXT
 EVIDENCE = st.fixed_dictionaries(
-    {},
-    optional={"failed_calls": COUNT, "principals": PRINCIPALS, "requests": CALLS, **REQUESTS},
+    {}, optional={"failed_calls": COUNT, "principals": PRINCIPALS, "requests": CALLS, **REQUESTS}
 )
 CASES = st.fixed_dictionaries(
     {
@@ -68,6 +67,7 @@ BESIDE = st.fixed_dictionaries(
         "event_names": st.lists(TEXT, max_size=9),
         "baselines": st.lists(st.builds(Known, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
+        "spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
         "shown": st.lists(KEYS, max_size=9),
     }
 )

@@ -62,6 +62,7 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     assert mark.case == outcome.case.case_id
     assert len(here.bodies(here.dlq)) == 4
     ((_, page),) = here.pages
+    assert "Escalated (redrive_halted): of 5 messages" in page
     assert "what came back is in orders-quarantine" in page
     assert "mendq quarantine peek orders --region us-east-1" in page
     assert "the cause is not fixed" in page

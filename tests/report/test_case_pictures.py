@@ -30,8 +30,8 @@ def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_en
     (line, _) = drawn()
     assert [(each.label, each.figure) for each in line.lanes] == [
         ("first failure", "Mon 9 14:02"),
-        ("evidence complete", "+1 min 49 s"),
-        ("applied", "+2 min 9 s"),
+        ("evidence complete: 4 failed calls", "+1 min 49 s"),
+        ("applied: VisibilityTimeout 30 -> 90", "+2 min 9 s"),
         ("closed", "+2 d"),
     ]
     bars = [each.bars[0] for each in line.lanes]
@@ -60,7 +60,7 @@ def test_times_that_run_backwards_or_take_none_are_drawn_within_the_picture() ->
 
 def test_somebody_elses_words_are_text_in_a_picture() -> None:
     def of(text: str) -> Document:
-        points = [{**each, "state": text} for each in PICTURED["timeline"]]
+        points = [{**each, "state": text, "says": text} for each in PICTURED["timeline"]]
         spans = [{**each, "what": text} for each in PICTURED["visibility"]]
         return incident(timeline=points, visibility=spans)
 

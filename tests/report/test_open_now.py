@@ -30,26 +30,16 @@ def _command(command: str = "", **fields: Any) -> str:
     "odd",
     [
         *PAYLOADS,
-        *(
-            f"{SHOWN}{each}"
-            for each in ("; id", " && id", " $(id)", "\nid", " | sh", " > x", " `id`")
-        ),
-        *(
-            f"sh {CASE}",
-            f"mendq destroy {CASE}",
-            f"mendq {CASE}",
-            f"mendq show {CASE}0",
-            "mendq show",
-        ),
-        f"aws sqs delete-queue --queue-url {URL}",
-        f"aws sqs purge-queue --queue-url {URL}",
+        *(f"{SHOWN}{it}" for it in ("; id", "&&id", " $(id)", "\nid", " | sh", " > x", " `id`")),
+        *(f"{verb} {CASE}" for verb in ("sh", "mendq destroy", "mendq", "aws lambda invoke")),
+        *(f"mendq show {CASE}0", "mendq show"),
+        *(f"aws sqs {it}-queue --queue-url {URL}" for it in ("delete", "purge")),
         f"aws sqs tag-queue --queue-url {URL} --tags team=a",
         TAG.replace("invoices", "invoices2"),
         f"{SHOWN} {'a' * 500}",
         *(f"mendq approve {CASE} {each}" for each in ("--yes", "-y", "--ye")),
         f"mendq rollback {CASE[:-1]}0 {CASE} --since 2026-01-01",
-        "mendq policy unpin invoices",
-        "mendq redrive orders --all invoices-dlq",
+        *("mendq policy unpin invoices", "mendq redrive orders --all invoices-dlq"),
         f"aws sqs tag-queue --queue-url {URL} --tags mendq=heal mendq:max-visibility-seconds=1380",
         f"aws sqs get-queue-attributes --queue-url {URL} --endpoint-url https://elsewhere.example",
         f"aws sqs get-queue-attributes --queue-url {URL} --endp https://elsewhere.example",
@@ -65,8 +55,10 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
     [
         *(TAG, SHOWN, TAG.replace("1380", "SECONDS"), f"mendq rollback {CASE}"),
         "mendq policy show invoices --region us-east-1",
+        "mendq dlq invoices --region us-east-1",
+        f"aws lambda list-event-source-mappings --event-source-arn {arn('invoices')}",
         "mendq redrive invoices --all --dry-run --region us-east-1",
-        f"aws sqs get-queue-attributes --region us-east-1 --queue-url {URL} --attribute-names All",
+        f"aws sqs get-queue-attributes --queue-url {URL} --attribute-names Policy",
     ],
 )
 def test_the_cases_own_next_step_is(harmless: str) -> None:

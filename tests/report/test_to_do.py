@@ -43,7 +43,11 @@ def test_a_command_is_made_of_the_kind_the_case_and_the_region(kind: str) -> Non
     made = f"mendq {verb} {CASE} --region us-east-1" if verb else ""
     if kind in OF_FINDINGS:
         made = f"mendq {OF_FINDINGS[kind]} --region us-east-1"
-    assert _copied(kind=kind) == made
+    assert _copied(kind=kind) == _copied(kind=kind, command="mendq dlq orders; id") == made
+
+
+def test_the_cases_own_next_step_is_what_to_run() -> None:
+    assert _copied(kind="fix", command="mendq dlq orders") == "mendq dlq orders"
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,11 @@ from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
 from mendq.notifications.next_steps import next_step, with_code
-from mendq.notifications.queue_lines import BESIDE, so_far
+from mendq.notifications.queue_lines import BESIDE, bars, so_far
 from mendq.notifications.text import command_line, counted, plain, value
 from mendq.redrive.progress import RedriveProgress
 
 _MOST_VALUE = 300
-_MOST_BAR = 24
 _CASE_ID = typer.Argument(metavar="CASE", help="As `mendq cases` prints it; or its queue's name.")
 CaseId = Annotated[str, _CASE_ID]
 
@@ -178,7 +177,6 @@ def show(call: Invocation, case_id: CaseId) -> None:
 def print_whole(out: Output, whole: Whole) -> None:
     print_head(out, whole)
     _timeline(out, whole)
-    _picture(out, whole.transitions)
     _evidence(out, whole.case.evidence)
     print_plan(out, whole)
     if whole.progress is not None:
@@ -250,7 +248,7 @@ def print_plan(out: Output, whole: Whole) -> None:
 
 
 def _timeline(out: Output, whole: Whole) -> None:
-    """What came when, and of each state who moved the case there, and why."""
+    """What came when, of each state who moved the case there, and why; what consumers need."""
     out.heading("Timeline (UTC)")
     moved = {(str(each.state), each.at): each for each in whole.transitions}
     points = time_line(whole.transitions, whole.timing, is_whole=True)
@@ -260,17 +258,9 @@ def _timeline(out: Output, whole: Whole) -> None:
         if each:
             out.whole(f"by {each.actor}", indent=2)
             out.under(with_code(each))
-
-
-def _picture(out: Output, transitions: tuple[Case, ...]) -> None:
-    """What its consumers need beside what they have."""
-    if spans := spans_of(transitions):
+    if spans := spans_of(whole.transitions):
         out.heading("Time that consumers need, and have")
-        longest = max(seconds for _, seconds in spans)
-        out.lines(
-            (plain(what, 64), "", f"{seconds:>7,g} s {'=' * round(_MOST_BAR * seconds / longest)}")
-            for what, seconds in spans
-        )
+        out.lines((what, "", bar) for what, bar in bars(spans))
 
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:

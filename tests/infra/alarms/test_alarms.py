@@ -13,6 +13,7 @@ from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
 from mendq.model.case import Severity
 from mendq.model.names import OwnMetric
+from mendq.notifications.text import linked
 from tests.infra.alarms.evaluator import Data, MetricAlarm, State
 from tests.infra.alarms.simulated import own
 from tests.infra.synthesized import (
@@ -68,7 +69,8 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
             assert topic.lower().startswith(f"topics{words.severity}topic")
         assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
-        assert said.endswith(f"\nRunbook: {words.page}")
+        page = linked(f"Runbook: {words.page}", SETTINGS[settings].get("docsUrl"))
+        assert said.endswith(f"\n{page}")
 
 
 def test_the_essential_alarms_are_few_and_each_reaches_people() -> None:

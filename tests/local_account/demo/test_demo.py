@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from local_account.demo import mailbox
+from local_account.demo import mailbox, picture
 from local_account.demo import run as demo
 from local_account.demo.mailbox import Message
 from local_account.demo.story import Story, stories_of
@@ -92,6 +92,11 @@ def _run(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         timeout=900,
         check=False,
     )
+
+
+def test_a_log_has_every_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    picture.show(picture.console(), *picture.command("mendq x", 0, "aws " * 99))
+    assert "aws " * 99 in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("wrong", ["", "life"])
