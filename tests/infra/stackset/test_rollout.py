@@ -38,6 +38,7 @@ WELL: Answers = {
     "get-caller-identity": CANARY,
     "describe-stack-set-operation": ["QUEUED", "RUNNING", "SUCCEEDED"],
     "describe-alarms": _states(),
+    "list-stack-instances": "CURRENT",
     "update-stack-set": "operation-1",
     "create-stack-instances": "operation-1",
 }
@@ -208,6 +209,19 @@ def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_pa
     assert "begin with wave 0" in run.refused
     assert run.code == 1
     assert not {*run.operations} & STARTS
+
+
+@pytest.mark.parametrize("state", ["", "OUTDATED", "INOPERABLE"])
+@pytest.mark.parametrize(("how", "start"), [("first", ()), ("update", ()), ("update", ("2",))])
+def test_a_canary_that_no_wave_reaches_speaks_for_none(
+    how: str, start: tuple[str, ...], state: str, tmp_path: Path
+) -> None:
+    """Outside the units its alarms are those of an older stack, and StackSets calls it a success."""
+    run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, how, *start)
+    said = f"canary {CANARY} in us-east-1 is {state or 'not there'}: it has to be in one of"
+    assert said in run.refused
+    assert run.code == 1
+    assert len(_started(run)) == (not start)
 
 
 @pytest.mark.parametrize(
