@@ -17,6 +17,9 @@ from analytics.storage import (
     Storage,
     open_root,
 )
+from analytics.trail import Reader
+from mendq.nightly.verdict import FALLBACK
+from tests.analytics.nasty_files import GOOD
 
 
 class BucketInAFolder(ArrowStorage):
@@ -54,6 +57,25 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
     sizes = root.files("t/dt=1").items()
     assert [each for each in sizes if "crc" not in each[0]] == [("t/dt=1/t.parquet", 256)]
     assert root.files("t") == {}
+
+
+def test_of_a_file_no_more_is_read_than_is_asked_for(root: Storage) -> None:
+    """One that has grown since it was listed costs no more than it said."""
+    root.put("t/grown", b"listed" * 3)
+    read = [root.read("t/grown", most) for most in (0, 6, 99)]
+    assert read == [b"", b"listed", b"listed" * 3]
+    root.put("t/grown", GOOD + GOOD)
+    [row] = Reader(FALLBACK).rows(root, {"t/grown": len(GOOD)}) or []
+    assert (row["reason"], row["records"]) == (None, 3)
+
+
+def test_a_folder_whose_name_has_a_colon_hides_no_other(root: Storage) -> None:
+    """Hadoop takes what stands before one for a scheme: `dt=1:1`, put there by a stranger."""
+    for name in ("dt=1:1", "a:b", "dt=2"):
+        root.put(f"{name}/x.json", name.encode())
+    found = {name: root.files(name) for name in root.folders("")}
+    assert [*found] == ["a:b", "dt=1:1", "dt=2"]
+    assert [root.read(f"{name}/x.json") for name in found] == [each.encode() for each in found]
 
 
 def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
