@@ -265,6 +265,27 @@ def test_a_remedy_is_hcl_of_the_queues_own_module() -> None:
     assert '"Resource": aws_sqs_queue.orders[0].arn' in policy
 
 
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        ("a/b:c", True),
+        ("a]b (c) $5", True),
+        ('a\\"b', False),
+        ("${file(1)}", False),
+        ("é", False),
+        ("a\x1b[2J", False),
+        ('a"]\n} resource {', False),
+    ],
+)
+def test_a_key_of_for_each_is_written_whole_or_no_line_is_offered(key: str, written: bool) -> None:
+    """Without some of its characters it would be the key of another queue."""
+    address = f'aws_sqs_queue.orders["{key}"]'
+    root = {"resources": [block(ORDERS)]}
+    remedies = {e.symptom: e.remedy for e in _linted(plan(new_queue(address), root=root)).findings}
+    wanted = ((f"  queue_url = {address}.url",), ()) if written else ((), ())
+    assert (remedies["tls_not_enforced"][1:2], remedies["tls_not_enforced"][4:]) == wanted
+
+
 def _deep(levels: int) -> str:
     return "[" * levels + "]" * levels
 
