@@ -155,13 +155,7 @@ class FolderStorage(Storage):
 
     @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        paths = [(each, each.is_file()) for each in (self.root / folder).iterdir()]
-        return [
-            Entry(
-                each.name, each.stat().st_size if is_file else None, not is_file and each.is_dir()
-            )
-            for each, is_file in paths
-        ]
+        return [_entry(each) for each in (self.root / folder).iterdir()]
 
     @_usable("read", absent=None)
     def read(self, path: str, most: int = -1) -> bytes | None:
@@ -193,6 +187,16 @@ class FolderStorage(Storage):
 
     def show(self, path: str, beside: Path) -> None:
         beside.symlink_to(self.root / path)
+
+
+def _entry(path: Path) -> Entry:
+    """What goes meanwhile costs itself, and so does a name that is no text: Java takes none."""
+    with suppress(FileNotFoundError, UnicodeEncodeError):
+        path.name.encode()
+        is_file = path.is_file()
+        size = path.stat().st_size if is_file else None
+        return Entry(path.name, size, not is_file and path.is_dir())
+    return Entry(path.name, None, False)
 
 
 class HadoopStorage(Storage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -76,6 +77,19 @@ def test_a_folder_whose_name_has_a_colon_hides_no_other(root: Storage) -> None:
     found = {name: root.files(name) for name in root.folders("")}
     assert [*found] == ["a:b", "dt=1:1", "dt=2"]
     assert [root.read(f"{name}/x.json") for name in found] == [each.encode() for each in found]
+
+
+def test_what_goes_meanwhile_or_has_no_name_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is not taken for one that is not there, and Java is told no name that is none."""
+    (tmp_path / "d" / "\udcff").mkdir(parents=True)
+    (tmp_path / "d" / "stays").write_bytes(b"1")
+    (tmp_path / "d" / "gone").symlink_to("nothing")
+    looked, is_file = FolderStorage(str(tmp_path)), Path.is_file
+    there: Any = lambda each: each.name == "gone" or is_file(each)  # noqa: E731
+    monkeypatch.setattr(Path, "is_file", there)
+    assert (looked.files("d"), looked.folders("d")) == ({"d/stays": 1}, [])
 
 
 def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
