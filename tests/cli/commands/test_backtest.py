@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analytics.week_parts import is_own_queue
+from mendq.cases.view import Spread
 from mendq.cli.app import app
 from mendq.cli.backtest import nightly_run
 from mendq.cli.backtest.configuration import Configuration, as_given
@@ -120,6 +122,27 @@ def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_pat
     assert notifications(judged, Mode.HEAL)["notifications"] == 1
     apart = _judged(snapshot, *(_incident(name, 90 * n) for n, name in enumerate(names)))
     assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
+
+
+def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each incident looks at what is remembered: of weeks it would be hours of work."""
+    snapshot, remembered, outdated = _snapshot(tmp_path / "s.json", ["q"]), [0], Spread.outdated
+
+    def noted(spread: Spread, now: datetime) -> list[str]:
+        remembered.append(len(spread.notes))
+        return outdated(spread, now)
+
+    monkeypatch.setattr(Spread, "outdated", noted)
+    assert len(_judged(snapshot, *(_incident("q", 30 * n) for n in range(50)))) == 50
+    assert max(remembered) < 10
+
+
+def test_a_pipe_among_the_snapshots_is_not_waited_for(tmp_path: Path) -> None:
+    _snapshot(tmp_path / "s.json", ["orders"])
+    os.mkfifo(tmp_path / "pipe.json")
+    assert [*as_given(tmp_path).tags] == [_arn("orders")]
 
 
 def test_the_worst_hour_and_what_is_held_back_are_counted(tmp_path: Path) -> None:
