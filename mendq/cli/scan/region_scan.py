@@ -31,7 +31,7 @@ from mendq.cli.scan.dry_run import (
 )
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.limits import TEAM_TAG, Consent, Limits, Mode, Timing
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
@@ -77,6 +77,10 @@ class _ToLookAt(Consent):
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
+
+    def but_for_a_team(self, tags: Mapping[str, str]) -> dict[str, str]:
+        """Which teams there are, settings alone know: the deployed scan reports what is none."""
+        return {key: text for key, text in tags.items() if key != TEAM_TAG}
 
 
 class RegionScan(DryRun, frozen=True, dict=True):

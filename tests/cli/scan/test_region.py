@@ -104,6 +104,15 @@ def _refused(operator: Operator, whose: str) -> None:
     operator.account.session.events.register("before-call.sqs.GetQueueAttributes", refuse)
 
 
+def test_a_team_is_no_wrong_tag_where_nobody_knows_the_teams(alone: Operator) -> None:
+    sqs, tags = alone.aws.clients.sqs, {"mendq": "Heal", "mendq:notify": "payments"}
+    sqs.create_queue(QueueName="orders", tags=tags)
+    said = alone.json("scan", "--queue", "orders")
+    wrong = [each["reason"] for each in said["findings"] if each["symptom"] == "tag_not_understood"]
+    assert len(wrong) == 1
+    assert "notify" not in wrong[0]
+
+
 def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> None:
     off, set_aside = alone.aws.queue("left-alone", "off"), alone.aws.queue("orders-quarantine")
     own = [alone.aws.queue(each, "off") for each in ("Mendq-Intake7A-XY", "mendq-probe.fifo")]
