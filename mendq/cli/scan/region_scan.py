@@ -120,9 +120,17 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @property
     def absent(self) -> list[str]:
         """The names that were asked for and that no queue has, sorted."""
-        there = self._listing
-        known = {*(each.name for each in there.queues), *(parts_of(arn).name for arn in there.off)}
+        known = {parts_of(arn).name for arn in self._known}
         return sorted({each for each in self.patterns if not each.endswith("*")} - known)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        there = self._listing
+        return frozenset((*(each.queue_arn for each in there.queues), *there.off))
+
+    def is_absent(self, queue_arn: str) -> bool:
+        """Whether all are known, and none is it: made-up names are not worth a call each."""
+        return not self._listing.failed and queue_arn not in self._known
 
     @cached_property
     def _timing(self) -> Timing:

@@ -215,7 +215,13 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
     monkeypatch.setattr(command, "run", run)
     before = everything(operator)
     days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10", "--out", str(tmp_path))
+    urls: list[str] = []
+    note: Any = lambda params, **_: urls.append(params.get("QueueUrl", ""))  # noqa: E731
+    operator.account.session.events.register("provide-client-params.sqs.*", note)
     said = operator.json("backtest", *days)
+    named = {each.rpartition("/")[2] for each in urls}
+    assert "orders" in named
+    assert "gone" not in named, "a name of no queue costs no call, however many a trail holds"
     assert everything(operator) == before
     assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
     assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
