@@ -184,7 +184,8 @@ def worst(
 ) -> list[dict[str, Any]]:
     """At most MAXIMUM_CASES: what waits for a person first, then what else was not fixed.
 
-    In each by failed calls: a scan's incident, which has none, is never cut for one nobody needs.
+    Of what waits the older first: no flood of later ones, however many calls they have, hides it.
+    Of the rest by failed calls.
 
     `says` is what a case says beside, by its id.
     """
@@ -194,6 +195,7 @@ def worst(
 
 def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
     outcome, calls = row["outcome"], row["failed_calls"]
+    calls *= outcome not in PRESSING
     pressing = PRESSING.index(outcome) if outcome in PRESSING else len(PRESSING)
     rank = pressing + (outcome in FIXED)
     waits_urgently = row["urgent"] and outcome in PRESSING

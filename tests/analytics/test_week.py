@@ -183,6 +183,14 @@ def test_cases_are_worst_first_and_few() -> None:
         *("escalated", "escalated", "proposed", "overridden", "refused")
     ]
     assert ranked[0]["failed_calls"] == 0, "what paged comes before whatever failed more often"
+
+
+def test_what_waits_is_hidden_by_nothing_that_came_later() -> None:
+    """Whoever makes calls fail, on many queues and as often as they like."""
+    waits: dict[str, Any] = {"outcome": "escalated", "urgent": True}
+    rows = [incident(n, **waits, failed_calls=10**6 * (n > 0)) for n in range(60)]
+    listed = week_of({MONDAY: rows})["cases"]
+    assert listed[0]["failed_calls"] == 0
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
     assert document["totals"]["healed"] == 58, "an approved one is not healed by itself"
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"

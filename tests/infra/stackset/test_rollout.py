@@ -216,7 +216,7 @@ def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_pa
 def test_a_canary_that_no_wave_reaches_speaks_for_none(
     how: str, start: tuple[str, ...], state: str, tmp_path: Path
 ) -> None:
-    """Outside the units its alarms are those of an older stack, and StackSets calls it a success."""
+    """Outside the units its alarms are an older stack's, and StackSets calls it a success."""
     run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, how, *start)
     said = f"canary {CANARY} in us-east-1 is {state or 'not there'}: it has to be in one of"
     assert said in run.refused
