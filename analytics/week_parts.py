@@ -195,11 +195,11 @@ def worst(
 
 def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
     outcome, calls = row["outcome"], row["failed_calls"]
-    calls *= outcome not in PRESSING
     pressing = PRESSING.index(outcome) if outcome in PRESSING else len(PRESSING)
     rank = pressing + (outcome in FIXED)
     waits_urgently = row["urgent"] and outcome in PRESSING
-    return rank, not waits_urgently, -calls, row["first_failure"], row["incident_id"]
+    by_calls = -calls if pressing == len(PRESSING) else 0
+    return rank, not waits_urgently, by_calls, row["first_failure"], row["incident_id"]
 
 
 def listed(row: Row) -> dict[str, Any]:

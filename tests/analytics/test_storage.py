@@ -48,47 +48,33 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 
 
 def test_what_is_put_is_read_and_listed(root: Storage) -> None:
+    """Hadoop would take what stands before a colon for a scheme."""
     assert (root.folders("x"), root.files("x"), root.read("x/y")) == ([], {}, None)
-    root.put("t/dt=1/t.parquet", b"old and longer")
-    root.put("t/dt=1/t.parquet", bytes(range(256)))
-    root.put("t/dt=2/t.parquet", b"")
-    assert root.read("t/dt=1/t.parquet") == bytes(range(256))
-    assert root.folders("t") == ["dt=1", "dt=2"]
-    assert root.folders("") == ["t"]
-    sizes = root.files("t/dt=1").items()
-    assert [each for each in sizes if "crc" not in each[0]] == [("t/dt=1/t.parquet", 256)]
-    assert root.files("t") == {}
+    root.put("t:1/dt=1/t.parquet", b"old and longer")
+    root.put("t:1/dt=1/t.parquet", bytes(range(256)))
+    root.put("t:1/dt=2/t.parquet", b"")
+    assert root.read("t:1/dt=1/t.parquet") == bytes(range(256))
+    assert root.read("t:1/dt=1/t.parquet", 9) == bytes(range(9))
+    assert root.folders("t:1") == ["dt=1", "dt=2"]
+    assert root.folders("") == ["t:1"]
+    sizes = root.files("t:1/dt=1").items()
+    assert [each for each in sizes if "crc" not in each[0]] == [("t:1/dt=1/t.parquet", 256)]
+    assert root.files("t:1") == {}
 
 
-def test_of_a_file_no_more_is_read_than_is_asked_for(root: Storage) -> None:
-    """One that has grown since it was listed costs no more than it said."""
-    root.put("t/grown", b"listed" * 3)
-    read = [root.read("t/grown", most) for most in (0, 6, 99)]
-    assert read == [b"", b"listed", b"listed" * 3]
-    root.put("t/grown", GOOD + GOOD)
-    [row] = Reader(FALLBACK).rows(root, {"t/grown": len(GOOD)}) or []
+def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
+    root.put("t/grown", GOOD * 2)
+    [row] = Reader(FALLBACK).rows(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
 
-def test_a_folder_whose_name_has_a_colon_hides_no_other(root: Storage) -> None:
-    """Hadoop takes what stands before one for a scheme: `dt=1:1`, put there by a stranger."""
-    for name in ("dt=1:1", "a:b", "dt=2"):
-        root.put(f"{name}/x.json", name.encode())
-    found = {name: root.files(name) for name in root.folders("")}
-    assert [*found] == ["a:b", "dt=1:1", "dt=2"]
-    assert [root.read(f"{name}/x.json") for name in found] == [each.encode() for each in found]
-
-
-def test_what_goes_meanwhile_or_has_no_name_costs_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any) -> None:
     """The folder is not taken for one that is not there, and Java is told no name that is none."""
     (tmp_path / "d" / "\udcff").mkdir(parents=True)
     (tmp_path / "d" / "stays").write_bytes(b"1")
     (tmp_path / "d" / "gone").symlink_to("nothing")
-    looked, is_file = FolderStorage(str(tmp_path)), Path.is_file
-    there: Any = lambda each: each.name == "gone" or is_file(each)  # noqa: E731
-    monkeypatch.setattr(Path, "is_file", there)
+    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    looked = FolderStorage(str(tmp_path))
     assert (looked.files("d"), looked.folders("d")) == ({"d/stays": 1}, [])
 
 

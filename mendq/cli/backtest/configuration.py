@@ -80,8 +80,7 @@ def as_given(path: Path) -> Configuration:
     """Of a file, or of a folder's files; raise Stopped where there is none in it."""
     try:
         # In a folder a pipe of that name would be waited for.
-        below = (each for each in path.glob("*.json") if each.is_file())
-        files = sorted(below) if path.is_dir() else [path]
+        files = sorted(filter(Path.is_file, path.glob("*.json"))) if path.is_dir() else [path]
         form: Any = _Known | list[_Known]
         found = [msgspec.json.decode(each.read_bytes(), type=form) for each in files]
         every = (of if isinstance(of, list) else [of] for of in found)

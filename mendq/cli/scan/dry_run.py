@@ -168,13 +168,14 @@ class DryRun(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def _reader(self) -> ScanReader:
+    def reader(self) -> ScanReader:
+        """What asks AWS, each thing once and at its pace."""
         return reader_in(self._run, self._run.settings.consent)
 
     def stretches(self) -> Iterator[Scanned]:
         """How far it has come, again and again; the last is all of it."""
         allowance = Allowance(may_measure=self.purse.take)
-        return accumulate(scan(self.queues, self._reader, allowance), together, initial=Scanned())
+        return accumulate(scan(self.queues, self.reader, allowance), together, initial=Scanned())
 
     def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
         """What Mendq would do about each; it looks at the queues once more."""
@@ -257,10 +258,10 @@ class DryRun(Struct, frozen=True, dict=True):
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """As heal gathers them, from what the scan was answered; None where they cost too much."""
         tags, needs = self._tags.get(queue_arn, {}), symptom.every_need
-        facts = self._reader.queue(queue_arn, tags, {Need.QUEUE})
-        if not self.purse.take(self._reader.metrics_to_ask(facts, needs)):
+        facts = self.reader.queue(queue_arn, tags, {Need.QUEUE})
+        if not self.purse.take(self.reader.metrics_to_ask(facts, needs)):
             return None
-        return self._pinned(self._reader.with_more(facts, needs), needs)
+        return self._pinned(self.reader.with_more(facts, needs), needs)
 
     @cached_property
     def _tags(self) -> Mapping[str, Mapping[str, str]]:
@@ -276,7 +277,7 @@ class DryRun(Struct, frozen=True, dict=True):
         of_many = f"{REFUSED}: mass_symptom"
         mass = {each.symptom for each, what in would.items() if what.would == of_many}
         return scanned.metrics + sum(
-            self._reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
+            self.reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
             for each in fewer_of_many(announced, mass)
         )
 

@@ -143,7 +143,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return looking(self.account.session)
 
     @cached_property
-    def _reader(self) -> ScanReader:
+    def reader(self) -> ScanReader:
         """Of no case, move or approval is anything known without a case store."""
         return ScanReader(
             self._looking,
@@ -154,11 +154,6 @@ class RegionScan(DryRun, frozen=True, dict=True):
             newest_about=lambda _: (),
             consent=_ToLookAt(queues=(EVERYTHING,)),
         )
-
-    @property
-    def reader(self) -> ScanReader:
-        """What asks AWS, each thing once and at its pace."""
-        return self._reader
 
     def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
         """What the stack would do about what it manages, and the plan for every other queue."""
