@@ -119,13 +119,17 @@ def _expression(node: Any) -> str:
             return f"{{{', '.join(f'{_text(k)}: {_expression(v)}' for k, v in node.items())}}}"
         case list():
             return f"[{', '.join(map(_expression, node))}]"
-        case str():
-            return _text(node)
-    return json.dumps(node)
+    return _text(node)
 
 
-def _text(text: str) -> str:
-    return json.dumps(text).replace("${", "$${").replace("%{", "%%{")
+def literal_of(document: Any) -> str:
+    """HCL of what stands in AWS: whatever is in it, Terraform works nothing of it out."""
+    said = _text(document)
+    return f"jsonencode({said})" if isinstance(document, dict) else said
+
+
+def _text(node: Any) -> str:
+    return json.dumps(node).replace("${", "$${").replace("%{", "%%{")
 
 
 def _reference(address: str) -> str:
