@@ -179,7 +179,8 @@ def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -
 
 def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
     for how in ("first", "update"):
-        run = _run(tmp_path, {}, how, "2")
+        # The wave before has marked the canaries' stacks so.
+        run = _run(tmp_path, {"list-stack-instances": "OUTDATED"}, how, "2")
         assert run.code == 0
         assert "create-stack-set" not in run.operations
         assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
@@ -203,13 +204,12 @@ def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_pa
     assert not {*run.operations} & STARTS
 
 
-@pytest.mark.parametrize("start", [("first",), ("update",), ("update", "2")])
-@pytest.mark.parametrize("state", ["", "OUTDATED"])
-def test_a_canary_that_is_not_reached_halts(start: Any, state: str, tmp_path: Path) -> None:
+def test_a_canary_that_is_not_reached_halts(tmp_path: Path) -> None:
     """Outside the units its alarms are an older stack's, and StackSets calls it a success."""
-    run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, *start)
-    assert f"{CANARY} in us-east-1 is {state or 'not there'}: it has to be in" in run.refused
-    assert (run.code, len(_started(run))) == (1, 2 - len(start))
+    for state, start in (("", ["first"]), ("OUTDATED", ["update"]), ("", ["update", "2"])):
+        run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, *start)
+        assert f"{CANARY} in us-east-1 is {state or 'not there'}: it has to be in" in run.refused
+        assert (run.code, len(_started(run))) == (1, 2 - len(start))
 
 
 @pytest.mark.parametrize(
