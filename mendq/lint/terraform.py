@@ -124,8 +124,7 @@ def _expression(node: Any) -> str:
 
 def literal_of(document: Any) -> str:
     """HCL of what stands in AWS: whatever is in it, Terraform works nothing of it out."""
-    said = _text(document)
-    return f"jsonencode({said})" if isinstance(document, dict) else said
+    return f"jsonencode({_text(document)})" if isinstance(document, dict) else _text(document)
 
 
 def _text(node: Any) -> str:

@@ -41,16 +41,11 @@ def _arn(name: str) -> str:
 def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> Incident:
     times = [AT + timedelta(minutes=minutes, seconds=each) for each in range(3)]
     seen = [Sighting(at, f"{name}-{at}", "r", "arn:aws:iam::123456789012:role/w") for at in times]
-    said: dict[str, Any] = {
-        "incident_id": f"{name}-{minutes}",
-        "queue_arn": _arn(name),
-        "symptom": TOO_SHORT,
-        "failed_calls": 3,
-        "error_codes": ("MessageNotInflight",),
-        "principals": (),
-        "evidence": tuple(each.to_text() for each in seen) if why == "unknown" else (),
-    }
-    said |= {"first_failure": times[0], "last_failure": times[-1], "why": why, **over}
+    said: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
+    said |= {"incident_id": f"{name}-{minutes}", "queue_arn": _arn(name), "symptom": TOO_SHORT}
+    said["evidence"] = tuple(each.to_text() for each in seen) if why == "unknown" else ()
+    said |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
+    said |= {"why": why, **over}
     return Incident(**said)
 
 
