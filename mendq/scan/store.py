@@ -199,7 +199,7 @@ def note_answers(
 
 def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
     """Those of that very round, as far as there are any; whatever lies there raises nothing."""
-    with suppress(ClientError, BotoCoreError, zlib.error, ValueError):
+    with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         answer = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
         body = answer["Body"].read(MOST_ANSWER_BYTES)
         text = zlib.decompressobj().decompress(body, MOST_ANSWER_BYTES)
