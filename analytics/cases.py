@@ -288,7 +288,7 @@ def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -
 
 
 def _read(cases: Storage, path: str) -> Transition | None:
-    return read_transition(cases.read(path) or b"")
+    return read_transition(cases.read(path, MAXIMUM_BYTES + 1) or b"")
 
 
 def _case_id(path: str) -> str:

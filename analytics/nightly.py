@@ -273,7 +273,8 @@ def rounds(findings: Storage, days: Days) -> list[Round]:
     around = {f"dt={day}" for day in days.widened(1, _LATER_DAYS + 1)}
     there = [each for each in findings.folders("") if each in around]
     paths = [path for name in there for path in findings.files(name)]
-    return [each for each in (read_round(findings.read(path) or b"") for path in paths) if each]
+    contents = (findings.read(path, _MAXIMUM_ROUND_BYTES + 1) or b"" for path in paths)
+    return [each for each in map(read_round, contents) if each]
 
 
 def last_found(findings: Storage, days: Days) -> list[tuple[str, str, str]]:
@@ -303,7 +304,7 @@ def _last_day(findings: Storage, names: Collection[str]) -> Iterator[dict[str, A
     """The rounds of the last of these folders that is there, oldest first; nothing is raised."""
     there = set(names).intersection(findings.folders(""))
     for path in sorted(findings.files(max(there))) if there else ():
-        content = findings.read(path) or b""
+        content = findings.read(path, _MAXIMUM_ROUND_BYTES + 1) or b""
         with suppress(ValueError, RecursionError):
             document = json.loads(content) if len(content) <= _MAXIMUM_ROUND_BYTES else None
             yield document if isinstance(document, dict) else {}

@@ -87,8 +87,11 @@ class Storage(ABC):
         """What lies directly in `folder`."""
 
     @abstractmethod
-    def read(self, path: str) -> bytes | None:
-        """None where there is no such file."""
+    def read(self, path: str, most: int = -1) -> bytes | None:
+        """Its first `most` bytes where that is no less than 0: a file may grow after it is listed.
+
+        None where there is no such file.
+        """
 
     @abstractmethod
     def put(self, path: str, content: bytes) -> None:
@@ -152,17 +155,12 @@ class FolderStorage(Storage):
 
     @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        paths = [(each, each.is_file()) for each in (self.root / folder).iterdir()]
-        return [
-            Entry(
-                each.name, each.stat().st_size if is_file else None, not is_file and each.is_dir()
-            )
-            for each, is_file in paths
-        ]
+        return [_entry(each) for each in (self.root / folder).iterdir()]
 
     @_usable("read", absent=None)
-    def read(self, path: str) -> bytes | None:
-        return (self.root / path).read_bytes()
+    def read(self, path: str, most: int = -1) -> bytes | None:
+        with (self.root / path).open("rb") as stream:
+            return stream.read(most)
 
     @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
@@ -191,6 +189,16 @@ class FolderStorage(Storage):
         beside.symlink_to(self.root / path)
 
 
+def _entry(path: Path) -> Entry:
+    """What goes meanwhile costs itself, and so does a name that is no text: Java takes none."""
+    with suppress(FileNotFoundError, UnicodeEncodeError):
+        path.name.encode()
+        is_file = path.is_file()
+        size = path.stat().st_size if is_file else None
+        return Entry(path.name, size, not is_file and path.is_dir())
+    return Entry(path.name, None, False)
+
+
 class HadoopStorage(Storage):
     """Any URI that Hadoop knows: S3 on EMR; tried here on file: URIs alone."""
 
@@ -200,6 +208,7 @@ class HadoopStorage(Storage):
         # Named once: to look for a class asks Java about each part of its name.
         self._path, self._file = jvm.org.apache.hadoop.fs.Path, jvm.java.io.File
         self._copy = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
+        self._bounded = jvm.org.apache.commons.io.input.BoundedInputStream
         self.root = self._path(root.rstrip("/") + "/")
         self._filesystem = self.root.getFileSystem(_configuration(spark))
 
@@ -212,9 +221,9 @@ class HadoopStorage(Storage):
         ]
 
     @_usable("read", absent=None)
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most: int = -1) -> bytes | None:
         """By way of this machine's disk: Java hands bytes to Python as text."""
-        stream = self._filesystem.open(self._full(path))
+        stream = self._bounded(self._filesystem.open(self._full(path)), most)
         try:
             with tempfile.NamedTemporaryFile(prefix="mendq-read-") as beside:
                 self._copy(stream, self._file(beside.name))
@@ -243,7 +252,8 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._full(beside), True)
 
     def _full(self, path: str) -> Any:
-        return self._path(self.root, path) if path else self.root
+        """Hadoop would take what stands before a colon in the first name for a scheme."""
+        return self._path(self.root, f"./{path}") if path else self.root
 
 
 def knows_s3(spark: SparkSession) -> bool:
@@ -284,10 +294,10 @@ class ArrowStorage(Storage):
         ]
 
     @_usable("read", absent=None)
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most: int = -1) -> bytes | None:
         """The bytes as they are: Arrow would unzip by the name's ending."""
         with self._filesystem.open_input_stream(self._full(path), compression=None) as stream:
-            content: bytes = stream.read()
+            content: bytes = stream.read(None if most < 0 else most)
             return content
 
     @_usable("written to")
@@ -323,9 +333,9 @@ class OfAccounts(Storage):
             if size <= MOST_FILE_BYTES
         }
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most: int = -1) -> bytes | None:
         account, _, there = path.partition(":")
-        content = self._roots[account].read(there)
+        content = self._roots[account].read(there, most)
         return content if content and _tells_of_none_but(account, content) else b""
 
     def put(self, path: str, content: bytes) -> None:

@@ -163,18 +163,20 @@ class Reader:
         """Whether so many bytes are less work for the driver than for Spark."""
         return size <= self.driver_bytes // (1 if self.name == NATIVE else SLOWNESS)
 
-    def rows(self, trail: Storage, paths: Sequence[str]) -> list[dict[str, Any]] | None:
+    def rows(self, trail: Storage, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
         """What `readings` has of these files, read one after another by this process.
 
-        None where they hold more failed calls than it should, or take longer.
+        Each is a path and its size when it was listed: no more of it is read. None where they hold
+        more failed calls than it should, or take longer.
         """
         read, calls = file_reader(native=self.name == NATIVE), 0
         until = monotonic() + DRIVER_SECONDS
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
-            for first in range(0, len(paths), _READ_AHEAD):
-                some = paths[first : first + _READ_AHEAD]
-                for path, content in zip(some, threads.map(trail.read, some), strict=True):
+            for first in range(0, len(files), _READ_AHEAD):
+                some = files[first : first + _READ_AHEAD]
+                contents = threads.map(lambda each: trail.read(*each), some)
+                for (path, _), content in zip(some, contents, strict=True):
                     if content is not None:
                         rows.append(_row(path, read(content)))
                         calls += len(rows[-1]["calls"])
@@ -292,9 +294,9 @@ class TrailReader:
         self._read.update(new)
         sizes = {each.folder: self._list(each) for each in new}
         with_files = [folder for folder, of in sizes.items() if of]
-        paths = [path for of in sizes.values() for path in of]
-        here = self.reader.reads_here(sum(sum(of.values()) for of in sizes.values()))
-        if here and (rows := self.reader.rows(self.trail, paths)) is not None:
+        files = [each for of in sizes.values() for each in of.items()]
+        here = self.reader.reads_here(sum(size for _, size in files))
+        if here and (rows := self.reader.rows(self.trail, files)) is not None:
             self._rows.extend(rows)
         else:
             root = self.trail.spark_root(with_files)

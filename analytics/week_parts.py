@@ -184,7 +184,8 @@ def worst(
 ) -> list[dict[str, Any]]:
     """At most MAXIMUM_CASES: what waits for a person first, then what else was not fixed.
 
-    In each by failed calls: a scan's incident, which has none, is never cut for one nobody needs.
+    Of what waits the older first: no flood of later ones, however many calls they have, hides it.
+    Of the rest by failed calls.
 
     `says` is what a case says beside, by its id.
     """
@@ -197,7 +198,8 @@ def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
     pressing = PRESSING.index(outcome) if outcome in PRESSING else len(PRESSING)
     rank = pressing + (outcome in FIXED)
     waits_urgently = row["urgent"] and outcome in PRESSING
-    return rank, not waits_urgently, -calls, row["first_failure"], row["incident_id"]
+    by_calls = -calls if pressing == len(PRESSING) else 0
+    return rank, not waits_urgently, by_calls, row["first_failure"], row["incident_id"]
 
 
 def listed(row: Row) -> dict[str, Any]:

@@ -67,6 +67,14 @@ look() { # the states that are fine; an alarm that is not there is not
     done
   done
 }
+reached() { # the state that is fine; outside the units old alarms, or none, would speak for a canary
+  for canary in @ACCOUNTS@; do
+    for region in @REGIONS@; do
+      state=$(stack_set list-stack-instances --stack-instance-account "$canary" --stack-instance-region "$region" --query 'Summaries[].Status')
+      [ -n "$state" ] && [ "$state" = "${1:-$state}" ] || halt "the stack of canary $canary in $region is ${state:-not there}: it has to be in one of the units"
+    done
+  done
+}
 wave() { # its number, where it goes, how
   [ "$1" -ge "$from" ] || return 0
   at=$1
@@ -80,6 +88,7 @@ wave() { # its number, where it goes, how
     operation=$(with_template update-stack-set "$@")
   fi
   finish "wave $number" "$operation"
+  [ "$number" != 0 ] || reached CURRENT
   say "wave $number is deployed"
   # Its stacks are there: what is left is to watch the canaries, with which each beginning begins.
   [ "$how" = update ] || at=$((number + 1))
@@ -103,6 +112,8 @@ soak=$(((@LAST@ - from) * @SOAK@))
 if [ "$from" != 0 ]; then
   [ "$how" = update ] || soak=$((soak + @SOAK@))
   [ "$(stack_set describe-stack-set --query StackSet.Description)" = "Mendq @KEY@" ] || halt "the canaries have another version, or other parameters: begin with wave 0"
+  # Each later wave names the template, which marks all others as OUTDATED.
+  reached
 fi
 say "$((@LAST@ - from)) waves, watched for $((soak / 60)) h $((soak % 60)) min in all, and what StackSets takes; this has to keep running"
 if [ "$how" = first ] && [ $# -lt 2 ]; then

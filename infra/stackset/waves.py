@@ -90,6 +90,7 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
     pairs = [{"ParameterKey": name, "ParameterValue": value} for name, value in values.items()]
     every = tuple(unit for units in waves.waves for unit in units)
     known = {
+        "ACCOUNTS": " ".join(waves.canaries),
         "ALARMS": shlex.quote(" ".join(ALARMS)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),

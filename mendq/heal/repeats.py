@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mendq.cases.finding import Finding
+from mendq.cases.finding import Finding, turn_of
 from mendq.heal.decide import REMEMBERED
 from mendq.model.limits import Consent, Mode
 from mendq.model.queue import parts_of
@@ -28,13 +28,14 @@ def paced(notes: frozenset[str], topics: Sequence[str], now: datetime) -> Paced:
 
     Notes are `2026-11-16 topic`: which faults of which queues were told of, and when first. Known
     ones go on being told of, because a case stays open only while it is found again; new ones while
-    the day has room.
+    the day has room, in an order that no name decides: else a few queues a day would hide others.
     """
     oldest, asked = f"{now - REMEMBERED:%F}", dict.fromkeys(topics)
     valid = {each for each in notes if each.partition(" ")[0] > oldest}
     known = {each.partition(" ")[2] for each in valid}
     room = NEW_FAULTS_A_DAY - sum(each.startswith(f"{now:%F} ") for each in notes)
-    new = [each for each in asked if each not in known][: max(0, room)]
+    turns = sorted(asked.keys() - known, key=lambda topic: turn_of(topic, now))
+    new = turns[: max(0, room)]
     admitted = [each for each in asked if each in known or each in new]
     return admitted, [f"{now:%F} {each}" for each in sorted(new)], sorted(notes - valid)
 

@@ -28,7 +28,7 @@ from mendq.lint.patch import (
 )
 from mendq.lint.queues import POLICY
 from mendq.lint.template import NotATemplate
-from mendq.lint.terraform import BESIDE, hcl_of
+from mendq.lint.terraform import BESIDE, literal_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import terraform_name
@@ -76,7 +76,7 @@ def patched(argument: str, wanted: Wanted) -> Patched:
 
 def _set(first: str, text: str, said: Change) -> tuple[Change, str]:
     """One argument, in the queue's block or in the one beside it; its line is of the first text."""
-    argument, new = terraform_name(said.path), hcl_of(document_of(said.new))
+    argument, new = terraform_name(said.path), literal_of(document_of(said.new))
     blocks = {each.address: each for each in _blocks(said.file, text)}
     block = blocks[said.resource]
     for each in blocks.values():

@@ -21,7 +21,7 @@ from mendq.lint.decode import read
 from mendq.lint.files import Source, sources
 from mendq.lint.queues import POLICY, Declared
 from mendq.lint.template import NotATemplate, listed
-from mendq.lint.terraform import Plan, hcl_of
+from mendq.lint.terraform import Plan, literal_of
 from mendq.lint.values import Environment
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
@@ -161,7 +161,7 @@ def _in_template(
     is_set = policy is not None or attribute in queue.resource.properties
     known = dict.get(queue.attributes, attribute) if is_set else None
     old = known if isinstance(known, str) else None
-    new = hcl_of(document) if isinstance(template, Plan) else json.dumps(document)
+    new = literal_of(document) if isinstance(template, Plan) else json.dumps(document)
     change = Change("", name, "", *template.place(*keys), old, new)
     if attribute == CreateDlq.attribute:
         return replace(change, path=attribute, line=None, new=value, note=MADE), text

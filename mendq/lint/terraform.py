@@ -29,7 +29,7 @@ from mendq.lint.template import (
     scalars_as_text,
     under,
 )
-from mendq.lint.values import FUNCTION, QUEUE
+from mendq.lint.values import FUNCTION, QUEUE, NotKnown
 from mendq.model.queue import arn_of, parts_of
 from mendq.notifications.change_lines import NUMBER, terraform_name
 
@@ -60,7 +60,10 @@ _NAMING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY, REDRIVE})
 _MOST_STEPS = 20
 _ONE = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
 _INDEX, _MODULES = re.compile(_ONE), re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_ONE})?\.)*")
-_OF_REFERENCE = re.compile(r'[^\w.\[\]"-]|\[[^\]]{0,256}\](?=\w)', re.ASCII)
+# A key that can be written, whatever prints it; `${` in one would be worked out.
+_KEYED = r'\[(?:[0-9]{1,9}|"(?:[ !#&-\[\]-~]|[$%](?!\{)){0,256}")\]'
+_WRITTEN = re.compile(rf"[\w-]+(?:\.[\w-]+|{_KEYED})*", re.ASCII)
+_MADE_OF = re.compile(rf"{_KEYED}(?=\w)", re.ASCII)
 Modules = tuple[str, ...]
 
 
@@ -116,18 +119,24 @@ def _expression(node: Any) -> str:
             return f"{{{', '.join(f'{_text(k)}: {_expression(v)}' for k, v in node.items())}}}"
         case list():
             return f"[{', '.join(map(_expression, node))}]"
-        case str():
-            return _text(node)
-    return json.dumps(node)
+    return _text(node)
 
 
-def _text(text: str) -> str:
-    return json.dumps(text).replace("${", "$${").replace("%{", "%%{")
+def literal_of(document: Any) -> str:
+    """HCL of what stands in AWS: whatever is in it, Terraform works nothing of it out."""
+    return f"jsonencode({_text(document)})" if isinstance(document, dict) else _text(document)
+
+
+def _text(node: Any) -> str:
+    return json.dumps(node).replace("${", "$${").replace("%{", "%%{")
 
 
 def _reference(address: str) -> str:
-    """As its own module says it, without what is no part of an address."""
-    return _MODULES.sub("", _OF_REFERENCE.sub("", address), count=1)
+    """As its own module says it; raises NotKnown where that could be another's, or no address."""
+    own = _MODULES.sub("", _MADE_OF.sub("", address), count=1)
+    if not _WRITTEN.fullmatch(own):
+        raise NotKnown(f"how to write {address}")
+    return own
 
 
 def _ref_in(queue: Any) -> str | None:

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
+from mendq.cases import items
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
@@ -269,5 +270,6 @@ def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: Sca
     arns = (each.queue_arn for each in listing.queues)
     document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
-        document = added_to(findings_of(stretch.hour, context.case_bucket), document)
+        with suppress(*items.NOT_OURS):  # else whoever may put objects there ends every round
+            document = added_to(findings_of(stretch.hour, context.case_bucket), document)
     context.case_bucket.put(findings_key(stretch.hour), document)

@@ -144,9 +144,12 @@ def shard_of(queue_arn: str) -> str:
 
 
 def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:
-    """What a round has put into the case bucket; raises botocore's errors as they come."""
+    """What a round has put into the case bucket, or any JSON that somebody else has.
+
+    Raises botocore's errors as they come, ValueError and RecursionError.
+    """
     answer = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
-    document: dict[str, Any] = json.loads(answer["Body"].read())
+    document: dict[str, Any] = json.loads(answer["Body"].read(MOST_ANSWER_BYTES))
     return document
 
 
@@ -196,7 +199,7 @@ def note_answers(
 
 def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
     """Those of that very round, as far as there are any; whatever lies there raises nothing."""
-    with suppress(ClientError, BotoCoreError, zlib.error, ValueError):
+    with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         answer = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
         body = answer["Body"].read(MOST_ANSWER_BYTES)
         text = zlib.decompressobj().decompress(body, MOST_ANSWER_BYTES)

@@ -283,4 +283,5 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
 @pytest.mark.parametrize("bound", ["DRIVER_CALLS", "DRIVER_SECONDS"])
 def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
-    assert Reader(NATIVE).rows(FolderStorage("/"), [f"{next(night.trail.rglob('*.gz'))}"]) is None
+    files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
+    assert Reader(NATIVE).rows(FolderStorage("/"), files) is None

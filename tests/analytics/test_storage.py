@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -17,6 +18,9 @@ from analytics.storage import (
     Storage,
     open_root,
 )
+from analytics.trail import Reader
+from mendq.nightly.verdict import FALLBACK
+from tests.analytics.nasty_files import GOOD
 
 
 class BucketInAFolder(ArrowStorage):
@@ -44,16 +48,34 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 
 
 def test_what_is_put_is_read_and_listed(root: Storage) -> None:
+    """Hadoop would take what stands before a colon for a scheme."""
     assert (root.folders("x"), root.files("x"), root.read("x/y")) == ([], {}, None)
-    root.put("t/dt=1/t.parquet", b"old and longer")
-    root.put("t/dt=1/t.parquet", bytes(range(256)))
-    root.put("t/dt=2/t.parquet", b"")
-    assert root.read("t/dt=1/t.parquet") == bytes(range(256))
-    assert root.folders("t") == ["dt=1", "dt=2"]
-    assert root.folders("") == ["t"]
-    sizes = root.files("t/dt=1").items()
-    assert [each for each in sizes if "crc" not in each[0]] == [("t/dt=1/t.parquet", 256)]
-    assert root.files("t") == {}
+    root.put("t:1/dt=1/t.parquet", b"old and longer")
+    root.put("t:1/dt=1/t.parquet", bytes(range(256)))
+    root.put("t:1/dt=2/t.parquet", b"")
+    assert root.read("t:1/dt=1/t.parquet") == bytes(range(256))
+    assert root.read("t:1/dt=1/t.parquet", 9) == bytes(range(9))
+    assert root.folders("t:1") == ["dt=1", "dt=2"]
+    assert root.folders("") == ["t:1"]
+    sizes = root.files("t:1/dt=1").items()
+    assert [each for each in sizes if "crc" not in each[0]] == [("t:1/dt=1/t.parquet", 256)]
+    assert root.files("t:1") == {}
+
+
+def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
+    root.put("t/grown", GOOD * 2)
+    [row] = Reader(FALLBACK).rows(root, [("t/grown", len(GOOD))]) or []
+    assert (row["reason"], row["records"]) == (None, 3)
+
+
+def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any) -> None:
+    """The folder is not taken for one that is not there, and Java is told no name that is none."""
+    (tmp_path / "d" / "\udcff").mkdir(parents=True)
+    (tmp_path / "d" / "stays").write_bytes(b"1")
+    (tmp_path / "d" / "gone").symlink_to("nothing")
+    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    looked = FolderStorage(str(tmp_path))
+    assert (looked.files("d"), looked.folders("d")) == ({"d/stays": 1}, [])
 
 
 def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:

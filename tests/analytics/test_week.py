@@ -170,9 +170,11 @@ def test_a_case_says_why_of_the_listed_incidents() -> None:
 def test_cases_are_worst_first_and_few() -> None:
     rows = [incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
+    rows[50] |= {"outcome": "escalated"}
     rows[8] |= {"outcome": "approved"}
     document = week_of({MONDAY: rows})
-    assert [row["failed_calls"] for row in document["cases"][:3]] == [7, 59, 58]
+    # Of what waits the older first: no flood of louder ones hides it.
+    assert [row["failed_calls"] for row in document["cases"][:4]] == [7, 50, 59, 58]
     scanned: dict[str, Any] = {"failed_calls": 0, "outcome": "escalated", "urgent": True}
     waiting: list[dict[str, Any]] = [
         {"outcome": each} for each in ("refused", "overridden", "proposed", "escalated")
@@ -184,7 +186,7 @@ def test_cases_are_worst_first_and_few() -> None:
     ]
     assert ranked[0]["failed_calls"] == 0, "what paged comes before whatever failed more often"
     assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
-    assert document["totals"]["healed"] == 58, "an approved one is not healed by itself"
+    assert document["totals"]["healed"] == 57, "an approved one is not healed by itself"
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
 
 

@@ -47,10 +47,10 @@ class Recording(Storage):
         self._asked.add(("s3:ListBucket", self._bucket))
         return self._storage.entries(folder)
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, most: int = -1) -> bytes | None:
         """Without the right to list, S3 says 403 of what is not there."""
         self._note("s3:GetObject", path)
-        content = self._storage.read(path)
+        content = self._storage.read(path, most)
         if content is None:
             self._asked.add(("s3:ListBucket", self._bucket))
         return content

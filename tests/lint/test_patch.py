@@ -204,15 +204,12 @@ def test_two_of_a_name_are_ambiguous_and_tags_are_surer_than_a_name(tmp_path: Pa
     assert found.changes[0].resource == "B"
 
 
-def test_of_an_assembly_the_stack_and_the_environment_are_asked_and_the_construct_is_named(
-    tmp_path: Path,
-) -> None:
+def test_of_an_assembly_stack_and_environment_decide(tmp_path: Path) -> None:
     """Three stacks have the same logical id; one is of another region, one has another name."""
     here, there = "aws://123456789012/eu-west-1", "aws://123456789012/us-east-1"
     named = {"A": ("Shop", here), "B": ("Shop", there), "C": ("Other", here)}
-    out = assembly(
-        tmp_path / "cdk.out", {e: stack(f"{e}.json", at) for e, (_, at) in named.items()}
-    )
+    stacks = {e: stack(f"{e}.json", at) for e, (_, at) in named.items()}
+    out = assembly(tmp_path / "cdk.out", stacks)
     manifest = json.loads((out / "manifest.json").read_text())
     resource = {**_queue(), "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}}
     for name, (stack_name, _) in named.items():
@@ -243,6 +240,9 @@ def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) 
     assert json.loads(str(redrive.old))["maxReceiveCount"] == "1"
     assert redrive.new.startswith('jsonencode({"deadLetterTargetArn": "arn:')
     assert ".tf" in visibility.note
+    reference: Any = {"Condition": {"StringEquals": {"Ref": "aws_iam_role.admin"}}}
+    (said,) = _patched(tmp_path / "plan.json", content, Policy=json.dumps(reference)).changes
+    assert said.new == f"jsonencode({json.dumps(reference)})", "what AWS says is no reference"
     with pytest.raises(NotThere, match="say which"):
         _patched(tmp_path / "plan.json", plan(other).decode())
 

@@ -254,15 +254,23 @@ def test_what_goes_and_what_is_only_read_is_no_queue() -> None:
 
 
 def test_a_remedy_is_hcl_of_the_queues_own_module() -> None:
-    address = 'module.shop["a"].aws_sqs_queue.orders[0]'
+    address = 'module.shop["a/b"].aws_sqs_queue.orders["a/b:c"]'
     root = {"module_calls": {"shop": _module(block(ORDERS))}}
     made = new_queue(address, fifo_queue=True, tags={"mendq:max-processing-seconds": "100"})
     remedies = {each.symptom: each.remedy for each in _linted(plan(made, root=root)).findings}
     assert remedies["visibility_timeout_too_short"] == ("visibility_timeout_seconds = 150",)
     first, url, policy, last = remedies["tls_not_enforced"]
     assert (first, last) == ('resource "aws_sqs_queue_policy" "ordersPolicy" {', "}")
-    assert url == "  queue_url = aws_sqs_queue.orders[0].url"
-    assert '"Resource": aws_sqs_queue.orders[0].arn' in policy
+    assert url == '  queue_url = aws_sqs_queue.orders["a/b:c"].url'
+    assert '"Resource": aws_sqs_queue.orders["a/b:c"].arn' in policy
+
+
+@pytest.mark.parametrize("key", ['a\\"b', "${file(1)}", "é", "a\x1b[2J", 'a"]\n} resource {'])
+def test_no_line_is_offered_where_a_key_cannot_be_written_whole(key: str) -> None:
+    """Without some of its characters it would be the key of another queue."""
+    root = {"resources": [block(ORDERS)]}
+    linted = _linted(plan(new_queue(f'aws_sqs_queue.orders["{key}"]'), root=root))
+    assert [each.remedy for each in linted.findings if each.symptom == "tls_not_enforced"] == [()]
 
 
 def _deep(levels: int) -> str:

@@ -28,6 +28,16 @@ def test_after_a_month_it_is_news_again() -> None:
     assert paced(notes, first, later - timedelta(days=1)) == (first, [], [])
 
 
+def test_no_name_hides_another_for_ever() -> None:
+    """Whoever may make queues makes ten new ones a day, whose names come first."""
+    notes, told = frozenset[str](), set[str]()
+    for day in range(10):
+        flood = [QUEUES[0].replace("q-", f"0-{day}-{n}-") for n in range(NEW_FAULTS_A_DAY)]
+        notes, admitted = _noted(notes, [*flood, QUEUES[0]], NOW + timedelta(days=day))
+        told.update(admitted)
+    assert QUEUES[0] in told
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.sampled_from(QUEUES)))))
 def test_no_day_has_more_new_ones_than_ten(asked: list[tuple[int, list[str]]]) -> None:
     notes, now, announced = frozenset[str](), NOW, dict[str, set[str]]()

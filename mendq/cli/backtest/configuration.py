@@ -42,12 +42,21 @@ def as_it_stands(account: Account) -> Configuration:
     reader = region.reader
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
+        if region.is_absent(queue_arn):
+            return _gone(queue_arn, needs, "the region")
         facts = reader.queue(queue_arn, reader.ask(tags_shown, queue_arn), needs)
         facts = reader.consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
         facts = reader.dlq(facts) if Need.DLQ in needs else facts
         return replace(facts, attributes=configured(facts.attributes))
 
     return Configuration({each.queue_arn: each.tags for each in region.queues}, look)
+
+
+def _gone(queue_arn: str, needs: Collection[Need], where: str) -> Facts:
+    """Of what a call named and is not there: that may be all that is asked."""
+    if needs:
+        raise QueueGone(f"{where} does not have it")
+    return Facts(queue_arn, {}, {})
 
 
 class _Known(Struct, frozen=True):
@@ -70,7 +79,8 @@ class _Known(Struct, frozen=True):
 def as_given(path: Path) -> Configuration:
     """Of a file, or of a folder's files; raise Stopped where there is none in it."""
     try:
-        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        # In a folder a pipe of that name would be waited for.
+        files = sorted(filter(Path.is_file, path.glob("*.json"))) if path.is_dir() else [path]
         form: Any = _Known | list[_Known]
         found = [msgspec.json.decode(each.read_bytes(), type=form) for each in files]
         every = (of if isinstance(of, list) else [of] for of in found)
@@ -83,9 +93,9 @@ def as_given(path: Path) -> Configuration:
     tags = {arn: it.tags for arn, it in known.items()}
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
-        if queue_arn not in known and needs:
-            raise QueueGone(f"{path.name} does not have it")
-        facts = Facts(queue_arn, texts.get(queue_arn, {}), tags.get(queue_arn, {}))
+        if queue_arn not in known:
+            return _gone(queue_arn, needs, path.name)
+        facts = Facts(queue_arn, texts[queue_arn], tags[queue_arn])
         dlq = facts.dlq_arn if Need.DLQ in needs else None
         return replace(facts, dlq=QueueFacts(dlq, texts.get(dlq, {})) if dlq else None)
 

@@ -95,8 +95,9 @@ class Backtest(Struct, frozen=True):
         try:
             facts = self.configuration.look(incident.queue_arn, symptom.needs)
             word = counted_as(symptom.name, facts.tags)
-            new = noted[word].missing([incident.queue_arn], incident.at)
-            noted[word] = Spread(noted[word].notes | Spread.from_texts(new).notes)
+            gone = Spread.from_texts(noted[word].outdated(incident.at))
+            new = Spread.from_texts(noted[word].missing([incident.queue_arn], incident.at))
+            noted[word] = Spread(noted[word].notes - gone.notes | new.notes)
             spread = noted[word].queues(incident.at)
             return {mode: self._answer(incident, symptom, facts, mode, spread) for mode in Mode}
         except CANNOT_SAY as error:

@@ -154,7 +154,7 @@ class LastRound(Struct, frozen=True, dict=True):
     suspects: int
     measured: int
     skipped_for_budget: int
-    findings: list[Any]
+    findings: list[dict[str, Any]]
     gone: int = 0
     unseen: int = 0
     failed: int = 0
@@ -167,7 +167,7 @@ class LastRound(Struct, frozen=True, dict=True):
         """The symptoms that were found of each."""
         found = defaultdict[str, list[str]](list)
         for each in self.findings:
-            found[each["queue_arn"]].append(each["symptom"])
+            found[str(each.get("queue_arn"))].append(str(each.get("symptom")))
         return found
 
     @property
@@ -198,7 +198,7 @@ def rounds(account: Account) -> Iterator[tuple[LastRound, str | None]]:
     begun = datetime.fromisoformat(item["round"]["S"])
     for hour in (begun, begun - AN_HOUR):
         # The first stretch of the newest may be under way.
-        with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, ValueError):
+        with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.NOT_OURS):
             reached = items.text_in(item, "after") if hour == begun and "done" not in item else None
             yield convert(findings_of(hour, bucket), LastRound), reached
 

@@ -32,7 +32,7 @@ from mendq.cli.scan.dry_run import (
 )
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.limits import TEAM_TAG, Consent, Limits, Mode, Timing
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
@@ -79,6 +79,10 @@ class _ToLookAt(Consent):
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
 
+    def but_for_a_team(self, tags: Mapping[str, str]) -> dict[str, str]:
+        """Which teams there are, settings alone know: the deployed scan reports what is none."""
+        return {key: text for key, text in tags.items() if key != TEAM_TAG}
+
 
 class RegionScan(DryRun, frozen=True, dict=True):
     """Those of a region's queues that fit one of `patterns`: names, or prefixes ending in `*`."""
@@ -117,9 +121,17 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @property
     def absent(self) -> list[str]:
         """The names that were asked for and that no queue has, sorted."""
-        there = self._listing
-        known = {*(each.name for each in there.queues), *(parts_of(arn).name for arn in there.off)}
+        known = {parts_of(arn).name for arn in self._known}
         return sorted({each for each in self.patterns if not each.endswith("*")} - known)
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        there = self._listing
+        return frozenset((*(each.queue_arn for each in there.queues), *there.off))
+
+    def is_absent(self, queue_arn: str) -> bool:
+        """Whether all are known, and none is it: made-up names are not worth a call each."""
+        return not self._listing.failed and queue_arn not in self._known
 
     @cached_property
     def _timing(self) -> Timing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analytics.week_parts import is_own_queue
+from mendq.cases.view import Spread
 from mendq.cli.app import app
 from mendq.cli.backtest import nightly_run
 from mendq.cli.backtest.configuration import Configuration, as_given
@@ -39,25 +41,17 @@ def _arn(name: str) -> str:
 def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> Incident:
     times = [AT + timedelta(minutes=minutes, seconds=each) for each in range(3)]
     seen = [Sighting(at, f"{name}-{at}", "r", "arn:aws:iam::123456789012:role/w") for at in times]
-    said: dict[str, Any] = {
-        "incident_id": f"{name}-{minutes}",
-        "queue_arn": _arn(name),
-        "symptom": TOO_SHORT,
-        "failed_calls": 3,
-        "error_codes": ("MessageNotInflight",),
-        "principals": (),
-        "evidence": tuple(each.to_text() for each in seen) if why == "unknown" else (),
-    }
-    said |= {"first_failure": times[0], "last_failure": times[-1], "why": why, **over}
+    said: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
+    said |= {"incident_id": f"{name}-{minutes}", "queue_arn": _arn(name), "symptom": TOO_SHORT}
+    said["evidence"] = tuple(each.to_text() for each in seen) if why == "unknown" else ()
+    said |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
+    said |= {"why": why, **over}
     return Incident(**said)
 
 
 def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
-    queues = [
-        {"queue_arn": _arn(each), "attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
-        for each in names
-    ]
-    path.write_text(json.dumps(queues))
+    known = {"attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
+    path.write_text(json.dumps([{"queue_arn": _arn(each), **known} for each in names]))
     return path
 
 
@@ -103,8 +97,9 @@ def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -
 
 
 def test_a_tag_lowers_the_mode_and_what_ships_as_propose_only_proposes(tmp_path: Path) -> None:
-    observed = _snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
-    (found,) = _judged(observed, _incident("orders"))
+    os.mkfifo(tmp_path / "nobody-waits-for-this.json")
+    _snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
+    (found,) = _judged(tmp_path, _incident("orders"))
     assert _would(found) == ["only notes"] * 3
     plain = _snapshot(tmp_path / "s.json", ["orders.fifo"])
     (found,) = _judged(plain, _incident("orders.fifo", symptom="dedup_id_missing"))
@@ -120,6 +115,21 @@ def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_pat
     assert notifications(judged, Mode.HEAL)["notifications"] == 1
     apart = _judged(snapshot, *(_incident(name, 90 * n) for n, name in enumerate(names)))
     assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
+
+
+def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each incident looks at what is remembered: of weeks it would be hours of work."""
+    snapshot, remembered, outdated = _snapshot(tmp_path / "s.json", ["q"]), [0], Spread.outdated
+
+    def noted(spread: Spread, now: datetime) -> list[str]:
+        remembered.append(len(spread.notes))
+        return outdated(spread, now)
+
+    monkeypatch.setattr(Spread, "outdated", noted)
+    assert len(_judged(snapshot, *(_incident("q", 30 * n) for n in range(50)))) == 50
+    assert max(remembered) < 10
 
 
 def test_the_worst_hour_and_what_is_held_back_are_counted(tmp_path: Path) -> None:
@@ -192,7 +202,11 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
     monkeypatch.setattr(command, "run", run)
     before = everything(operator)
     days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10", "--out", str(tmp_path))
+    urls: list[str] = []
+    note: Any = lambda params, **_: urls.append(params.get("QueueUrl", ""))  # noqa: E731
+    operator.account.session.events.register("provide-client-params.sqs.*", note)
     said = operator.json("backtest", *days)
+    assert not [each for each in urls if each.endswith("gone")], "a name of no queue is not asked"
     assert everything(operator) == before
     assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
     assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}

@@ -137,6 +137,7 @@ def _put(operator: Operator, at: datetime, **over: Any) -> None:
     [
         ({}, LastRound(NOW, 30, 9, 5, 4, [], skipped=SKIPPED)),
         ({"queues_scanned": "many"}, None),
+        ({"findings": [5]}, None),
         (
             {"gone": 1, "unseen": 2, "failed": 3},
             LastRound(NOW, 30, 9, 5, 4, [], 1, 2, 3, skipped=SKIPPED),

@@ -102,6 +102,13 @@ def _refused(operator: Operator, whose: str) -> None:
     operator.account.session.events.register("before-call.sqs.GetQueueAttributes", refuse)
 
 
+def test_a_team_is_no_wrong_tag_where_nobody_knows_the_teams(alone: Operator) -> None:
+    tags = {"mendq": "Heal", "mendq:notify": "payments"}
+    alone.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
+    found = alone.json("scan", "--queue", "orders")["findings"]
+    assert "notify" not in finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
+
+
 def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> None:
     off, set_aside = alone.aws.queue("left-alone", "off"), alone.aws.queue("orders-quarantine")
     own = [alone.aws.queue(each, "off") for each in ("Mendq-Intake7A-XY", "mendq-probe.fifo")]

@@ -38,6 +38,7 @@ WELL: Answers = {
     "get-caller-identity": CANARY,
     "describe-stack-set-operation": ["QUEUED", "RUNNING", "SUCCEEDED"],
     "describe-alarms": _states(),
+    "list-stack-instances": "CURRENT",
     "update-stack-set": "operation-1",
     "create-stack-instances": "operation-1",
 }
@@ -53,21 +54,16 @@ def _run(tmp_path: Path, answers: Answers, *arguments: str, **waves: Any) -> Run
 
 
 def _started(run: Run) -> list[dict[str, Any]]:
-    words = [
-        option(each, "--deployment-targets") for each in run.calls if "--deployment-targets" in each
-    ]
-    return [json.loads(each) for each in words]
+    name = "--deployment-targets"
+    return [json.loads(option(each, name)) for each in run.calls if name in each]
 
 
 def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> None:
     run = _run(tmp_path, {}, "update")
     assert run.code == 0, run.refused
     kinds = [(tuple(e["OrganizationalUnitIds"]), e["AccountFilterType"]) for e in _started(run)]
-    assert kinds == [
-        (UNITS, "INTERSECTION"),
-        (UNITS[:1], "DIFFERENCE"),
-        (UNITS[1:], "DIFFERENCE"),
-    ]
+    others = [(UNITS[:1], "DIFFERENCE"), (UNITS[1:], "DIFFERENCE")]
+    assert kinds == [(UNITS, "INTERSECTION"), *others]
     assert all(each["Accounts"] == [CANARY] for each in _started(run))
     joining = run.of("update-stack-set")[-1]
     assert "Enabled=true" in option(joining, "--auto-deployment")
@@ -76,9 +72,8 @@ def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> 
 
 
 def test_a_wave_takes_one_region_after_the_other_and_tolerates_no_failure(tmp_path: Path) -> None:
-    for wave, at_once in zip(
-        _run(tmp_path, {}, "update").of("update-stack-set")[:3], (1, 5, 5), strict=True
-    ):
+    waves = _run(tmp_path, {}, "update").of("update-stack-set")[:3]
+    for wave, at_once in zip(waves, (1, 5, 5), strict=True):
         preferences = json.loads(option(wave, "--operation-preferences"))
         assert preferences["RegionConcurrencyType"] == "SEQUENTIAL"
         assert preferences["RegionOrder"] == WAVES["regions"]
@@ -184,15 +179,14 @@ def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -
 
 def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
     for how in ("first", "update"):
-        run = _run(tmp_path, {}, how, "2")
+        # The wave before has marked the canaries' stacks so.
+        run = _run(tmp_path, {"list-stack-instances": "OUTDATED"}, how, "2")
         assert run.code == 0
         assert "create-stack-set" not in run.operations
         assert [each["OrganizationalUnitIds"] for each in _started(run)] == [list(UNITS[1:])]
         # What was to be watched when it was halted is watched first, in two regions.
-        before = run.operations[
-            : run.operations.index(run.of("describe-stack-set-operation")[0][1])
-        ]
-        assert before.count("describe-alarms") == 2
+        begun = run.operations.index("describe-stack-set-operation")
+        assert run.operations[:begun].count("describe-alarms") == 2
     joining = _run(tmp_path, {}, "first", "3")
     assert (joining.code, _started(joining)) == (0, [])
     assert "Enabled=true" in option(joining.of("update-stack-set")[0], "--auto-deployment")
@@ -208,6 +202,14 @@ def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_pa
     assert "begin with wave 0" in run.refused
     assert run.code == 1
     assert not {*run.operations} & STARTS
+
+
+def test_a_canary_that_is_not_reached_halts(tmp_path: Path) -> None:
+    """Outside the units its alarms are an older stack's, and StackSets calls it a success."""
+    for state, start in (("", ["first"]), ("OUTDATED", ["update"]), ("", ["update", "2"])):
+        run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, *start)
+        assert f"{CANARY} in us-east-1 is {state or 'not there'}: it has to be in" in run.refused
+        assert (run.code, len(_started(run))) == (1, 2 - len(start))
 
 
 @pytest.mark.parametrize(
@@ -227,10 +229,8 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
     run = _run(tmp_path, {}, "update", parameters={"UrgentMail": hostile}, templateUrl=url)
     assert option(run.of("update-stack-set")[0], "--template-url") == url
     pairs = json.loads(option(run.of("update-stack-set")[0], "--parameters"))
-    assert {each["ParameterKey"]: each["ParameterValue"] for each in pairs} == {
-        "Mode": "observe",
-        "UrgentMail": hostile,
-    }
+    said = {each["ParameterKey"]: each["ParameterValue"] for each in pairs}
+    assert said == {"Mode": "observe", "UrgentMail": hostile}
     assert not list(Path().glob("hurt"))
 
 
