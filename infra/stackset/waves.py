@@ -73,7 +73,12 @@ class Waves:
                 yield {name}, name, "names none", "say one at least: docs/stacksets.md shows how"
         if not all(self.waves):
             yield {"waves"}, "waves", "one of them is empty", "leave it out"
-        for unit, times in Counter(unit for units in self.waves for unit in units).items():
+        named = Counter(unit for units in self.waves for unit in units)
+        # The canaries are asked for among all of them at once.
+        # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
+        if len(named) > 50:
+            yield {"waves"}, "waves", f"{len(named)} units, over 50", "name one that holds some"
+        for unit, times in named.items():
             if times > 1:
                 yield {"waves"}, "waves", f"{unit} is in {times} of them", "leave it in one"
 

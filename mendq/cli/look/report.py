@@ -74,19 +74,14 @@ def report(
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     _say_where(call, path, written=written)
     # What a browser prints is no part of a document.
-    if in_browser and not call.as_json:
-        _open(call, path)
+    if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
+        call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def _say_where(call: Invocation, path: Path, *, written: bool) -> None:
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
     if call.account.counts_nothing:
         call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
-
-
-def _open(call: Invocation, path: Path) -> None:
-    if not webbrowser.open(path.resolve().as_uri()):
-        call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def iso_week(text: str) -> str:
@@ -98,10 +93,9 @@ def iso_week(text: str) -> str:
 
 
 def _is_week(text: str) -> bool:
-    try:
+    with suppress(ValueError):
         return f"{date.fromisoformat(text):%G-W%V}" == text
-    except ValueError:
-        return False
+    return False
 
 
 class Reports(Struct, frozen=True):

@@ -251,10 +251,8 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
         ({"soakMinutes": 0}, "soakMinutes: 0 is out of range"),
         ({"canarys": {}}, "canarys: no such setting; did you mean canaries"),
         ({"stackSet": "ours"}, 'stackSet: "ours" is not a name that begins with mendq'),
-        (
-            {"parameters": {"urgentMail": "a@b.de"}},
-            "parameters.urgentMail: .* did you mean UrgentMail",
-        ),
+        ({"parameters": {"urgentMail": "a"}}, "parameters.urgentMail: .* did you mean UrgentMail"),
+        ({"waves": [[f"ou-abcd-{n:08}" for n in range(51)]]}, "waves: 51 units, over 50; name one"),
         ({"templateUrl": "http://a b"}, "templateUrl: .* is not an https URL"),
     ],
 )
