@@ -339,9 +339,9 @@ class DeploymentSettings(ManagingSettings):
     notifications: NotificationSettings = NotificationSettings()
     report: ReportSettings = ReportSettings()
     docs_url: Annotated[str, _DOCS] | None = None
-    """Where these docs are read, with `*` for a page's path: report, notifications and alarms link to its
-    runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where you
-    serve what `make docs-site` makes. Without it, they name the runbook."""
+    """Where these docs are read, with `*` for a page's path: report, notifications and alarms link
+    to its runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where
+    you serve what `make docs-site` makes. Without it, they name the runbook."""
     nightly: NightlySettings = NightlySettings()
     organization: OrganizationSettings | None = None
     template_hook: HookSettings = field(default=HookSettings())
