@@ -81,7 +81,7 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _LOOK),
     "network_only_policy": ("Send them back from within that network.", _PREVIEW),
     "no_known_cause": ("Look at the messages that died, then at their consumer.", _MESSAGES),
-    "redrive_halted": ("See why what went back died again, and fix that first.", _MESSAGES),
+    "redrive_halted": ("Fix what halted it before more goes back.", _MESSAGES),
     "redrive_too_slow": ("Send them back yourself: they would expire on the way.", _PREVIEW),
     "redrive_unfit": ("See why they may not go back: look at DLQ and source.", _MESSAGES),
     "sent_to": ("Pick which to send back: producers send here too.", _PREVIEW),
