@@ -45,7 +45,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """
     found, longest = detect(facts), _longest_retained(facts)
     if found is None or longest is None:
-        reason = "messages are kept for as long as they can be, or longer than at their sources"
+        reason = (
+            "messages are kept as long as can be, or longer than at their sources, or come from "
+            "producers too"
+        )
         return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
     is_at_its_longest = longest.retention_seconds >= LONGEST_RETENTION_SECONDS

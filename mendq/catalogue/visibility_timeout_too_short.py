@@ -158,8 +158,17 @@ def _raise_to(
         (SetVisibilityTimeout(current, seconds),),
         f"{reason}; {facts.found}" if facts.found else reason,
         proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
-        at_most=need.at_most,
+        at_most=need.at_most if _is_sure(facts, need) else Mode.PROPOSE,
     )
+
+
+def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
+    """False where messages only died, and only a tag says that work takes longer: it may be old,
+    and consumers that extend what they work on lose none for want of time.
+    """
+    measured = facts.measured
+    only_died = facts.found and measured is not None and not measured.shows_a_race
+    return need.is_measured or not only_died
 
 
 def _queue(seconds: int, tagged: int | None = None, **over: Any) -> Facts:

@@ -13,7 +13,7 @@ from local_account.process import LocalAccount
 from mendq.cases import items
 from mendq.model.lifecycle import A_SCAN_AND_ITS_WINDOW
 from tests.local_account.callers import invoked
-from tests.local_account.mendq_here import case_in, newest_case
+from tests.local_account.mendq_here import case_in, mendq_here, newest_case
 from tests.local_account.queues import Queue, eventually
 from tests.local_account.slow_consumers import (
     NAME,
@@ -36,7 +36,7 @@ def _scan(account: LocalAccount) -> None:
     assert invoked(account, "Scan", {})["findings"]
 
 
-def test_what_died_is_found_on_its_empty_source_fixed_and_then_sent_back(
+def test_what_died_is_found_on_its_empty_source_approved_and_then_sent_back(
     account: LocalAccount,
 ) -> None:
     source, dlq = source_and_dlq(account, {"mendq": "heal"})
@@ -56,7 +56,9 @@ def test_what_died_is_found_on_its_empty_source_fixed_and_then_sent_back(
     assert shown[dlq.arn, "dlq_messages_arriving"]["would"] == "waits"
 
     _scan(account)
-    case_in(account, source, "applied")
+    case_id = case_in(account, source, "proposed")
+    assert source.attributes()["VisibilityTimeout"] == str(TIMEOUT_SECONDS)
+    assert mendq_here(account, "approve", case_id, "--yes").exit_code == 0
     assert source.attributes()["VisibilityTimeout"] == "5"
     _finishes_in_time(source, newest_case(account, source))
     later = datetime.now(UTC) + A_SCAN_AND_ITS_WINDOW + timedelta(minutes=5)
