@@ -18,7 +18,7 @@ OUTPUT = ROOT / "build" / "prove" / "long_tests.txt"
 
 def long_tests(proving: Proving) -> None:
     """Run them in processes of their own; what they print is kept in OUTPUT."""
-    command = [sys.executable, "-m", "pytest", "-m", "long", "-n", str(_AT_ONCE)]
+    command = [sys.executable, "-m", "pytest", "-vm", "long", "-n", str(_AT_ONCE)]
     command += ["--dist=loadfile", "--no-loadscope-reorder"]
     command += [str(Path("tests", each)) for each in _WHERE]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
