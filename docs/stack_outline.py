@@ -58,10 +58,9 @@ def verb_of(action: str) -> str:
     return next((verb for start, verb in _VERBS.items() if name.startswith(start)), WRITES)
 
 
-@cache
-def resources(**settings: Any) -> Resources:
-    """The resources of the template; with `tagMayRaiseTo` at `heal` everything may act."""
-    return dict(template(**settings)["Resources"])
+def resources() -> Resources:
+    """The resources of the template with `tagMayRaiseTo` at `heal`: everything may act."""
+    return dict(template(tagMayRaiseTo="heal")["Resources"])
 
 
 @cache
