@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -25,6 +24,7 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
+from infra.packaging.zips import archived
 from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRONG_USE, CannotStart
 
 Client = Callable[[str], Any]
@@ -170,16 +170,8 @@ def publish(assets: tuple[Asset, ...], client: Client) -> None:
     """Put every asset where the template looks for it, as the CDK CLI does after bootstrapping."""
     s3 = client("s3")
     for asset in assets:
-        content = _zipped(asset.path) if asset.path.is_dir() else asset.path.read_bytes()
+        content = archived(asset.path, zipfile.ZIP_STORED)
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
-
-
-def _zipped(folder: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
-        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-            archive.write(path, path.relative_to(folder))
-    return buffer.getvalue()
 
 
 def bootstrap(stack: StackArtifact, client: Client) -> None:
