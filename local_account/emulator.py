@@ -48,7 +48,7 @@ class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Emulator:
-    """One account's emulator; once per process."""
+    """One account's emulator; once per process. Whoever makes it stops its jobs and delivery."""
 
     def __init__(
         self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
@@ -79,11 +79,6 @@ class Emulator:
         self._analyzer.install()
         self._mails.install()
         EmrServerless(self.jobs.begin).install()
-
-    def start(self) -> None:
-        """Deliver what is recorded and run jobs; whoever calls this stops them."""
-        self.delivery.start()
-        self.jobs.start()
 
     def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
         """The emulator behind what sees its SQS calls, behind the pages, behind who may call."""

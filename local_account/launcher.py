@@ -125,7 +125,6 @@ class Launcher:
         emulated = emulator.Emulator(self._put_object, self.scratch, self._url)
         emulated.install(self._accepted)
         page = emulated.application(self._describe)
-        emulated.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {version('ministack')} listens on {self._url} (AUTH={auth})")
         serving = asyncio.create_task(self._serve(page))

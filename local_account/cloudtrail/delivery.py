@@ -41,8 +41,6 @@ class Delivery:
         self._taken: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
         self._files: dict[Destination, list[Record]] = defaultdict(list)
         self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
-
-    def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:

@@ -72,7 +72,7 @@ class CannotRun(Exception):
 
 @dataclass
 class JobProcesses:
-    """A thread that takes runs; everything that they need lies in `folder`."""
+    """A thread that takes runs; everything that they need lies in `folder`, which it makes."""
 
     folder: Path
     endpoint_url: str
@@ -82,8 +82,6 @@ class JobProcesses:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="emr-serverless", daemon=True)
-
-    def start(self) -> None:
         self.folder.mkdir()
         self._thread.start()
 
