@@ -17,10 +17,6 @@ Listed = Callable[[str], None]
 ALARM = "AWS::CloudWatch::Alarm"
 TABLE = "AWS::DynamoDB::Table"
 TRAIL = "AWS::CloudTrail::Trail"
-_COPIED = (
-    *("S3BucketName", "S3KeyPrefix", "SnsTopicName", "IncludeGlobalServiceEvents"),
-    *("IsMultiRegionTrail", "IsOrganizationTrail", "EnableLogFileValidation"),
-)
 
 
 def install(listed: Listed) -> None:
@@ -93,18 +89,18 @@ def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
 
 
 def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dict[str, str]]:
-    """Create or change a trail by MiniStack's CloudTrail API, as switched on as asked."""
-    arn = cloudtrail._trail_arn(name)
-    given = {each: properties[each] for each in _COPIED if each in properties}
-    if key := properties.get("KMSKeyId"):
-        given["KmsKeyId"] = key
-    _call(action, Name=name, **given)
+    """Create or change a trail by MiniStack's CloudTrail API, as switched on as asked.
+
+    That reads of the properties what it knows, and calls the key otherwise.
+    """
+    key = properties.get("KMSKeyId", "")
+    _call(action, **{**properties, "Name": name, "KmsKeyId": key})
     for selectors in ("AdvancedEventSelectors", "EventSelectors"):
         if properties.get(selectors):
             _call("PutEventSelectors", TrailName=name, **{selectors: properties[selectors]})
     is_logging = str(properties.get("IsLogging", "true")).lower() == "true"
     _call("StartLogging" if is_logging else "StopLogging", Name=name)
-    return name, {"Arn": arn, "SnsTopicArn": ""}
+    return name, {"Arn": cloudtrail._trail_arn(name), "SnsTopicArn": ""}
 
 
 def _delete_trail(name: str, _properties: Properties) -> None:
