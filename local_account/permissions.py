@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import ministack.app
-from ministack.core import iam_actions, iam_evaluator, router
+from ministack.core import iam_evaluator, router
 from ministack.core.iam_actions import access_denied_response
 from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
@@ -36,7 +36,7 @@ from local_account.account_page import (
     respond,
     whole_body,
 )
-from local_account.hooks import around
+from local_account.hooks import around, serve
 from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
 
 ANALYZER = "access-analyzer"
@@ -240,10 +240,7 @@ class AccessAnalyzer:
 
     def install(self) -> None:
         """Hook MiniStack, once per process."""
-        ministack.app.SERVICE_HANDLERS[ANALYZER] = self._handle
-        router.SERVICE_PATTERNS[ANALYZER] = {"credential_scope": ANALYZER}  # not searched for
-        iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
-        iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
+        serve(ANALYZER, "accessanalyzer", self._handle)
 
     def page(self, asked: Any) -> dict[str, Any]:
         """Have both checks answer so from now on, null: refuse them; raises SwitchRefused."""
