@@ -18,7 +18,7 @@ from ministack.services import sqs
 
 from local_account import cloudformation, cloudwatch, scheduler
 from local_account.account_page import AccountPage, SwitchRefused, sent
-from local_account.cloudtrail import events, trails
+from local_account.cloudtrail import events
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.middleware import CloudTrail
@@ -74,7 +74,6 @@ class Emulator:
         events.install()
         cloudformation.install(accepted.append)
         scheduler.install()
-        trails.install(self.delivery.latest)
         self._history.install()
         self._analyzer.install()
         self._mails.install()

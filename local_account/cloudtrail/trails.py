@@ -1,18 +1,16 @@
-"""The deployed trails as MiniStack keeps them: which one logs a record, where to, how it stands.
+"""The deployed trails as MiniStack keeps them: which one logs a record, and where to.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ministack.services import cloudtrail
 
-from local_account.hooks import around
 from mendq.cli.doctor.visibility import fits
 
 
@@ -59,19 +57,3 @@ def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]])
         else record["managementEvent"] and each.get("IncludeManagementEvents", True)
         for each in selectors
     )
-
-
-def install(latest: Callable[[str], Mapping[str, Any]]) -> None:
-    """Have GetTrailStatus tell what was delivered last, by the trail's ARN; once per process.
-
-    https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_GetTrailStatus.html
-    """
-
-    @around(cloudtrail._DISPATCH, "GetTrailStatus")
-    def get_trail_status(inner: Any, asked: Mapping[str, Any]) -> Any:
-        status, headers, body = inner(asked)
-        if status >= 400:
-            return status, headers, body
-        name = str(asked.get("Name", "")).strip()
-        arn = name if name.startswith("arn:") else cloudtrail._trail_arn(name)
-        return status, headers, json.dumps({**json.loads(body), **latest(arn)}).encode()
