@@ -63,16 +63,6 @@ def _accept(listed: Listed) -> None:
         return accepting["create" if len(every) == 1 else "update"](name, *given)
 
 
-class _Attributes(dict[str, str]):
-    """Whatever Fn::GetAtt asks of a resource that is only accepted."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> str:
-        return self["Ref"]
-
-
 def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
     """A resource that is kept as it is and does nothing."""
 
@@ -83,7 +73,7 @@ def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
     def update(identifier: str, *_: object) -> Any:
         service = kind.split("::")[1].lower()
         arn = f"arn:aws:{service}:{get_region()}:{get_account_id()}:{identifier}"
-        return identifier, _Attributes(Ref=identifier, Arn=arn)
+        return identifier, {"Arn": arn}
 
     return {"create": create, "update": update, "delete": lambda *_: None}
 
