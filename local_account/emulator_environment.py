@@ -119,7 +119,10 @@ def _remove(folder: Path) -> None:
 
 
 def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:
-    """Every variable that the emulator's process may have; AUTH is on unless AUTH=false."""
+    """Every variable that the emulator's process may have; AUTH is on unless AUTH=false.
+
+    MiniStack persists nothing and runs Lambdas as processes where it is told nothing else.
+    """
     return {
         "AUTH": "true",  # roles and queue policies are enforced, as on AWS
         "LOG_LEVEL": "ERROR",
@@ -131,10 +134,7 @@ def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int)
         "GATEWAY_PORT": str(port),
         "MINISTACK_REGION": REGION,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
-        "LAMBDA_EXECUTOR": "local",
         "DOCKER_HOST": f"unix://{scratch}/no-docker",  # or it reaps containers of other MiniStacks
-        "PERSIST_STATE": "0",
-        "S3_PERSIST": "0",
         "STATE_DIR": str(scratch / "state"),
         "S3_DATA_DIR": str(scratch / "s3"),
         "SFTP_ENABLED": "0",
