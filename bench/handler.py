@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -28,8 +27,8 @@ from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, take
 from infra.packaging.zips import LAMBDAS, copy
-from local_account.emulator_environment import emulator_environment
-from local_account.where import HOST, endpoint_url
+from local_account.emulator_environment import emulator_environment, listen
+from local_account.where import endpoint_url
 from mendq.aws.clients import Clients
 from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
@@ -189,10 +188,9 @@ def _delivered(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
 @contextmanager
 def endpoint() -> Iterator[str]:
     """Its URL; this process and its children reach nothing else meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch, socket.socket() as taken:
-        taken.bind((HOST, 0))
+    with listen(0) as taken:
         port = int(taken.getsockname()[1])
-        taken.close()
+    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch:
         own = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
         # Anybody of this machine may call it meanwhile: it runs no code.
         own |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
