@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import zipfile
@@ -25,6 +24,7 @@ from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.zips import archived
+from local_account.emulator_environment import end_group
 from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRONG_USE, CannotStart
 
 Client = Callable[[str], Any]
@@ -76,10 +76,7 @@ class Synthesis:
     def end(self) -> None:
         """Break it off, with the Node that jsii starts below it."""
         self._ended = True
-        if self._process is not None and self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        end_group(self._process)
 
     def _synthesize(self, settings: str) -> None:
         try:

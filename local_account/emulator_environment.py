@@ -13,11 +13,13 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from local_account.where import ACCOUNT, CREDENTIALS, HOST, PORTS, PROFILES, REGION, CannotStart
 
@@ -109,6 +111,14 @@ def _end_processes_of(scratch: Path) -> None:
         with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(number), "rb", 0) as process:
             if ours in environment.read_bytes().split(b"\0"):
                 signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
+
+
+def end_group(process: subprocess.Popen[Any] | None) -> None:
+    """End a process that leads a group of its own, with all that it started."""
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _remove(folder: Path) -> None:
