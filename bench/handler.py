@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -50,9 +50,7 @@ class Bench:
     """A fresh queue for every go; the case store is emptied, or they would be one mass symptom."""
 
     folder: Path
-    account: Account = field(
-        default_factory=lambda: furnished(Clients(boto3.Session(region_name=REGION)))
-    )
+    account: Account
     queues: int = 0
 
     def queue(self, visibility: str = SHORT) -> str:
@@ -114,7 +112,7 @@ class Bench:
 def measures(console: Console) -> Iterator[Measure]:
     """Cold, warm, storms."""
     with endpoint(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-        bench = Bench(Path(folder))
+        bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
         title = "Cold: a whole process, from start to end"
         yield take(console, "cold", title, _cold_ways(bench), COLD_ROUNDS, floor=1)
         with heal_lambda(bench.account) as lambda_:
