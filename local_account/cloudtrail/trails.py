@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,29 +23,24 @@ class Destination:
     prefix: str
 
 
-def destinations_of(record: Mapping[str, Any], account: str) -> tuple[Destination, ...]:
-    """The trails that log the record now: switched on, selecting it, in its region."""
-    return tuple(
-        Destination(trail["TrailARN"], trail["S3BucketName"], trail.get("S3KeyPrefix") or "")
-        for (owner, region, name), trail in list(cloudtrail._trails.all_items())
-        if owner == account
-        and trail.get("IsLogging")
-        and (region == record["awsRegion"] or trail.get("IsMultiRegionTrail"))
-        and is_logged(
-            record,
-            cloudtrail._event_selectors.get_scoped(
-                account, region, name, cloudtrail._DEFAULT_EVENT_SELECTORS
-            ),
-        )
-    )
+def destinations_of(record: Mapping[str, Any]) -> Iterator[Destination]:
+    """The trails that log the record now: switched on, selecting it, in its account and region."""
+    for (owner, region, name), trail in list(cloudtrail._trails.all_items()):
+        is_here = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
+        if owner == record["recipientAccountId"] and is_here and trail.get("IsLogging"):
+            default = cloudtrail._DEFAULT_EVENT_SELECTORS
+            selectors = cloudtrail._event_selectors.get_scoped(owner, region, name, default)
+            if is_logged(record, selectors):
+                prefix = trail.get("S3KeyPrefix") or ""
+                yield Destination(trail["TrailARN"], trail["S3BucketName"], prefix)
 
 
 def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether any selector of a trail takes the record; basic ones take management events."""
     resource = (record.get("resources") or [{}])[0]
+    plain = ("eventCategory", "eventName", "eventSource", "eventType")
     fields = {
-        **{name: str(record[name]) for name in ("eventCategory", "eventName", "eventSource")},
-        "eventType": record["eventType"],
+        **{name: record[name] for name in plain},
         "readOnly": str(record["readOnly"]).lower(),
         "resources.type": resource.get("type", ""),
         "resources.ARN": resource.get("ARN", ""),
