@@ -26,7 +26,8 @@ def install(listed: Listed) -> None:
             "CreateTrail", properties.get("TrailName") or f"{stack}-{logical_id}", properties
         ),
         "update": lambda name, _old, given, _stack: _put_trail("UpdateTrail", name, given),
-        "delete": _delete_trail,
+        # One that is gone already is as good.
+        "delete": lambda name, _given: cloudtrail._delete_trail({"Name": name}),
     }
     _accept(listed)
 
@@ -91,11 +92,6 @@ def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dic
     is_logging = str(properties.get("IsLogging", "true")).lower() == "true"
     _call("StartLogging" if is_logging else "StopLogging", Name=name)
     return name, {"Arn": cloudtrail._trail_arn(name), "SnsTopicArn": ""}
-
-
-def _delete_trail(name: str, _properties: Properties) -> None:
-    if cloudtrail._trails.get(name) is not None:
-        _call("DeleteTrail", Name=name)
 
 
 def _call(action: str, **body: Any) -> None:
