@@ -80,7 +80,12 @@ class JobProcesses:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="emr-serverless", daemon=True)
+        # What stands for EMR's release: its packages and its Python.
+        self._packages, self._python = self.folder / "packages", self.folder / "python3"
         self.folder.mkdir()
+        link_packages(self._packages, BROUGHT_ALONG)
+        self._python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+        self._python.chmod(0o755)
         self._thread.start()
 
     def begin(self, run: JobRun) -> None:
@@ -166,8 +171,7 @@ class JobProcesses:
 
     def _variables(self, scratch: Path, asked: dict[str, str]) -> dict[str, str]:
         """The variables of a driver: modules are looked for where was asked, then in EMR's."""
-        packages, python = self._release()
-        paths = [asked.get("PYTHONPATH", ""), str(packages)]
+        paths = [asked.get("PYTHONPATH", ""), str(self._packages)]
         return {
             **{name: os.environ[name] for name in MACHINE_VARIABLES if name in os.environ},
             "HOME": str(scratch),
@@ -178,18 +182,9 @@ class JobProcesses:
             "SPARK_LOCAL_IP": HOST,
             "PYTHONDONTWRITEBYTECODE": "1",
             **asked,
-            **dict.fromkeys(_PYTHONS, str(python)),
+            **dict.fromkeys(_PYTHONS, str(self._python)),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
-
-    def _release(self) -> tuple[Path, Path]:
-        """What stands for EMR's release: its packages and its Python; made for the first run."""
-        packages, python = self.folder / "packages", self.folder / "python3"
-        if not python.exists():
-            link_packages(packages, BROUGHT_ALONG)
-            python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
-            python.chmod(0o755)
-        return packages, python
 
     def _exit_code(
         self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
