@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
         "consumer": consumer.measures,
     }
     for name in given.only or PARTS:
-        parts[name] = pages.part(_shown(measures[name](console), console), "make bench")
+        parts[name] = pages.part(_shown(measures[name](console), console))
         pages.keep(parts)
     every = pages.measures_of(parts)
     rows = [each.row(every) for each in pages.GOALS if each.found(every) is not None]

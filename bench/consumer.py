@@ -16,6 +16,7 @@ import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from rich.console import Console
+from urllib3 import HTTPResponse
 
 from bench.rounds import Cost, Measure, Way, take
 from mendq.consumer import ProcessingTimes, VisibilityHeartbeat
@@ -50,12 +51,8 @@ def _answer(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
     target = request.headers["X-Amz-Target"]
     is_receive = target in {b"AmazonSQS.ReceiveMessage", "AmazonSQS.ReceiveMessage"}
     body = json.dumps({"Messages": RECEIVED} if is_receive else {}).encode()
-    return AWSResponse(request.url, 200, HTTPHeaders(), _Raw(body))
-
-
-class _Raw(BytesIO):
-    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
-        yield self.read()
+    raw = HTTPResponse(BytesIO(body), preload_content=False)
+    return AWSResponse(request.url, 200, HTTPHeaders(), raw)
 
 
 def _per_message(sqs: SQSClient, consume: Consume) -> Cost:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -17,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,8 +27,8 @@ from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, take
 from infra.packaging.zips import LAMBDAS, copy
-from local_account.emulator_environment import emulator_environment
-from local_account.where import HOST, endpoint_url
+from local_account.emulator_environment import emulator_environment, listen
+from local_account.where import endpoint_url
 from mendq.aws.clients import Clients
 from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
@@ -51,9 +50,7 @@ class Bench:
     """A fresh queue for every go; the case store is emptied, or they would be one mass symptom."""
 
     folder: Path
-    account: Account = field(
-        default_factory=lambda: furnished(Clients(boto3.Session(region_name=REGION)))
-    )
+    account: Account
     queues: int = 0
 
     def queue(self, visibility: str = SHORT) -> str:
@@ -115,7 +112,7 @@ class Bench:
 def measures(console: Console) -> Iterator[Measure]:
     """Cold, warm, storms."""
     with endpoint(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-        bench = Bench(Path(folder))
+        bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
         title = "Cold: a whole process, from start to end"
         yield take(console, "cold", title, _cold_ways(bench), COLD_ROUNDS, floor=1)
         with heal_lambda(bench.account) as lambda_:
@@ -189,10 +186,9 @@ def _delivered(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
 @contextmanager
 def endpoint() -> Iterator[str]:
     """Its URL; this process and its children reach nothing else meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch, socket.socket() as taken:
-        taken.bind((HOST, 0))
+    with listen(0) as taken:
         port = int(taken.getsockname()[1])
-        taken.close()
+    with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch:
         own = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
         # Anybody of this machine may call it meanwhile: it runs no code.
         own |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}

@@ -30,18 +30,16 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     measure: str
     way: str
+    bound: float
     of: str = "wall_ms"
     against: str = ""
-    at_most: float | None = None
-    at_least: float | None = None
+    is_least: bool = False
     unit: str = " x"
 
     @property
-    def bound(self) -> str:
-        """What was asked."""
-        if self.at_least is not None:
-            return f"≥ {self.worded(self.at_least)}"
-        return f"≤ {self.worded(self.at_most or 0)}"
+    def asked(self) -> str:
+        """The bound, as a table has it."""
+        return f"{'≥' if self.is_least else '≤'} {self.worded(self.bound)}"
 
     def found(self, measures: Mapping[str, Measure]) -> float | None:
         """Return what was measured; None where nothing was."""
@@ -54,8 +52,8 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
 
     def verdict(self, found: float) -> str:
         """Met, or missed."""
-        met = found >= self.at_least if self.at_least is not None else found <= (self.at_most or 0)
-        return "met" if met else "missed"
+        is_met = found >= self.bound if self.is_least else found <= self.bound
+        return "met" if is_met else "missed"
 
     def worded(self, amount: float) -> str:
         """An amount with its unit."""
@@ -65,15 +63,12 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         """(goal, asked, measured, verdict)."""
         found = self.found(measures)
         if found is None:
-            return (self.text, self.bound, "not measured", "")
-        is_ratio_of_times = self.against and self.of == "wall_ms"
-        cpu = (
-            msgspec.structs.replace(self, of="cpu_ms").found(measures)
-            if is_ratio_of_times
-            else None
-        )
-        beside = "" if cpu is None else f" (CPU {self.worded(cpu)})"
-        return (self.text, self.bound, self.worded(found) + beside, self.verdict(found))
+            return (self.text, self.asked, "not measured", "")
+        beside = ""
+        if self.against and self.of == "wall_ms":  # a ratio of times
+            cpu = msgspec.structs.replace(self, of="cpu_ms").found(measures)
+            beside = f" (CPU {self.worded(cpu or 0)})"
+        return (self.text, self.asked, self.worded(found) + beside, self.verdict(found))
 
 
 _GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]
@@ -84,12 +79,11 @@ class Part(Struct, frozen=True):
     """The handler's or the nightly job's measures; `taken_at` and `machine` are for people."""
 
     taken_at: str
-    command: str
     machine: str
     measures: dict[str, Measure]
 
 
-def part(measures: Iterable[Measure], command: str) -> Part:
+def part(measures: Iterable[Measure]) -> Part:
     """Measures with when and where they were taken."""
     cpus = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
@@ -99,7 +93,7 @@ def part(measures: Iterable[Measure], command: str) -> Part:
         f"{platform.system()}, Python {platform.python_version()}"
     )
     now = datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
-    return Part(now, command, machine, {each.name: each for each in measures})
+    return Part(now, machine, {each.name: each for each in measures})
 
 
 def read(path: Path = MEASURES) -> dict[str, Part]:
@@ -158,7 +152,7 @@ def performance(parts: Mapping[str, Part]) -> str:
     for name in ("nightly", "handler", "consumer"):
         said |= {f"{name}_taken": "Not measured.", name: ""}
         if taken := parts.get(name):
-            words = f"Taken {taken.taken_at} by `{taken.command}` on {taken.machine}."
+            words = f"Taken {taken.taken_at} by `make bench` on {taken.machine}."
             said |= {f"{name}_taken": words, name: "\n\n".join(map(told, taken.measures.values()))}
     page = (TEXTS / "performance.md").read_text()
     table = markdown_table(("goal", "asked", "measured", ""), goals)

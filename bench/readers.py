@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -67,16 +66,13 @@ def _inflated(file: Path) -> bytes:
     return text
 
 
-@contextmanager
-def processes(*, peers: bool = False) -> Iterator[Executor]:
+def processes(*, peers: bool = False) -> Executor:
     """Processes that are there already; one for the peers, which finds their installation."""
     spawn = get_context("spawn")
-    pool = ProcessPoolExecutor(PROCESSES, spawn)
-    if peers:
-        os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
-        pool = ProcessPoolExecutor(1, spawn, _find_peers)
-    with pool:
-        yield pool
+    if not peers:
+        return ProcessPoolExecutor(PROCESSES, spawn)
+    os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
+    return ProcessPoolExecutor(1, spawn, _find_peers)
 
 
 def _find_peers() -> None:

@@ -29,8 +29,8 @@ DAY = datetime(2026, 11, 10, tzinfo=UTC)
 DAY_SECONDS = 86_400
 SQS_SHARE, FAILED_SHARE = 0.70, 0.01
 QUEUES, SESSIONS, BURST_SECONDS = 40, 3_000, 1_800
-# A part of the cache's name: another shape of the records is another trail.
-SHAPE = 2
+# A part of the cache's name: another shape of the records, or of their truth, is another trail.
+SHAPE = 3
 BLOCK_RECORDS = 100
 DELIVERY = timedelta(minutes=5)
 BRANCHES: list[tuple[str, str]] = [(account, region) for account, region in TEXTS["branches"]]
@@ -39,10 +39,8 @@ BRANCHES: list[tuple[str, str]] = [(account, region) for account, region in TEXT
 class Truth(NamedTuple):
     """What lies in a trail; `raw_bytes` is what its files hold when inflated."""
 
-    files: int
     records: int
     failed_sqs_calls: int
-    bytes: int
     raw_bytes: int
 
 
@@ -93,7 +91,7 @@ def _write(root: Path, files: int, size: int, number: int) -> Truth:
     path = root / _name(branch, number, DAY_SECONDS * (first + size - 1) // every)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    return Truth(1, size, failed, len(content), len(raw))
+    return Truth(size, failed, len(raw))
 
 
 def _name(branch: tuple[str, str], number: int, last_second: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
 
 from docs.stack_outline import (
     QUEUE,
@@ -25,9 +24,6 @@ from infra.stackset import publishing
 NOTHING, PERSON = "nothing", "a person"
 
 
-_template = partial(resources, tagMayRaiseTo="heal")
-
-
 def guard() -> str:
     """The service control policy that `make stackset` writes."""
     return f"```json\n{publishing.guard()}```"
@@ -35,7 +31,7 @@ def guard() -> str:
 
 def picture() -> str:
     """What starts each part, as GitHub draws it."""
-    template = _template()
+    template = resources()
 
     def node(name: str) -> str:
         said = title(name, template) if name in template else name
@@ -54,7 +50,7 @@ def picture() -> str:
 
 def parts() -> str:
     """What each part does, and what its role lets it touch."""
-    template = _template()
+    template = resources()
 
     def rows() -> Iterator[tuple[str, str, str]]:
         for name in parts_of(template):
@@ -72,7 +68,7 @@ def parts() -> str:
 
 def roles() -> str:
     """Who may be which role, and what it may change on queues that are not Mendq's own."""
-    template, by_what = _template(), defaultdict[tuple[str, str], list[str]](list)
+    template, by_what = resources(), defaultdict[tuple[str, str], list[str]](list)
     for name, each in sorted(template.items()):
         if each["Type"] == "AWS::IAM::Role":
             given = each["Properties"]

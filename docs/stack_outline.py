@@ -18,7 +18,6 @@ REGION = "us-east-1"
 FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::Queue"
 JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
 YOUR_QUEUES = "your queues"
-STARTS, SENDS, FEEDS = "starts", "sends", "feeds"
 WRITES = "writes"
 # By how the names of actions begin.
 _VERBS = {
@@ -31,8 +30,8 @@ _IN_A_TEXT = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
 _PARKED = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
 _HASH = re.compile(r"[0-9A-F]{8}$")
 Resources = Mapping[str, Mapping[str, Any]]
-# From one resource to another, both by logical id, and what it does there.
-Arrow = tuple[str, str, str]
+# What starts another, how, and the other by its logical id.
+Start = tuple[str, str, str]
 
 
 class Grant(NamedTuple):
@@ -59,10 +58,9 @@ def verb_of(action: str) -> str:
     return next((verb for start, verb in _VERBS.items() if name.startswith(start)), WRITES)
 
 
-@cache
-def resources(**settings: Any) -> Resources:
-    """The resources of the template; with `tagMayRaiseTo` at `heal` everything may act."""
-    return dict(template(**settings)["Resources"])
+def resources() -> Resources:
+    """The resources of the template with `tagMayRaiseTo` at `heal`: everything may act."""
+    return dict(template(tagMayRaiseTo="heal")["Resources"])
 
 
 @cache
@@ -85,24 +83,21 @@ def references(value: object) -> set[str]:
     return found | {*named} | ({value["Ref"]} if "Ref" in value else set())
 
 
-def arrows(template: Resources) -> Iterator[Arrow]:
+def started(template: Resources) -> Iterator[Start]:
     """Who starts, fills or feeds what, beside what roles are granted, in the template's order."""
-    for name, each in template.items():
-        for source, target, does in _ways(name, each["Type"], each["Properties"]):
-            for one in sorted(references(source) & template.keys()):
-                for other in sorted(references(target) & template.keys()):
-                    yield one, other, does
-
-
-def _ways(name: str, kind: str, given: Mapping[str, Any]) -> Iterator[tuple[object, object, str]]:
-    """What a resource says: (from, to, what it does there), as values that refer to both."""
-    own = {"Ref": name}
-    if kind == "AWS::Events::Rule":
-        yield from ((own, each["Arn"], SENDS) for each in given["Targets"])
-    if kind == "AWS::Scheduler::Schedule":
-        yield own, given["Target"]["Arn"], STARTS
-    if kind == "AWS::Lambda::EventSourceMapping":
-        yield given["EventSourceArn"], given["FunctionName"], FEEDS
+    for each in template.values():
+        given, ways = each["Properties"], list[tuple[str, str, object]]()
+        if each["Type"] == "AWS::Scheduler::Schedule":
+            clock = when(given["ScheduleExpression"], given["ScheduleExpressionTimezone"])
+            ways = [("the clock", clock, given["Target"]["Arn"])]
+        elif each["Type"] == "AWS::Events::Rule":
+            rule = given["Description"]
+            ways = [("EventBridge", rule, target["Arn"]) for target in given["Targets"]]
+        elif each["Type"] == "AWS::Lambda::EventSourceMapping":
+            (queue,) = references(given["EventSourceArn"])
+            ways = [(queue, "", given["FunctionName"])]
+        for source, how, target in ways:
+            yield from ((source, how, it) for it in sorted(references(target) & template.keys()))
 
 
 def granted_to(role: set[str], template: Resources) -> Iterator[Grant]:
@@ -142,7 +137,7 @@ def touched(name: str, template: Resources) -> dict[str, set[str]]:
     role = references(template[name]["Properties"].get("Role"))
     role = role or {each for each in template if each.startswith("NightlyRole")}
     left_out = {each for each in template if _PARKED.search(each)}
-    left_out |= {each for each, fed, does in arrows(template) if does == FEEDS and fed == name}
+    left_out |= {each for each, _, fed in started(template) if fed == name}
     found: dict[str, set[str]] = {}
     for grant in granted_to(role, template):
         if grant.is_of_your_queues:
@@ -153,17 +148,9 @@ def touched(name: str, template: Resources) -> dict[str, set[str]]:
     return {key: found[key] for key in sorted(found, key=lambda each: each != YOUR_QUEUES)}
 
 
-def starts(template: Resources) -> Iterator[tuple[str, str, str]]:
-    """(what, how, which) for each thing that starts a part or fills a queue that starts one."""
-    for source, target, does in arrows(template):
-        given = template[source]["Properties"]
-        if does == STARTS:
-            clock = when(given["ScheduleExpression"], given["ScheduleExpressionTimezone"])
-            yield "the clock", clock, target
-        elif does == SENDS:
-            yield "EventBridge", given["Description"], target
-        elif does == FEEDS:
-            yield source, "", target
+def starts(template: Resources) -> Iterator[Start]:
+    """Each thing that starts a part or fills a queue that starts one."""
+    yield from started(template)
     for name in parts(template):
         for other, verbs in touched(name, template).items():
             if "calls" in verbs and other in template:

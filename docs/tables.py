@@ -37,16 +37,9 @@ from mendq.redrive.progress import ENDED, Stage
 from mendq.scan.scan import OF_A_SUSPECT
 
 ROOT = Path(__file__).resolve().parents[1]
-# What each command is told about at more length.
+# What a command is told about at more length, where that is no page of its own name.
 PAGES = {
-    "cost": "cost.md",
-    "lint": "lint.md",
-    "patch": "patch.md",
-    "scan": "scan.md",
-    "backtest": "backtest.md",
-    "dlq": "dlq.md",
-    "redrive": "redrive.md",
-    "quarantine": "quarantine.md",
+    "alarms": "runbooks/alarm_missing.md",
     "policy": "runbooks/access_denied.md#a-known-good-policy",
     "approve": "operate.md#approving",
     "rollback": "operate.md#undoing",
@@ -141,7 +134,9 @@ def commands() -> str:
             typed = f"`mendq {' '.join((name, *_arguments(command)))}`"
             said = " ".join((command.help or "").partition("\n\n")[0].split())
             within = code(command.commands) if isinstance(command, TyperGroup) else ""
-            linked = f"[{typed}]({PAGES[name]})" if name in PAGES else typed
+            page = PAGES.get(name, f"{name}.md")
+            is_there = (ROOT / "docs" / page.partition("#")[0]).exists()
+            linked = f"[{typed}]({page})" if is_there else typed
             yield linked, f"{said} ({within})" if within else said
 
     return table("command|what it does", rows())

@@ -17,10 +17,6 @@ Listed = Callable[[str], None]
 ALARM = "AWS::CloudWatch::Alarm"
 TABLE = "AWS::DynamoDB::Table"
 TRAIL = "AWS::CloudTrail::Trail"
-_COPIED = (
-    *("S3BucketName", "S3KeyPrefix", "SnsTopicName", "IncludeGlobalServiceEvents"),
-    *("IsMultiRegionTrail", "IsOrganizationTrail", "EnableLogFileValidation"),
-)
 
 
 def install(listed: Listed) -> None:
@@ -30,7 +26,8 @@ def install(listed: Listed) -> None:
             "CreateTrail", properties.get("TrailName") or f"{stack}-{logical_id}", properties
         ),
         "update": lambda name, _old, given, _stack: _put_trail("UpdateTrail", name, given),
-        "delete": _delete_trail,
+        # One that is gone already is as good.
+        "delete": lambda name, _given: cloudtrail._delete_trail({"Name": name}),
     }
     _accept(listed)
 
@@ -67,16 +64,6 @@ def _accept(listed: Listed) -> None:
         return accepting["create" if len(every) == 1 else "update"](name, *given)
 
 
-class _Attributes(dict[str, str]):
-    """Whatever Fn::GetAtt asks of a resource that is only accepted."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> str:
-        return self["Ref"]
-
-
 def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
     """A resource that is kept as it is and does nothing."""
 
@@ -87,29 +74,24 @@ def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
     def update(identifier: str, *_: object) -> Any:
         service = kind.split("::")[1].lower()
         arn = f"arn:aws:{service}:{get_region()}:{get_account_id()}:{identifier}"
-        return identifier, _Attributes(Ref=identifier, Arn=arn)
+        return identifier, {"Arn": arn}
 
     return {"create": create, "update": update, "delete": lambda *_: None}
 
 
 def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dict[str, str]]:
-    """Create or change a trail by MiniStack's CloudTrail API, as switched on as asked."""
-    arn = cloudtrail._trail_arn(name)
-    given = {each: properties[each] for each in _COPIED if each in properties}
-    if key := properties.get("KMSKeyId"):
-        given["KmsKeyId"] = key
-    _call(action, Name=name, **given)
+    """Create or change a trail by MiniStack's CloudTrail API, as switched on as asked.
+
+    That reads of the properties what it knows, and calls the key otherwise.
+    """
+    key = properties.get("KMSKeyId", "")
+    _call(action, **{**properties, "Name": name, "KmsKeyId": key})
     for selectors in ("AdvancedEventSelectors", "EventSelectors"):
         if properties.get(selectors):
             _call("PutEventSelectors", TrailName=name, **{selectors: properties[selectors]})
     is_logging = str(properties.get("IsLogging", "true")).lower() == "true"
     _call("StartLogging" if is_logging else "StopLogging", Name=name)
-    return name, {"Arn": arn, "SnsTopicArn": ""}
-
-
-def _delete_trail(name: str, _properties: Properties) -> None:
-    if cloudtrail._trails.get(name) is not None:
-        _call("DeleteTrail", Name=name)
+    return name, {"Arn": cloudtrail._trail_arn(name), "SnsTopicArn": ""}
 
 
 def _call(action: str, **body: Any) -> None:

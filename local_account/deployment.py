@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import zipfile
@@ -25,6 +23,8 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
+from infra.packaging.zips import archived
+from local_account.emulator_environment import end_group
 from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRONG_USE, CannotStart
 
 Client = Callable[[str], Any]
@@ -76,10 +76,7 @@ class Synthesis:
     def end(self) -> None:
         """Break it off, with the Node that jsii starts below it."""
         self._ended = True
-        if self._process is not None and self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        end_group(self._process)
 
     def _synthesize(self, settings: str) -> None:
         try:
@@ -170,16 +167,8 @@ def publish(assets: tuple[Asset, ...], client: Client) -> None:
     """Put every asset where the template looks for it, as the CDK CLI does after bootstrapping."""
     s3 = client("s3")
     for asset in assets:
-        content = _zipped(asset.path) if asset.path.is_dir() else asset.path.read_bytes()
+        content = archived(asset.path, zipfile.ZIP_STORED)
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
-
-
-def _zipped(folder: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", strict_timestamps=False) as archive:
-        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-            archive.write(path, path.relative_to(folder))
-    return buffer.getvalue()
 
 
 def bootstrap(stack: StackArtifact, client: Client) -> None:

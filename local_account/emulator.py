@@ -18,7 +18,7 @@ from ministack.services import sqs
 
 from local_account import cloudformation, cloudwatch, scheduler
 from local_account.account_page import AccountPage, SwitchRefused, sent
-from local_account.cloudtrail import events, trails
+from local_account.cloudtrail import events
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.middleware import CloudTrail
@@ -48,7 +48,7 @@ class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Emulator:
-    """One account's emulator; once per process."""
+    """One account's emulator; once per process. Whoever makes it stops its jobs and delivery."""
 
     def __init__(
         self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
@@ -74,16 +74,10 @@ class Emulator:
         events.install()
         cloudformation.install(accepted.append)
         scheduler.install()
-        trails.install(self.delivery.latest)
         self._history.install()
         self._analyzer.install()
         self._mails.install()
         EmrServerless(self.jobs.begin).install()
-
-    def start(self) -> None:
-        """Deliver what is recorded and run jobs; whoever calls this stops them."""
-        self.delivery.start()
-        self.jobs.start()
 
     def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
         """The emulator behind what sees its SQS calls, behind the pages, behind who may call."""

@@ -13,11 +13,13 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from local_account.where import ACCOUNT, CREDENTIALS, HOST, PORTS, PROFILES, REGION, CannotStart
 
@@ -111,6 +113,14 @@ def _end_processes_of(scratch: Path) -> None:
                 signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
+def end_group(process: subprocess.Popen[Any] | None) -> None:
+    """End a process that leads a group of its own, with all that it started."""
+    if process is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def _remove(folder: Path) -> None:
     """Remove a folder, although what has just been killed may still be writing to it."""
     until = time.monotonic() + REMOVED_WITHIN_SECONDS
@@ -119,7 +129,10 @@ def _remove(folder: Path) -> None:
 
 
 def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int) -> dict[str, str]:
-    """Every variable that the emulator's process may have; AUTH is on unless AUTH=false."""
+    """Every variable that the emulator's process may have; AUTH is on unless AUTH=false.
+
+    MiniStack persists nothing and runs Lambdas as processes where it is told nothing else.
+    """
     return {
         "AUTH": "true",  # roles and queue policies are enforced, as on AWS
         "LOG_LEVEL": "ERROR",
@@ -131,10 +144,7 @@ def emulator_environment(inherited: Mapping[str, str], scratch: Path, port: int)
         "GATEWAY_PORT": str(port),
         "MINISTACK_REGION": REGION,
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
-        "LAMBDA_EXECUTOR": "local",
         "DOCKER_HOST": f"unix://{scratch}/no-docker",  # or it reaps containers of other MiniStacks
-        "PERSIST_STATE": "0",
-        "S3_PERSIST": "0",
         "STATE_DIR": str(scratch / "state"),
         "S3_DATA_DIR": str(scratch / "s3"),
         "SFTP_ENABLED": "0",

@@ -1,9 +1,12 @@
-"""Putting a function around one of the emulator's own, and noting which."""
+"""Putting a function around one of the emulator's own, and a service beside its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
+
+import ministack.app
+from ministack.core import iam_actions, router
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,3 +36,13 @@ def _around(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         return function(inner, *given, **named)
 
     return hooked
+
+
+def serve(service: str, model: str, handle: Callable[..., Any]) -> None:
+    """Have `handle` answer a service that MiniStack does not know; `model` is botocore's name."""
+    ministack.app.SERVICE_HANDLERS[service] = handle
+    # MiniStack looks for an unlisted name in all of botocore's models, and answers nobody
+    # meanwhile: seconds, in which Lambdas give up their own calls.
+    router.SERVICE_PATTERNS[service] = {"credential_scope": service}
+    iam_actions.SERVICE_TO_IAM_NAMESPACE[service] = service
+    iam_actions._BOTOCORE_SERVICE_MAP[service] = [model]

@@ -18,7 +18,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-from botocore.config import Config
 from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
 
@@ -34,6 +33,7 @@ from local_account.deployment import (
 )
 from local_account.where import (
     ACCOUNT,
+    ONCE,
     PORTS,
     REGION,
     REPOSITORY,
@@ -51,8 +51,6 @@ GRACE_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 75
 _HEARD = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
 _MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
-# One try: what fails in our own process fails again.
-_ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 # The process ends by os._exit: nothing waits for these.
 _THREADS = ThreadPoolExecutor(thread_name_prefix="account")
 # What the account takes without doing it; what a template adds comes before it.
@@ -125,7 +123,6 @@ class Launcher:
         emulated = emulator.Emulator(self._put_object, self.scratch, self._url)
         emulated.install(self._accepted)
         page = emulated.application(self._describe)
-        emulated.start()
         auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {version('ministack')} listens on {self._url} (AUTH={auth})")
         serving = asyncio.create_task(self._serve(page))
@@ -203,7 +200,7 @@ class Launcher:
         return read_assembly(self._synthesis.assembly_for(self.raw, say))
 
     def _client(self, service_name: str) -> Any:
-        return client(service_name, self._url, config=_ONCE)
+        return client(service_name, self._url, config=ONCE)
 
     def _put_object(self, bucket: str, key: str, content: bytes) -> None:
         self._s3 = self._s3 or self._client("s3")

@@ -1,8 +1,8 @@
 """SES v2's SendEmail: the mails that it took, whole, and who may send from which address.
 
 GET /_mendq/mails gives them, oldest first. `raw` is one to be saved as `.eml`.
-A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's identity is judged, not
-those of recipients, nor configuration sets.
+A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's address is judged, no
+domain that it is verified by, no identity of recipients, and no configuration set.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
 """
 
@@ -40,7 +40,8 @@ class Mails:
             call = json.loads(body)
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
             raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
-            arn, context = _identity_arn(address), {"ses:FromAddress": address}
+            arn = f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{address}"
+            context = {"ses:FromAddress": address}
             judged = {"resource_arn": arn, "service_context": context, "named_resource": arn}
             for action in ("ses:SendEmail", *raw):
                 given = ("sesv2", action, headers, query_params, request_id)
@@ -60,11 +61,3 @@ class Mails:
     def page(self, _asked: Any) -> dict[str, Any]:
         """All of them, whatever is put there."""
         return {"mails": self._mails}
-
-
-def _identity_arn(address: str) -> str:
-    """What the address is verified by: itself, its domain or one above; itself where nothing is."""
-    labels = address.rpartition("@")[2].split(".")
-    domains = (".".join(labels[n:]) for n in range(len(labels) - 1))
-    known = (each for each in (address, *domains) if each in ses_v2._identities)
-    return f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{next(known, address)}"

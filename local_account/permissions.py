@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import ministack.app
-from ministack.core import iam_actions, iam_evaluator, router
+from ministack.core import iam_evaluator, router
 from ministack.core.iam_actions import access_denied_response
 from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
@@ -36,14 +36,11 @@ from local_account.account_page import (
     respond,
     whole_body,
 )
-from local_account.hooks import around
+from local_account.hooks import around, serve
 from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
 
 ANALYZER = "access-analyzer"
-CHECKS = {
-    "/policy/check-no-public-access": "CheckNoPublicAccess",
-    "/policy/check-no-new-access": "CheckNoNewAccess",
-}
+CHECKS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
 RESULTS = ("PASS", "FAIL", None)
 HOW = "/_mendq/access-analyzer has both checks answer as it is told"
 # Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
@@ -240,10 +237,7 @@ class AccessAnalyzer:
 
     def install(self) -> None:
         """Hook MiniStack, once per process."""
-        ministack.app.SERVICE_HANDLERS[ANALYZER] = self._handle
-        router.SERVICE_PATTERNS[ANALYZER] = {"credential_scope": ANALYZER}  # not searched for
-        iam_actions.SERVICE_TO_IAM_NAMESPACE[ANALYZER] = ANALYZER
-        iam_actions._BOTOCORE_SERVICE_MAP[ANALYZER] = ["accessanalyzer"]
+        serve(ANALYZER, "accessanalyzer", self._handle)
 
     def page(self, asked: Any) -> dict[str, Any]:
         """Have both checks answer so from now on, null: refuse them; raises SwitchRefused."""
@@ -254,12 +248,11 @@ class AccessAnalyzer:
         return {"result": self.result}
 
     async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
-        check = CHECKS.get(path.rstrip("/"))
-        if check is None or self.result is None:
-            status, message = 400, f"{check or path} is not emulated here; {HOW}"
+        if path.rstrip("/") not in CHECKS or self.result is None:
+            status, message = 400, f"{path} is not emulated here; {HOW}"
             said: dict[str, Any] = {"__type": "NotEmulated", "message": message}
         else:
-            status, message = 200, f"{check} answers as it was told to."
+            status, message = 200, f"{path} answers as it was told to."
             reasons = [{"description": "It was told to fail."}] * (self.result == "FAIL")
             said = {"result": self.result, "message": message, "reasons": reasons}
         return status, {"Content-Type": "application/json"}, json.dumps(said).encode()

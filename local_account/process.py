@@ -20,6 +20,7 @@ from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
 from local_account.account_page import PREFIX, NotFired, SwitchRefused
+from local_account.emulator_environment import end_group
 from local_account.where import REGION, REPOSITORY, client, credentials
 
 START_SECONDS = 180
@@ -161,8 +162,7 @@ class LocalAccount:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_group(process)
         self._listener.join(STOP_SECONDS)
         for pipe in filter(None, (process.stdin, process.stdout)):
             pipe.close()

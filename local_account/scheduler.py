@@ -11,14 +11,15 @@ import logging
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 from ministack.core.arn import parse_arn
 from ministack.core.responses import request_scope
 from ministack.services import eventbridge, scheduler
+from msgspec import Meta, Struct
 
-from local_account.account_page import NotFired, SwitchRefused
+from local_account.account_page import NotFired, sent
 from local_account.permissions import refusal_to_act, refusal_to_assume
 from local_account.where import ACCOUNT, REGION
 
@@ -88,20 +89,22 @@ def _moment(value: Any) -> datetime | None:
     return None if value is None else datetime.fromtimestamp(float(value), UTC)
 
 
+class Firing(Struct, frozen=True, forbid_unknown_fields=True):
+    """A schedule, and the time that it is to be."""
+
+    schedule: str
+    time: Annotated[datetime, Meta(tz=True)]
+
+
 def fire_named(asked: Any) -> Mapping[str, Any]:
     """Fire a schedule of any group as if a time were now; raise NotFired or SwitchRefused."""
-    try:
-        name, scheduled_at = str(asked["schedule"]), datetime.fromisoformat(asked["time"])
-    except (ValueError, TypeError, KeyError):
-        raise SwitchRefused('send {"schedule": .., "time": "2026-11-10T02:00:00Z"}') from None
-    if scheduled_at.tzinfo is None:
-        raise SwitchRefused("time: say which zone, as in 2026-11-10T02:00:00Z")
+    wanted = sent(asked, Firing, '{"schedule": .., "time": "2026-11-10T02:00:00Z"}')
     with request_scope(ACCOUNT, REGION):
         for schedule in scheduler._schedules.values():
-            if schedule["Name"] == name:
-                fire(schedule, scheduled_at)
-                return {"fired": name}
-    raise NotFired(f"there is no schedule {name}")
+            if schedule["Name"] == wanted.schedule:
+                fire(schedule, wanted.time)
+                return {"fired": wanted.schedule}
+    raise NotFired(f"there is no schedule {wanted.schedule}")
 
 
 def fire(schedule: Schedule, scheduled_at: datetime) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.config import Config
 
 HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
@@ -23,9 +24,9 @@ _NAMES = ("default", "other-account", "third-account", "fourth-account")
 PROFILES: Mapping[str, str] = {name: f"{n}" * 12 for n, name in enumerate(_NAMES)}
 # Every account here is of it.
 ORGANIZATION = "o-localaccount"
-
-
 WRONG_USE, FAILED = 2, 1
+# Of clients in our own process: one try, what fails there fails again.
+ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
 
 class CannotStart(Exception):

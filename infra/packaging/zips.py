@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,3 +112,16 @@ def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> No
         line = f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names"
         raise WheelsUnavailable(f"{line}; {REMEDY}: {' '.join(done.stderr.split())}")
     remove(folder / "bin", folder / ".lock")
+
+
+def archived(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A folder as a zip, without times and in the order of names; a file as it is."""
+    if source.is_file():
+        return source.read_bytes()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for each in sorted(each for each in source.rglob("*") if each.is_file()):
+            member = zipfile.ZipInfo(each.relative_to(source).as_posix())
+            member.external_attr = 0o644 << 16
+            archive.writestr(member, each.read_bytes(), compression)
+    return buffer.getvalue()

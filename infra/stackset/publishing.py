@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sys
-import zipfile
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
+from infra.packaging.zips import archived
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.hook import OF_STACK_SET
 from infra.settings.reading import SettingsRefused
@@ -76,7 +76,7 @@ def publish(
     (new / "objects" / PREFIX).mkdir(parents=True)
     (new / "objects" / key).write_bytes(text)
     for name, source in files.items():
-        _put(new / "objects" / name, source)
+        (new / "objects" / name).write_bytes(archived(source))
     script = (_HERE / SCRIPT).read_text().replace("@BUCKET@", bucket.replace(REGION, "${region}"))
     (new / SCRIPT).write_text(script)
     for name in (POLICY, CONTENTS):
@@ -88,18 +88,6 @@ def publish(
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
     return key
-
-
-def _put(path: Path, source: Path) -> None:
-    """A folder as a zip, without times and in the order of names; a file as it is."""
-    if source.is_file():
-        shutil.copyfile(source, path)
-        return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in sorted(each for each in source.rglob("*") if each.is_file()):
-            member = zipfile.ZipInfo(each.relative_to(source).as_posix())
-            member.external_attr = 0o644 << 16
-            archive.writestr(member, each.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def main(bucket: str, file: str = "", waves_file: str = "") -> int:

@@ -36,13 +36,9 @@ class Delivery:
     put_object: Callable[[str, str, bytes], None]
 
     def __post_init__(self) -> None:
-        # Of each trail, by ARN: what GetTrailStatus says of its last file.
-        self._latest: dict[str, dict[str, Any]] = defaultdict(dict)
         self._taken: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
         self._files: dict[Destination, list[Record]] = defaultdict(list)
         self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
-
-    def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
@@ -53,10 +49,6 @@ class Delivery:
     def take(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         """Deliver a record that at least one trail logs."""
         self._taken.put((record, destinations))
-
-    def latest(self, trail_arn: str) -> Mapping[str, Any]:
-        """The time of a trail's last file, and S3's error where the latest was refused."""
-        return self._latest[trail_arn]
 
     def _run(self) -> None:
         flush_at, stopping = time.monotonic() + FLUSH_SECONDS, False
@@ -83,18 +75,12 @@ class Delivery:
     def _flush(self) -> None:
         files, self._files = self._files, defaultdict(list)
         for destination, records in files.items():
-            published, latest = datetime.now(UTC), self._latest[destination.trail_arn]
             content = json.dumps({"Records": records}, separators=(",", ":")).encode()
-            key = file_key(destination, published)
+            key = file_key(destination, datetime.now(UTC))
             try:
                 self.put_object(destination.bucket, key, gzip.compress(content))
-            except Exception as error:
-                response = getattr(error, "response", {}).get("Error", {})
-                latest["LatestDeliveryError"] = response.get("Code") or type(error).__name__
+            except Exception:
                 logger.exception("a trail file could not be written to %s", destination.bucket)
-            else:
-                latest.pop("LatestDeliveryError", None)
-                latest["LatestDeliveryTime"] = int(published.timestamp())
 
 
 def file_key(destination: Destination, published: datetime) -> str:

@@ -74,5 +74,5 @@ class CloudTrail:
         """Record a call in the event history, and where a trail logs it."""
         if record := record_of(exchange):
             self.history.take(record)
-            if destinations := destinations_of(record, record["recipientAccountId"]):
+            if destinations := tuple(destinations_of(record)):
                 self.delivery.take(record, destinations)

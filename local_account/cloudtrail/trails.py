@@ -1,18 +1,16 @@
-"""The deployed trails as MiniStack keeps them: which one logs a record, where to, how it stands.
+"""The deployed trails as MiniStack keeps them: which one logs a record, and where to.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ministack.services import cloudtrail
 
-from local_account.hooks import around
 from mendq.cli.doctor.visibility import fits
 
 
@@ -25,29 +23,24 @@ class Destination:
     prefix: str
 
 
-def destinations_of(record: Mapping[str, Any], account: str) -> tuple[Destination, ...]:
-    """The trails that log the record now: switched on, selecting it, in its region."""
-    return tuple(
-        Destination(trail["TrailARN"], trail["S3BucketName"], trail.get("S3KeyPrefix") or "")
-        for (owner, region, name), trail in list(cloudtrail._trails.all_items())
-        if owner == account
-        and trail.get("IsLogging")
-        and (region == record["awsRegion"] or trail.get("IsMultiRegionTrail"))
-        and is_logged(
-            record,
-            cloudtrail._event_selectors.get_scoped(
-                account, region, name, cloudtrail._DEFAULT_EVENT_SELECTORS
-            ),
-        )
-    )
+def destinations_of(record: Mapping[str, Any]) -> Iterator[Destination]:
+    """The trails that log the record now: switched on, selecting it, in its account and region."""
+    for (owner, region, name), trail in list(cloudtrail._trails.all_items()):
+        is_here = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
+        if owner == record["recipientAccountId"] and is_here and trail.get("IsLogging"):
+            default = cloudtrail._DEFAULT_EVENT_SELECTORS
+            selectors = cloudtrail._event_selectors.get_scoped(owner, region, name, default)
+            if is_logged(record, selectors):
+                prefix = trail.get("S3KeyPrefix") or ""
+                yield Destination(trail["TrailARN"], trail["S3BucketName"], prefix)
 
 
 def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether any selector of a trail takes the record; basic ones take management events."""
     resource = (record.get("resources") or [{}])[0]
+    plain = ("eventCategory", "eventName", "eventSource", "eventType")
     fields = {
-        **{name: str(record[name]) for name in ("eventCategory", "eventName", "eventSource")},
-        "eventType": record["eventType"],
+        **{name: record[name] for name in plain},
         "readOnly": str(record["readOnly"]).lower(),
         "resources.type": resource.get("type", ""),
         "resources.ARN": resource.get("ARN", ""),
@@ -59,19 +52,3 @@ def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]])
         else record["managementEvent"] and each.get("IncludeManagementEvents", True)
         for each in selectors
     )
-
-
-def install(latest: Callable[[str], Mapping[str, Any]]) -> None:
-    """Have GetTrailStatus tell what was delivered last, by the trail's ARN; once per process.
-
-    https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_GetTrailStatus.html
-    """
-
-    @around(cloudtrail._DISPATCH, "GetTrailStatus")
-    def get_trail_status(inner: Any, asked: Mapping[str, Any]) -> Any:
-        status, headers, body = inner(asked)
-        if status >= 400:
-            return status, headers, body
-        name = str(asked.get("Name", "")).strip()
-        arn = name if name.startswith("arn:") else cloudtrail._trail_arn(name)
-        return status, headers, json.dumps({**json.loads(body), **latest(arn)}).encode()

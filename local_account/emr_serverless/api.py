@@ -20,7 +20,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services.cloudformation import provisioners
 
 from local_account.cloudtrail.events import put_entry
-from local_account.hooks import around
+from local_account.hooks import around, serve
 
 TYPE = "AWS::EMRServerless::Application"
 SERVICE = "emr-serverless"
@@ -106,12 +106,7 @@ class EmrServerless:
 
     def install(self) -> None:
         """Hook MiniStack, once per process: the calls, their permissions, the type."""
-        ministack.app.SERVICE_HANDLERS[SERVICE] = self._handle
-        # MiniStack looks for an unlisted name in all of botocore's models, and answers nobody
-        # meanwhile: seconds, in which Lambdas give up their own calls.
-        router.SERVICE_PATTERNS[SERVICE] = {"credential_scope": SERVICE}
-        iam_actions.SERVICE_TO_IAM_NAMESPACE[SERVICE] = SERVICE
-        iam_actions._BOTOCORE_SERVICE_MAP[SERVICE] = [SERVICE]
+        serve(SERVICE, SERVICE, self._handle)
         provisioners._RESOURCE_HANDLERS[TYPE] = {
             "create": lambda *_: self._put(f"00{secrets.token_hex(7)}"),
             "update": lambda identifier, *_: self._put(identifier),

@@ -16,7 +16,6 @@ import os
 import queue
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tarfile
@@ -28,16 +27,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from ministack.core.responses import request_scope
 
 from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM
 from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
+from local_account.emulator_environment import end_group
 from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
 from local_account.permissions import refusal_to_assume
-from local_account.where import HOST, client
+from local_account.where import HOST, ONCE, client
 
 STREAMS = ("stderr", "stdout")
 STOP_SECONDS = 2.0
@@ -57,7 +56,6 @@ SPARK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
 }
-_S3 = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 _URI = re.compile(r"s3://[^\s,]+")
 _ARCHIVES = re.compile(r"--conf\s+spark\.archives=(\S+)")
 # Which Python it is stays this machine's.
@@ -72,7 +70,7 @@ class CannotRun(Exception):
 
 @dataclass
 class JobProcesses:
-    """A thread that takes runs; everything that they need lies in `folder`."""
+    """A thread that takes runs; everything that they need lies in `folder`, which it makes."""
 
     folder: Path
     endpoint_url: str
@@ -82,9 +80,12 @@ class JobProcesses:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="emr-serverless", daemon=True)
-
-    def start(self) -> None:
+        # What stands for EMR's release: its packages and its Python.
+        self._packages, self._python = self.folder / "packages", self.folder / "python3"
         self.folder.mkdir()
+        link_packages(self._packages, BROUGHT_ALONG)
+        self._python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+        self._python.chmod(0o755)
         self._thread.start()
 
     def begin(self, run: JobRun) -> None:
@@ -96,7 +97,7 @@ class JobProcesses:
         """End the running driver, with all that it started, and take no other."""
         self._stopping = True
         self._waiting.put(None)
-        self._end_process()
+        end_group(self._process)
         self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
@@ -116,7 +117,7 @@ class JobProcesses:
         keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         who = {name.lower(): session[name] for name in keys}
         region = session["AWS_REGION"]
-        s3 = client("s3", self.endpoint_url, region_name=region, config=_S3, **who)
+        s3 = client("s3", self.endpoint_url, region_name=region, config=ONCE, **who)
         asked = run.request["jobDriver"]["sparkSubmit"]
         entry_point = _fetched(asked["entryPoint"], s3, scratch)
         parameters = str(asked.get("sparkSubmitParameters", ""))
@@ -170,8 +171,7 @@ class JobProcesses:
 
     def _variables(self, scratch: Path, asked: dict[str, str]) -> dict[str, str]:
         """The variables of a driver: modules are looked for where was asked, then in EMR's."""
-        packages, python = self._release()
-        paths = [asked.get("PYTHONPATH", ""), str(packages)]
+        paths = [asked.get("PYTHONPATH", ""), str(self._packages)]
         return {
             **{name: os.environ[name] for name in MACHINE_VARIABLES if name in os.environ},
             "HOME": str(scratch),
@@ -182,18 +182,9 @@ class JobProcesses:
             "SPARK_LOCAL_IP": HOST,
             "PYTHONDONTWRITEBYTECODE": "1",
             **asked,
-            **dict.fromkeys(_PYTHONS, str(python)),
+            **dict.fromkeys(_PYTHONS, str(self._python)),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
-
-    def _release(self) -> tuple[Path, Path]:
-        """What stands for EMR's release: its packages and its Python; made for the first run."""
-        packages, python = self.folder / "packages", self.folder / "python3"
-        if not python.exists():
-            link_packages(packages, BROUGHT_ALONG)
-            python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
-            python.chmod(0o755)
-        return packages, python
 
     def _exit_code(
         self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
@@ -211,15 +202,8 @@ class JobProcesses:
             )
         run.move(api.RUNNING)
         if self._stopping:
-            self._end_process()
+            end_group(process)
         return process.wait()
-
-    def _end_process(self) -> None:
-        process = self._process
-        if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:

@@ -52,9 +52,7 @@ def install() -> None:
                     logger.error("the mapping of %s polls nothing: %s", arn, refusal)
                 return []
         windows = (float(each.get("MaximumBatchingWindowInSeconds") or 0) for each in mappings)
-        if not (window := max(windows, default=0.0)):
-            received: list[Message] = inner(queue_url, most)
-            return received
+        window = max(windows, default=0.0)
         ends_at, messages = open_windows.get(queue_url, (0.0, []))
         while len(messages) < most:
             more = inner(queue_url, min(most - len(messages), ONE_RECEIVE))

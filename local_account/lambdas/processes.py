@@ -14,6 +14,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -43,7 +44,18 @@ _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("l
 def install(runtime_packages: Path) -> None:
     """Hook MiniStack's warm workers; once per process."""
     link_packages(runtime_packages)
-    lambda_runtime.subprocess = _Subprocess(runtime_packages)
+
+    def popen(
+        command: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a worker; `-S` leaves this environment's packages out."""
+        binary, *arguments = command
+        function = _function.get()
+        environment = lambda_environment(env or os.environ, function, runtime_packages)
+        leave_out = ["-S"] if str(function.get("Runtime", "")).startswith("python") else []
+        return subprocess.Popen([binary, *leave_out, *arguments], env=environment, **options)
+
+    lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
     # With AUTH=false MiniStack would let Lambdas call as the account's root, and nothing could tell
     # their calls in the trail from anybody else's.
     lambda_runtime.execution_credentials = execution_credentials
@@ -77,26 +89,6 @@ def lambda_environment(
         "PYTHONPATH": str(runtime_packages),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-class _Subprocess:
-    """The `subprocess` module as lambda_runtime sees it."""
-
-    def __init__(self, runtime_packages: Path) -> None:
-        self._runtime_packages = runtime_packages
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(subprocess, name)
-
-    def Popen(  # noqa: N802  the name that MiniStack calls
-        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any
-    ) -> subprocess.Popen[str]:
-        """Start a worker; `-S` leaves this environment's packages out."""
-        binary, *arguments = command
-        function = _function.get()
-        environment = lambda_environment(env or os.environ, function, self._runtime_packages)
-        leave_out = ["-S"] if str(function.get("Runtime", "")).startswith("python") else []
-        return subprocess.Popen([binary, *leave_out, *arguments], env=environment, **options)
 
 
 def execution_credentials(function: Mapping[str, Any]) -> dict[str, str]:

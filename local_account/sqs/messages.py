@@ -99,9 +99,6 @@ def _handle(action: str, act: Act) -> None:
 
     def one(data: Parameters, url: str) -> dict[str, Any]:
         queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
-        if not data.get("ReceiptHandle"):
-            message = "The request must contain the parameter ReceiptHandle."
-            raise sqs._Err("MissingParameter", message)
         act(queue, data)
         return {}
 

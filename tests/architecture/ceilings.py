@@ -35,7 +35,7 @@ CEILINGS = (
     # what an estate that is there already needs of lint, and what holds off who attacks it.
     Ceiling("code lines of the product", "product", "code_lines", 28_190, 28_100),
     # 40 of these are the organization that the local account knows.
-    Ceiling("code lines beside it", "beside", "code_lines", 5_135, 5_000),
+    Ceiling("code lines beside it", "beside", "code_lines", 5_000, 5_000),
     Ceiling("code lines of the tests", "tests", "code_lines", 34_160, 34_100),
     # A state machine may be longer: table, rows and actions stand together.
     Ceiling("files over 400 lines", "cut", "files_over_400_lines", 1, 1),

@@ -11,7 +11,7 @@ from tests.bench.markdown import tables_of
 def _nightly(**more: Measure) -> Part:
     ingest = Measure("ingest", "Ingest", "limit", {})
     ingest.costs.update({"limit": [Cost(500, 5)], "native reader": [Cost(900, 9)]})
-    return Part("2026-11-22T01:00Z", "make bench", "2 cores", {"ingest": ingest, **more})
+    return Part("2026-11-22T01:00Z", "2 cores", {"ingest": ingest, **more})
 
 
 def test_every_goal_and_every_measure_is_on_the_page() -> None:

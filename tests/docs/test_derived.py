@@ -64,19 +64,19 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
 
 
 def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> None:
-    stack = Deployed(template_of("default").raw)
-    said = costs.idle_stack([stack, Deployed(template_of("existing trail").raw)])
-    sums = re.search(r"\*\*together\*\* \|  \| (\S+) \|", costs.stack_and_prices(stack))
+    stack, least = (Deployed(template_of(each).raw) for each in ("default", "existing trail"))
+    names = ("with_dashboard", "without_dashboard", "least", "watched")
+    said = [costs.number(each, [stack, least]) for each in names]
+    sums = re.search(r"\*\*together\*\* \|  \| \*\*(\S+)\*\* \|", costs.billed(stack))
     assert sums
-    with_one, without, least, watched = (
-        float(each) for each in re.findall(r"\*\*\$([\d.]+)\*\*", said)
-    )
+    with_one, without, at_least, watched = (float(each.lstrip("$")) for each in said)
     assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
     assert sums[1] in said
-    assert least < 5 < watched < 6.5 < without, "what docs/cost.md promises of the essential alarms"
+    promised = "what docs/cost.md promises of the essential alarms"
+    assert at_least < 5 < watched < 6.5 < without, promised
 
 
 def test_a_resource_that_nobody_priced_stops_it() -> None:
     unknown = Deployed({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
     with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
-        costs.stack_and_prices(unknown)
+        costs.billed(unknown)

@@ -69,7 +69,7 @@ def test_what_scheduler_could_not_invoke_is_not_fired(account: LocalAccount) -> 
     assert queue.count() == closed.count() == 0
     with pytest.raises(NotFired, match="there is no schedule nobody"):
         account.fire("nobody", now)
-    with pytest.raises(SwitchRefused, match="which zone"):
+    with pytest.raises(SwitchRefused, match=r"timezone.*send"):
         account.fire("nobody", datetime(2026, 11, 10, 2))  # noqa: DTZ001  what is refused
 
 
