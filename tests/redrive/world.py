@@ -157,7 +157,7 @@ class Redriving:
 
     @property
     def redrives(self) -> RedriveStore:
-        return self.run().redrives
+        return self.run().stored(RedriveStore)
 
     @property
     def progress(self) -> RedriveProgress:

@@ -128,7 +128,7 @@ class _UnchangedScans(ScanStore, frozen=True):
 class _Context(FixContext, frozen=True):
     @property
     def case_store(self) -> CaseStore:
-        return _UnchangedCases(self.clients.dynamodb, self.settings.case_table)
+        return self.stored(_UnchangedCases)
 
 
 class WouldDo(Struct, frozen=True):
