@@ -21,7 +21,6 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.cases.transactions import Stored
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.model.limits import Consent
 from mendq.model.names import OPERATOR_AGENT
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
@@ -161,10 +160,6 @@ class Account(Struct, frozen=True, dict=True):
             return OwnerSettings.from_environment(variables)
         except SettingsUnreadable as unreadable:
             raise Stopped(f"the settings of {name}: {unreadable}") from unreadable
-
-    @property
-    def consent(self) -> Consent:
-        return self.settings.consent
 
     @cached_property
     def identity(self) -> str:

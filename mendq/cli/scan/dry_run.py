@@ -150,7 +150,8 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """Raises FactsUnavailable."""
-        return managed_queues(self._run.clients, self.account.account_id, self.account.consent)
+        run = self._run
+        return managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
     @cached_property
     def _run(self) -> FixContext:
