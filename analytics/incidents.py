@@ -211,10 +211,8 @@ def joined(
     And those that scans alone found. The cases and scans are of `home`, or else of wherever a scan
     listed a queue.
     """
-    known, scanned = (
-        Known.of(lives, rounds, home),
-        found_by_scans(lives, bursts_about(incidents, lives)),
-    )
+    known = Known.of(lives, rounds, home)
+    scanned = found_by_scans(lives, bursts_about(incidents, lives))
     return [*map(known.with_outcome, incidents), *scanned]
 
 

@@ -322,8 +322,8 @@ class OfAccounts(Storage):
 
     def entries(self, folder: str) -> list[Entry]:
         """Folders alone, each once: those of all."""
-        found = (root.entries(folder) for _, root in self._usable(folder))
-        return [Entry(name, None, True) for name in sorted(_folders(found))]
+        names = {name for _, root in self._usable(folder) for name in root.folders(folder)}
+        return [Entry(name, None, True) for name in sorted(names)]
 
     def files(self, folder: str) -> dict[str, int]:
         return {
@@ -353,10 +353,6 @@ class OfAccounts(Storage):
 
 
 MOST_FILE_BYTES = 20_000_000
-
-
-def _folders(found: Iterable[Sequence[Entry]]) -> set[str]:
-    return {each.name for entries in found for each in entries if each.is_folder}
 
 
 def _tells_of_none_but(account: str, content: bytes) -> bool:

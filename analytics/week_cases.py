@@ -22,6 +22,7 @@ from analytics.incidents import FAILED_CALLS
 from analytics.week_parts import (
     FURTHER,
     MAXIMUM_CASES,
+    PRESSING,
     ByDay,
     Row,
     nearest_rank,
@@ -33,8 +34,6 @@ from mendq.model.case import WROTE, State
 from mendq.model.lifecycle import time_line
 
 MAXIMUM_NOTIFIED = 50
-# Those that wait for a person, most pressing first.
-_WAITING = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
 _NEXT_STEP = ("sentence", "command", "runbook")
 _FIGURES = ("backlog", "oldest_age_seconds")
 _HARM = ("delayed", "handled_twice", "dead", "lost")
@@ -60,7 +59,7 @@ def _is_out_of_hours(local: datetime) -> bool:
 
 def open_now(lives: Iterable[Life], queues: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """The cases that wait for a person, most pressing first; of alike ones the older."""
-    waiting = sorted((each for each in lives if each.newest.state in _WAITING), key=_pressing)
+    waiting = sorted((each for each in lives if each.newest.state in PRESSING), key=_pressing)
     return {
         "open_now": [
             _waiting(each, queues.get(each.newest.queue_arn, {}))
@@ -72,7 +71,7 @@ def open_now(lives: Iterable[Life], queues: Mapping[str, Mapping[str, int]]) -> 
 
 def _pressing(life: Life) -> tuple[int, bool, datetime, str]:
     is_info = life.newest.state is State.ESCALATED and not life.is_urgent
-    return _WAITING.index(life.newest.state), is_info, life.opened_at, life.newest.case_id
+    return PRESSING.index(life.newest.state), is_info, life.opened_at, life.newest.case_id
 
 
 def _waiting(life: Life, figures: Mapping[str, int]) -> dict[str, Any]:

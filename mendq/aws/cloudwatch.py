@@ -66,17 +66,13 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
 def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
     """NumberOfMessagesDeleted between the two; raises FactsUnavailable.
 
-    CloudWatch keeps datapoints of a minute for 15 days, and gives 100,800 of them at once.
+    CloudWatch keeps datapoints of a minute for 15 days.
     """
     if until <= since:
         return 0
-    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    asked = query("deleted", of_queue, "NumberOfMessagesDeleted", "Sum", 60)
-    with looking(f"messages deleted from {queue_arn}"):
-        answer = clients.cloudwatch.get_metric_data(
-            StartTime=since, EndTime=until, MetricDataQueries=[asked]
-        )
-    return int(sum(value for each in answer["MetricDataResults"] for value in each["Values"]))
+    asked = query("deleted", of_queue(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
+    series = read_series(clients, [asked], since, until, of=queue_arn)
+    return int(sum(value for _, value in series.get("deleted", ())))
 
 
 # A fortnight at this period is 4,032 datapoints of a metric.
@@ -90,11 +86,15 @@ def fortnight(
     """The largest values of the last two weeks by metric; raises FactsUnavailable."""
     if not metrics:
         return {}
-    of_queue = ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
-    seconds = int(ALARM_PERIOD.total_seconds())
-    queries = [query(f"m{n}", of_queue, each, "Maximum", seconds) for n, each in enumerate(metrics)]
+    about, seconds = of_queue(queue_arn), int(ALARM_PERIOD.total_seconds())
+    queries = [query(f"m{n}", about, each, "Maximum", seconds) for n, each in enumerate(metrics)]
     series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
     return {each: sorted(series.get(f"m{n}", ())) for n, each in enumerate(metrics)}
+
+
+def of_queue(queue_arn: str) -> tuple[str, str, str]:
+    """What `query` asks about a queue."""
+    return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
 
 def query(

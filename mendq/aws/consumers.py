@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query
+from mendq.aws.cloudwatch import query, read_series
 from mendq.aws.errors import looking
 from mendq.model.facts import BATCH_SIZE, LambdaConsumer
 
@@ -110,11 +110,8 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
         for n, name in enumerate(names)
         for key, asked in FIGURES.items()
     ]
-    with looking("the metrics of Lambda functions"):
-        answer = clients.cloudwatch.get_metric_data(
-            StartTime=now - FIGURES_WINDOW, EndTime=now, MetricDataQueries=queries
-        )
-    values = {each["Id"]: each.get("Values", []) for each in answer["MetricDataResults"]}
+    series = read_series(clients, queries, now - FIGURES_WINDOW, now, of="Lambda functions")
+    values = {key: [value for _, value in points] for key, points in series.items()}
     return {
         name: _figures(*(values.get(f"{key}_{n}", []) for key in FIGURES))
         for n, name in enumerate(names)

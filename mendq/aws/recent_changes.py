@@ -154,10 +154,8 @@ def _changed(event: Event) -> _Changed:
     is_one = record.get("eventName") in CHANGES and record.get("eventSource", SQS) == SQS
     if not is_one or record.get("errorCode"):
         return None, set()
-    asked, identity = (
-        mapping_in(record.get("requestParameters")),
-        mapping_in(record.get("userIdentity")),
-    )
+    asked = mapping_in(record.get("requestParameters"))
+    identity = mapping_in(record.get("userIdentity"))
     called = (asked, mapping_in(record.get("responseElements")))
     region, urls = str(record.get("awsRegion")), (each.get("queueUrl") for each in called)
     given = asked.get("attributes")

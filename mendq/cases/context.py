@@ -19,7 +19,7 @@ from mendq.cases import items
 from mendq.cases.finding import round_of
 from mendq.cases.outbox import Notifier
 from mendq.cases.table import CaseStore, OpenCases
-from mendq.cases.transactions import Table
+from mendq.cases.transactions import Stored, Table
 from mendq.model.case import Severity
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -58,13 +58,17 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     owner: str
     now: datetime
 
+    def stored(self, kind: type[Stored]) -> Stored:
+        """The case store, as what of it is asked for reads and writes it."""
+        return kind(self.clients.dynamodb, self.settings.case_table)
+
     @property
     def case_store(self) -> CaseStore:
-        return CaseStore(self.clients.dynamodb, self.settings.case_table)
+        return self.stored(CaseStore)
 
     @property
     def open_cases(self) -> OpenCases:
-        return OpenCases(self.clients.dynamodb, self.settings.case_table)
+        return self.stored(OpenCases)
 
     @property
     def case_bucket(self) -> CaseBucket:
@@ -72,11 +76,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
 
     @property
     def baselines(self) -> Baselines:
-        return Baselines(self.clients.dynamodb, self.settings.case_table)
-
-    @property
-    def moves_by_name(self) -> MovesByName:
-        return MovesByName(self.clients.dynamodb, self.settings.case_table)
+        return self.stored(Baselines)
 
 
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):

@@ -130,7 +130,7 @@ def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> F
 
     Raises CaseStoreUnavailable.
     """
-    pins = Pins(context.clients.dynamodb, context.settings.case_table)
+    pins = context.stored(Pins)
     if Need.APPROVED_SOURCES in needs:
         facts = replace(facts, approved_sources=pins.approved_sources(facts.queue_arn))
     return _with_pin(context, pins, facts) if Need.PIN in needs else facts

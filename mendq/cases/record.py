@@ -173,6 +173,6 @@ def _record(
 def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
     """Lines for one queue, or for many; a notification goes out without rather than not at all."""
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
-        events = HealthEvents(context.clients.dynamodb, context.settings.case_table)
+        events = context.stored(HealthEvents)
         return health_lines(events.open_at(context.now), facts)
     return ()

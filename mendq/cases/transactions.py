@@ -126,6 +126,9 @@ class Table(Struct, frozen=True):
         return None
 
 
+Stored = TypeVar("Stored", bound=Table)
+
+
 def unconflicted(call: Callable[[], Answer]) -> Answer:
     """Call again where another transaction was at the same item; raises the last error."""
     for attempt in range(TRIES - 1):

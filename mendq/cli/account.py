@@ -12,16 +12,15 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError, ProfileNotFound
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
-from mendq.cases.transactions import Table
+from mendq.cases.transactions import Stored
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.model.limits import Consent
 from mendq.model.names import OPERATOR_AGENT
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
-
-
-Stored = TypeVar("Stored", bound=Table)
 
 
 _ONCE: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
@@ -164,10 +160,6 @@ class Account(Struct, frozen=True, dict=True):
             return OwnerSettings.from_environment(variables)
         except SettingsUnreadable as unreadable:
             raise Stopped(f"the settings of {name}: {unreadable}") from unreadable
-
-    @property
-    def consent(self) -> Consent:
-        return self.settings.consent
 
     @cached_property
     def identity(self) -> str:

@@ -136,7 +136,7 @@ class Output(Struct, frozen=True, dict=True):
             disable=not self.progress.is_terminal,
         ) as bar:
             task = bar.add_task(plain(what), total=number)
-            yield lambda done: bar.update(task, completed=done)
+            yield lambda done: bar.update(task, completed=done, total=max(done, number))
 
     @contextmanager
     def waiting(self, for_what: str) -> Iterator[None]:

@@ -121,7 +121,7 @@ class Careful:
             for message in messages:
                 group = message.get("Attributes", {}).get("MessageGroupId", "")
                 # What stands behind a FIFO message that failed must not overtake it.
-                if self._is_fifo and group in failed_groups:
+                if self.queue_url.endswith(".fifo") and group in failed_groups:
                     visibility.release(message["MessageId"])
                 elif message["MessageId"] in visibility.held:
                     self._handle(message, visibility, failed_groups, group)
@@ -145,7 +145,3 @@ class Careful:
             failed_groups.add(group)
         else:
             visibility.delete(message["MessageId"])
-
-    @property
-    def _is_fifo(self) -> bool:
-        return self.queue_url.endswith(".fifo")

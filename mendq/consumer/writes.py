@@ -65,12 +65,9 @@ def write(
         else:
             entries = [{"Id": f"{n}", "ReceiptHandle": it, **more} for n, it in enumerate(handles)]
             answer = batch(QueueUrl=queue_url, Entries=entries)
-    except ClientError as error:
-        return dict.fromkeys(
-            (each.message_id for each in holds), _code(error.response.get("Error", {}))
-        )
-    except BotoCoreError:
-        return dict.fromkeys((each.message_id for each in holds), _UNANSWERED)
+    except (ClientError, BotoCoreError) as error:
+        said = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
+        return dict.fromkeys((each.message_id for each in holds), _code(said))
     taken = {each["Id"] for each in answer.get("Successful", [])}
     codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
     by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}

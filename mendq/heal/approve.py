@@ -183,8 +183,7 @@ def _once(
         case = record_transition(moved, asked.view, notification, context)
     approved = word == "approve"
     if approved and isinstance(source := case.evidence.get("source"), str):
-        pins = Pins(context.clients.dynamodb, context.settings.case_table)
-        pins.approve_source(case.queue_arn, source)
+        context.stored(Pins).approve_source(case.queue_arn, source)
     answer = _carried_out(case, context, functions) if approved else Outcome(case).document()
     return {**answer, "by": case.actor}
 

@@ -14,6 +14,7 @@ from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefu
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases import items
+from mendq.cases.context import MovesByName
 from mendq.cases.finding import Shared
 from mendq.cases.pins import OF_PEOPLE, with_pins
 from mendq.cases.view import CaseStoreView, Reach
@@ -52,7 +53,7 @@ def reader_of(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.open_about,
-        noted_moves=lambda: run.moves_by_name.into(run.now),
+        noted_moves=lambda: run.stored(MovesByName).into(run.now),
         newest_about=run.open_cases.newest_about,
         consent=run.settings.consent,
     )

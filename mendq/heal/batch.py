@@ -177,8 +177,7 @@ def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
     nothing else is done about either.
     """
     healed = read_batch(bodies, Home(run.settings.account, run.clients.region))
-    table = run.clients.dynamodb, run.settings.case_table
-    seen, heard = ProbeRecord(*table).note_seen, HealthEvents(*table).note
+    seen, heard = run.stored(ProbeRecord).note_seen, run.stored(HealthEvents).note
     notes = {each: partial(seen, call) for each, call in healed.probes.items()}
     notes |= {each: partial(heard, event) for each, event in healed.aws_health.items()}
     for message_id, note in notes.items():

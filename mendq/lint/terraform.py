@@ -264,10 +264,8 @@ class _Reading:
         if value is None and change.unknown.get(argument):
             if change.expressions is not None and argument not in change.expressions:
                 return None
-            said, unknown = (
-                under(change.expressions, argument),
-                _attribute(change.address, argument),
-            )
+            said = under(change.expressions, argument)
+            unknown = _attribute(change.address, argument)
             led_to = self._led_to(change, said) if name in _NAMING else None
             if name == REDRIVE and led_to:
                 led_to = {TARGET: led_to, COUNT: unknown} if "Fn::GetAtt" in led_to else None

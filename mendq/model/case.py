@@ -228,11 +228,6 @@ class Case(Announced):
         return (self.state, self.code, self.steps) == (other.state, other.code, other.steps)
 
     @property
-    def has_written(self) -> bool:
-        """Whether its steps stand in the queue."""
-        return self.state is State.APPLIED or self.undoes
-
-    @property
     def undoes(self) -> bool:
         """Whether its steps take back what the case wrote: no freeze and no budget stops that."""
         return self.state is State.ROLLED_BACK

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
+from functools import partial
 
 from mendq.model.case import (
     FINAL,
@@ -252,25 +253,17 @@ class ManualTransition:
 
     out_of: tuple[State, ...]
     into: State
-    who: Who
     because: str
+    who: Who
 
 
 # The states of a case that has written, and that nobody else has overruled.
 HAS_WRITTEN = (*WROTE, State.ESCALATED, State.CLOSED)
 
 
-def _opens(into: State, because: str) -> ManualTransition:
-    return ManualTransition((), into, Who.HEAL, because)
-
-
-def _by_owner(out_of: tuple[State, ...], into: State, because: str) -> ManualTransition:
-    return ManualTransition(out_of, into, Who.OWNER, because)
-
-
-def _by_person(out_of: tuple[State, ...], into: State, because: str) -> ManualTransition:
-    return ManualTransition(out_of, into, Who.PERSON, because)
-
+_opens = partial(ManualTransition, (), who=Who.HEAL)
+_by_owner = partial(ManualTransition, who=Who.OWNER)
+_by_person = partial(ManualTransition, who=Who.PERSON)
 
 APPROVE = _by_person((State.PROPOSED,), State.APPROVED, "a person approved the plan")
 DECLINE = _by_person(
@@ -303,13 +296,13 @@ MANUAL_TRANSITIONS = (
     _by_owner((State.INEFFECTIVE,), State.ESCALATED, "no further step is within the bounds"),
     _by_owner(_APPLIED, State.VERIFIED, "every DLQ message went back, or lies in quarantine"),
     _by_owner(_APPLIED, State.ESCALATED, "a redrive was halted, or a restored policy is public"),
-    ManualTransition((State.ESCALATED,), State.ESCALATED, Who.HEAL, "by now others' calls fail"),
-    ManualTransition(HAS_WRITTEN, State.ROLLED_BACK, Who.ROLLBACK, "what it wrote was taken back"),
+    ManualTransition((State.ESCALATED,), State.ESCALATED, "by now others' calls fail", Who.HEAL),
+    ManualTransition(HAS_WRITTEN, State.ROLLED_BACK, "what it wrote was taken back", Who.ROLLBACK),
     ManualTransition(
         (*HAS_WRITTEN, State.APPROVED),
         State.OVERRIDDEN,
-        Who.NEXT_RUN,
         "a run died at its write, and what stands there may be a person's",
+        Who.NEXT_RUN,
     ),
 )
 

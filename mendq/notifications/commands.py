@@ -93,11 +93,8 @@ def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") 
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
     """The `aws` command that makes a queue; raises ValueError where `queue_arn` is none."""
-    queue = parts_of(queue_arn)
-    return (
-        f"aws sqs create-queue --region {queue.region} --queue-name {queue.name}"
-        f" --attributes {quote(exact_json(dict(attributes)))}"
-    )
+    name, given = parts_of(queue_arn).name, quote(exact_json(dict(attributes)))
+    return aws_command("sqs create-queue", queue_arn, f"--queue-name {name} --attributes {given}")
 
 
 def delete_queue_command(queue_arn: str) -> str:
@@ -117,11 +114,9 @@ def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
     With `named` only those whose names hold it. Both words are ours, so neither is quoted.
     """
     chosen = f"[?contains(QuotaName, '{named}')]" if named else "[]"
-    return (
-        f"aws service-quotas list-service-quotas --region {parts_of(queue_arn).region} "
-        f"--service-code {service_code} "
-        f'--query "Quotas{chosen}.[QuotaName, QuotaCode, Value, Adjustable]" --output table'
-    )
+    shown = f'--query "Quotas{chosen}.[QuotaName, QuotaCode, Value, Adjustable]" --output table'
+    options = f"--service-code {service_code} {shown}"
+    return aws_command("service-quotas list-service-quotas", queue_arn, options)
 
 
 def quota(queue_arn: str, named: str, default: str, service: str, code: str = "") -> Section:

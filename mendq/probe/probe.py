@@ -50,10 +50,6 @@ class Probe(Struct, frozen=True):
             return False
         return self.seen_at - self.sent_at <= SEEN_WITHIN
 
-    @property
-    def wants_a_page(self) -> bool:
-        return self.lost_in_a_row >= LOST_IN_A_ROW and not self.notified
-
     def next_one(self, scheduled_at: datetime, now: datetime) -> Probe:
         """The one to send now, this one judged; this one itself while it may still be seen."""
         following = replace(self, scheduled_at=scheduled_at, sent_at=now)

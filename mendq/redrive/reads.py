@@ -28,7 +28,6 @@ from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
 from mendq.redrive.machine import Blocked, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
-from mendq.redrive.store import RedriveStore
 
 # Of a queue that is nobody's DLQ, or is gone.
 _NONE = frozenset({"ResourceNotFound", "NonExistentQueue"})
@@ -38,10 +37,6 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
     """One invocation of the redrive Lambda."""
 
     settings: RedriveSettings
-
-    @property
-    def redrives(self) -> RedriveStore:
-        return RedriveStore(self.clients.dynamodb, self.settings.case_table)
 
 
 class ReadErrors(Struct):

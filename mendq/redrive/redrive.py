@@ -33,7 +33,7 @@ from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, Stage, sample_of
 from mendq.redrive.reads import ReadErrors, RedriveRun, situation_of
 from mendq.redrive.send_batches import MOST_BYTES, Destination
-from mendq.redrive.store import Claimed
+from mendq.redrive.store import Claimed, RedriveStore
 
 # What they weigh is known when they are there, and whether there is time for more is asked then.
 TAKEN_AT_ONCE = 10
@@ -55,7 +55,7 @@ class RedriveEffects(Struct):
     marker: RedriveMarker
 
     def save(self, progress: RedriveProgress) -> RedriveProgress:
-        return self.run.redrives.save(progress, self.run.owner)
+        return self.run.stored(RedriveStore).save(progress, self.run.owner)
 
     def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
         """Sample as many messages as bounds, memory and time allow; what may move stays held."""
@@ -117,7 +117,7 @@ class RedriveEffects(Struct):
     def _may_go(self, _messages: int) -> bool:
         """A freeze ends the tick under way; so does a case store that does not say."""
         with suppress(CaseStoreUnavailable):
-            return not self.run.redrives.is_frozen()
+            return not self.run.stored(RedriveStore).is_frozen()
         return False
 
 
@@ -184,7 +184,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     source_arn = named.get(RedriveMessages.attribute)
     if source_arn is None:
         return Ticked(refusal=Ignore("another_owner", f"case {case_id} sends no messages back"))
-    claimed = run.redrives.claim(case.queue_arn, run.owner, run.now)
+    claimed = run.stored(RedriveStore).claim(case.queue_arn, run.owner, run.now)
     if claimed is None:
         return Ticked(refusal=Retry("claimed", "another run is at work on these messages"))
     try:
@@ -192,7 +192,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         return redriven.go_on(redriven.progress_after(claimed, source_arn), claimed, is_cancelled)
     finally:
         with suppress(CaseStoreUnavailable):
-            run.redrives.release(case.queue_arn, run.owner)
+            run.stored(RedriveStore).release(case.queue_arn, run.owner)
 
 
 class _RedriveCase(Struct, frozen=True):
@@ -225,9 +225,9 @@ class _RedriveCase(Struct, frozen=True):
         if is_cancelled:
             if not before.is_over:
                 before = before.now_in(Stage.HALTED, run.now, "a person took it back")
-            return Ticked(progress=run.redrives.save(before, run.owner))
+            return Ticked(progress=run.stored(RedriveStore).save(before, run.owner))
         if before.is_over and before != claimed.progress:
-            before = run.redrives.save(before, run.owner)
+            before = run.stored(RedriveStore).save(before, run.owner)
         situation = situation_of(before, self.view.frozen, run)
         url = queue_url(run.clients, before.dlq_arn)
         marker = RedriveMarker(before.source_arn, before.case_id, claimed.seal_key)

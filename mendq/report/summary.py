@@ -161,11 +161,6 @@ class Summary(OfCases, frozen=True, kw_only=True):
         return self.by_outcome.get(APPROVED, 0)
 
     @property
-    def paged(self) -> int:
-        """Urgent notifications, also of older cases; at least one for each incident that paged."""
-        return max(self.totals.urgent, self.totals.urgent_notifications)
-
-    @property
     def informed(self) -> int:
         """The incidents of which people were notified, and not urgently."""
         return max(0, self.totals.notified - self.totals.urgent)

@@ -129,7 +129,23 @@ class Span(Read, frozen=True):
     seconds: Number
 
 
-class Pictured(Read, frozen=True, kw_only=True):
+class OfQueue(Read, frozen=True):
+    """What each row about one symptom of one queue says of itself."""
+
+    queue_arn: str
+    symptom: str
+
+
+class OfChange(OfQueue, frozen=True):
+    """A row about one attribute: what it was and is to be, and by which template."""
+
+    attribute: str
+    before: str
+    after: str
+    owner: str
+
+
+class Pictured(OfQueue, frozen=True, kw_only=True):
     """A case's code, and what its pictures are drawn of; empty where it is not known."""
 
     code: str = ""
@@ -143,8 +159,6 @@ class Incident(Pictured, frozen=True):
     `why` says why there is none, `reason` what the case said last.
     """
 
-    queue_arn: str
-    symptom: str
     error_codes: tuple[str, ...]
     first_failure: Time
     last_failure: Time
@@ -230,12 +244,10 @@ class QueueDays(Read, frozen=True):
     incidents_left_out: Whole
 
 
-class NotifiedCase(Read, frozen=True):
+class NotifiedCase(OfQueue, frozen=True):
     """A case that paged somebody this week; `is_scanned` where no failed call opened it."""
 
     case_id: str
-    queue_arn: str
-    symptom: str
     state: str
     opened_at: Time
     notified_at: Time
@@ -277,8 +289,6 @@ class OpenCase(Pictured, frozen=True):
     """
 
     case_id: str
-    queue_arn: str
-    symptom: str
     state: str
     opened_at: Time
     since: Time
@@ -298,11 +308,9 @@ class Impact(Read, frozen=True):
     lost: Whole | None = None
 
 
-class Earned(Read, frozen=True):
+class Earned(OfQueue, frozen=True):
     """A queue whose last proposals for a symptom were `asked` and all `approved` as they were."""
 
-    queue_arn: str
-    symptom: str
     approved: Whole
     asked: Whole
     kind: str = "consider_heal"
@@ -339,13 +347,11 @@ class Member(Read, frozen=True):
     files_unreadable: Whole
 
 
-class NeedyQueue(Read, frozen=True):
+class NeedyQueue(OfQueue, frozen=True):
     """A queue of a member's that waits for a person, in so many incidents of the week."""
 
     account: str
     region: str
-    queue_arn: str
-    symptom: str
     outcome: str
     incidents: Whole
     failed_calls: Whole
@@ -362,20 +368,14 @@ class Organization(Read, frozen=True):
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
 
 
-class Standing(Read, frozen=True):
+class Standing(OfChange, frozen=True):
     """A value that Mendq set and that stands; `set_at` is empty where its writing was not read."""
 
-    queue_arn: str
-    symptom: str
-    attribute: str
-    before: str
-    after: str
-    owner: str
     case_id: str
     set_at: str = ""
 
 
-class Recommendation(Read, frozen=True):
+class Recommendation(OfChange, frozen=True):
     """Something for people to do; texts are empty where there is nothing to say.
 
     `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
@@ -384,12 +384,6 @@ class Recommendation(Read, frozen=True):
     """
 
     kind: str
-    queue_arn: str
-    symptom: str
-    attribute: str
-    before: str
-    after: str
-    owner: str
     why: str
     incidents: Whole
     failed_calls: Whole

@@ -218,7 +218,7 @@ def _healed(summary: Summary) -> str:
     if approved:
         of_them = "" if approved == fixed else f", {approved:,} of them"
         return f"{healed}{of_them} after approval"
-    if not summary.paged:
+    if not (summary.totals.urgent or summary.totals.urgent_notifications):
         return f"{healed}, and nobody was paged"
     return healed + " before anyone was paged" * (summary.totals.urgent <= incidents - fixed)
 

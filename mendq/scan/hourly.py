@@ -16,7 +16,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
 from mendq.cases import items
-from mendq.cases.context import StoreContext
+from mendq.cases.context import MovesByName, StoreContext
 from mendq.cases.finding import (
     Finding,
     Scanned,
@@ -122,7 +122,7 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
     scanned = reduce(together, scan(queues, reader, context.allowance, symptoms), begun)
     moves = {each.name for each in symptoms if Need.MOVE_TASKS in each.every_need}
     if any(each.symptom in moves for each in scanned.findings):
-        context.moves_by_name.note(reader.moves_by_name(), context.now)
+        context.stored(MovesByName).note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
     scanned = _note_baselines(scanned, listing, symptoms, context)
     _put_down(scanned, listing, stretch, context)

@@ -24,7 +24,7 @@ from mendq.aws.dlqs import SOURCES, dlq_arn_here, moved_lately_to, source_arns_o
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
-from mendq.cases.context import StoreContext
+from mendq.cases.context import MovesByName, StoreContext
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
 from mendq.model.metrics import Measured, Window
@@ -231,7 +231,7 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
         context.now,
         context.settings.timing,
         open_about,
-        noted_moves=lambda: context.moves_by_name.into(context.now),
+        noted_moves=lambda: context.stored(MovesByName).into(context.now),
         newest_about=context.open_cases.newest_about,
         consent=consent,
         paces=paces or Paces(),

@@ -44,8 +44,11 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         functions.add_response("list_event_source_mappings", listed, {"EventSourceArn": QUEUE})
         asked = {"FunctionName": FUNCTION}
         functions.add_response("get_function_configuration", {"Timeout": 30}, asked)
-        results = [{"Id": f"{name}_0", "Values": each} for name, each in values.items()]
-        window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY}
+        results = [
+            {"Id": f"{name}_0", "Values": each, "Timestamps": [NOW] * len(each)}
+            for name, each in values.items()
+        ]
+        window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY, "ScanBy": ANY}
         cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
         return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
 

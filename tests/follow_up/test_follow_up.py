@@ -51,8 +51,8 @@ class World:
 
     def _metrics(self, **_: Any) -> tuple[Any, dict[str, Any]]:
         values = [float(self.deletes)] if self.deletes else []
-        answer = {"MetricDataResults": [{"Id": "deleted", "Values": values}]}
-        return SimpleNamespace(status_code=200), answer
+        deleted = {"Id": "deleted", "Values": values, "Timestamps": [self.account.now]}
+        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
     def fixed(self, name: str = "orders.fifo", tag: str = "heal") -> str:
         """A queue whose calls have failed: fixed from 30 to 45, or proposed so."""

@@ -13,7 +13,14 @@ from mendq.catalogue import Home
 from mendq.catalogue.examples import failed_call
 from mendq.heal.batch import is_probe
 from mendq.notifications.sent import MOST_SUBJECT
-from mendq.probe.probe import QUEUE_NAME, SEEN_WITHIN, SKEW, Probe, notification_of_lost
+from mendq.probe.probe import (
+    LOST_IN_A_ROW,
+    QUEUE_NAME,
+    SEEN_WITHIN,
+    SKEW,
+    Probe,
+    notification_of_lost,
+)
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
 HOME = Home("123456789012", "us-east-1")
@@ -92,7 +99,8 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
         before, probe = probe, probe.next_one(now, now)
         if probe != before:
             sent.append(before.was_seen)
-            assert probe.wants_a_page == (sent[-2:] == [False, False])
+            lost = probe.lost_in_a_row >= LOST_IN_A_ROW
+            assert lost == (sent[-2:] == [False, False])
 
 
 def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:

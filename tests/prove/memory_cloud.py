@@ -24,8 +24,11 @@ class Cloud(MemoryAccount):
 
     def _get_metric_data(self, asked: Asked) -> Item:
         seconds = (asked["EndTime"] - asked["StartTime"]).total_seconds()
-        deleted = {"Id": "deleted", "Values": [seconds * self.deletes_per_second]}
-        return {"MetricDataResults": [deleted]}
+        deleted = {
+            "Values": [seconds * self.deletes_per_second],
+            "Timestamps": [asked["StartTime"]],
+        }
+        return {"MetricDataResults": [{"Id": "deleted", **deleted}]}
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from mendq.model.steps import HELD, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.store import RedriveStore
 from tests.account.faults import Killed
 from tests.heal.operators import context_of
 from tests.prove.memory_cloud import Cloud
@@ -91,7 +92,7 @@ class RedrivenWorld:
         """As it is written down."""
         run = self.run()
         with self.cloud.calls.run():
-            return run.redrives.newest(self.dead.arn)
+            return run.stored(RedriveStore).newest(self.dead.arn)
 
     @property
     def quarantined(self) -> set[str]:

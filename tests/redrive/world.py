@@ -157,7 +157,7 @@ class Redriving:
 
     @property
     def redrives(self) -> RedriveStore:
-        return self.run().redrives
+        return self.run().stored(RedriveStore)
 
     @property
     def progress(self) -> RedriveProgress:
@@ -220,8 +220,8 @@ class Redriving:
                 each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
 
     def _metrics(self, **_: Any) -> Any:
-        answer = {"MetricDataResults": [{"Id": "deleted", "Values": [self.deleted]}]}
-        return SimpleNamespace(status_code=200), answer
+        deleted = {"Id": "deleted", "Values": [self.deleted], "Timestamps": [self.account.now]}
+        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
     def _waited_for(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else b"{}"

@@ -12,11 +12,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query, read_series
+from mendq.aws.cloudwatch import of_queue, query, read_series
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
-from mendq.model.queue import parts_of
 
 WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
@@ -82,7 +81,7 @@ def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[
     for start in range(0, len(asked), _QUERIES_PER_CALL):
         part = {f"m{n}": each for n, each in enumerate(asked[start : start + _QUERIES_PER_CALL])}
         queries = [
-            query(key, ("AWS/SQS", "QueueName", parts_of(arn).name), metric, "Sum", _DAY_SECONDS)
+            query(key, of_queue(arn), metric, "Sum", _DAY_SECONDS)
             for key, (arn, metric) in part.items()
         ]
         for key, points in read_series(clients, queries, now - WEEK, now, of="queues").items():

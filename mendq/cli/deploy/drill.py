@@ -141,7 +141,7 @@ def drill_queue_name() -> str:
 
 def _reached(call: Invocation, name: str) -> Mode:
     """How far Mendq goes on a queue of that name that says heal."""
-    mode = call.account.consent.mode_of(name, {MODE_TAG: str(Mode.HEAL)})
+    mode = call.account.settings.consent.mode_of(name, {MODE_TAG: str(Mode.HEAL)})
     autonomy = call.account.settings.autonomy.get(TOO_SHORT.name, TOO_SHORT.autonomy)
     return min(mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
 
@@ -210,7 +210,7 @@ class Drill(Struct):
         if self.case is None:
             return
         with self.call.out.waiting("taking the change back, ending the case"):
-            if self.case.has_written:
+            if self.case.state is State.APPLIED or self.case.undoes:
                 self.case = self._asked("RollbackFunction", dry_run=False)
                 if not self.fault:
                     self._stage(f"fix taken back: {self.made.needed_seconds} s")

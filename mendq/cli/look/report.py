@@ -72,16 +72,12 @@ def report(
     newest = max(reports.weeks(SUMMARY), default="") if asked is None else ""
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
-    _say_where(call, path, written=written)
-    # What a browser prints is no part of a document.
-    if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
-        call.out.say("no browser could be started here: open the file in one", "yellow")
-
-
-def _say_where(call: Invocation, path: Path, *, written: bool) -> None:
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
     if call.account.counts_nothing:
         call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
+    # What a browser prints is no part of a document.
+    if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
+        call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def iso_week(text: str) -> str:

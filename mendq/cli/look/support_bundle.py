@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query, read_series
+from mendq.aws.cloudwatch import of_queue, query, read_series
 from mendq.aws.queue import tags_shown
 from mendq.cases import items
 from mendq.cli.commands import SHOWN, Kind, command
@@ -98,10 +98,9 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     first, last = (datetime.fromisoformat(case.evidence[e]) for e in ("first_at", "last_at"))
     since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
     seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
-    of_queue = ("AWS/SQS", "QueueName", parts_of(case.queue_arn).name)
     kinds = ("every queue", "receives", *(["FIFO"] if on_fifo(case.queue_arn) else []))
     asked = {key: each[:2] for key, each in series_of(kinds).items()}
-    queries = [query(key, of_queue, *each, seconds) for key, each in asked.items()]
+    queries = [query(key, of_queue(case.queue_arn), *each, seconds) for key, each in asked.items()]
     found = read_series(clients, queries, since, until, of=case.queue_arn)
     return {
         "since": to_text(since),

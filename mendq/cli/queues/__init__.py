@@ -50,4 +50,4 @@ def queue_that_is_there(account: Account, arn: str) -> Facts:
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
     """In order of their names; raises FactsUnavailable."""
-    return aws.managed_queues(account.clients, account.account_id, account.consent)
+    return aws.managed_queues(account.clients, account.account_id, account.settings.consent)

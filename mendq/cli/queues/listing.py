@@ -33,9 +33,9 @@ def queues(call: Invocation) -> Exit:
       mendq queues
       mendq queues --json
     """
-    account = call.account
+    account, consent = call.account, call.account.settings.consent
     with call.out.waiting("reading queues, scans and cases"):
-        listing = listed_queues(account.clients, account.account_id, account.consent)
+        listing = listed_queues(account.clients, account.account_id, consent)
         last, open_cases = tuple(rounds(account)), defaultdict[str, list[str]](list)
         for case in account.stored(OpenCases).by_due():
             open_cases[case.queue_arn].append(case.case_id)
@@ -43,8 +43,8 @@ def queues(call: Invocation) -> Exit:
         {
             "queue_arn": each.queue_arn,
             "mode": str(each.mode),
-            "why": account.consent.why(each.name, each.tags),
-            "tags_not_understood": [*not_understood(account.consent.but_for_a_team(each.tags))],
+            "why": consent.why(each.name, each.tags),
+            "tags_not_understood": [*not_understood(consent.but_for_a_team(each.tags))],
             "last_scan": last_scan(each.queue_arn, last),
             "open_cases": sorted(open_cases[each.queue_arn]),
         }

@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from mendq.aws.cloudwatch import query, read_series
+from mendq.aws.cloudwatch import of_queue, query, read_series
 from mendq.aws.errors import looking
 from mendq.aws.queue import queue_names
 from mendq.catalogue._time_left import UNHURRIED, most_urgent_first
@@ -133,8 +133,7 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 
 
 def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
-    of_queue = ("AWS/SQS", "QueueName", queue.name)
-    asked = query("age", of_queue, "ApproximateAgeOfOldestMessage", "Maximum", 60)
+    asked = query("age", of_queue(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60)
     series = read_series(account.clients, [asked], now - _READS_BACK, now, of=queue.name)
     ages = series.get("age", ())
     if not ages or not queue.visible:

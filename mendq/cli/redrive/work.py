@@ -14,7 +14,6 @@ from threading import Event
 from typing import Any, ClassVar
 
 from msgspec import Struct
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mendq.aws.clients import Pace
 from mendq.cli.decide.freeze import warn_of_freeze
@@ -47,15 +46,7 @@ def holding(
     Raises Stopped where a queue could not be looked at, or where somebody could not wait for
     the end, with the number that stays hidden.
     """
-    console = call.out.progress
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with with_remedies(route), bar:
-        task = bar.add_task(words, total=total)
-
-        def tell(messages: int) -> None:
-            bar.update(task, completed=messages, total=max(messages, total))
-
+    with with_remedies(route), call.out.counting(words, total) as tell:
         try:
             with mover:
                 yield tell

@@ -29,7 +29,6 @@ from mendq.cases import items
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
 from mendq.cases.pins import with_pins
 from mendq.cases.table import CaseStore
-from mendq.cases.transactions import case_store_errors
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
@@ -114,10 +113,8 @@ class _UnchangedCases(CaseStore, frozen=True):
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
         """The item as it would be, were nothing dropped from it."""
-        with case_store_errors():
-            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        retained = set(answer.get("Item", {}).get(name, {}).get("SS", []))
-        return {name: {"SS": sorted(retained | set(add))}}
+        retained = items.texts_in(self.get(key), name)
+        return {name: {"SS": sorted({*retained, *add})}}
 
 
 class _UnchangedScans(ScanStore, frozen=True):
@@ -128,7 +125,7 @@ class _UnchangedScans(ScanStore, frozen=True):
 class _Context(FixContext, frozen=True):
     @property
     def case_store(self) -> CaseStore:
-        return _UnchangedCases(self.clients.dynamodb, self.settings.case_table)
+        return self.stored(_UnchangedCases)
 
 
 class WouldDo(Struct, frozen=True):
@@ -153,7 +150,8 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
         """Raises FactsUnavailable."""
-        return managed_queues(self._run.clients, self.account.account_id, self.account.consent)
+        run = self._run
+        return managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
     @cached_property
     def _run(self) -> FixContext:
@@ -221,10 +219,8 @@ class DryRun(Struct, frozen=True, dict=True):
         """The queues by symptom; the scan counts a drill's among all, heal among drills."""
         shown = defaultdict[str, set[str]](set)
         for each in findings:
-            for word in {
-                each.symptom,
-                counted_as(each.symptom, self._tags.get(each.queue_arn, {})),
-            }:
+            counted = counted_as(each.symptom, self._tags.get(each.queue_arn, {}))
+            for word in {each.symptom, counted}:
                 shown[word].add(each.queue_arn)
         return shown
 

@@ -91,9 +91,12 @@ def rollback(
         raise Stopped("give either a CASE or --since T", Exit.USAGE)
     moment = None if since is None else moment_of(since, datetime.now(UTC))
     with call.out.waiting("looking at what would be undone"):
-        chosen = _chosen(call, case_id, moment)
-        for transitions in chosen.values() if case_id else ():
-            require_whole_id(transitions[-1], case_id or "", yes=yes)
+        if moment is None:
+            found = find(call.account, case_id or "")
+            require_whole_id(found[-1], case_id or "", yes=yes)
+            chosen: Histories = {found[-1].case_id: found}
+        else:
+            chosen = _written_since(call, moment)
         preview = _previewed(call, chosen)
     print_preview(call.out, preview, chosen)
     undone = sum(bool(_undone(each)) for each in preview if not was_rolled_back(each))
@@ -119,13 +122,8 @@ def moment_of(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _chosen(call: Invocation, case_id: str | None, since: datetime | None) -> Histories:
+def _written_since(call: Invocation, since: datetime) -> Histories:
     """The transitions of each case, in the order in which they are to be undone."""
-    if case_id is not None:
-        found = find(call.account, case_id)
-        return {found[-1].case_id: found}
-    if since is None:
-        return {}
     every = histories_of(call.account.stored(OpenCases).all_transitions())
     changed = {
         case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
