@@ -202,16 +202,17 @@ def confirm(question: str, *, yes: bool) -> None:
     """Return where the answer is yes; Stopped where it is no, or where nobody can be asked."""
     if yes:
         return
-    require_answer(yes=yes)
+    require_answer(yes=yes, question=question)
     _forget_what_was_typed()
     if not _answered_yes(question):
         raise Stopped("not confirmed, nothing was changed", Exit.USAGE)
 
 
-def require_answer(*, yes: bool) -> None:
+def require_answer(*, yes: bool, question: str = "") -> None:
     """Stopped where nobody has said yes, and nobody can be asked: before the work, not after it."""
     if not yes and not somebody_is_there():
-        raise Stopped("not confirmed: there is no terminal to ask at; --yes confirms", Exit.USAGE)
+        line = "not confirmed: there is no terminal to ask at; --yes confirms"
+        raise Stopped(f"{line}: {question}" if question else line, Exit.USAGE)
 
 
 def somebody_is_there() -> bool:

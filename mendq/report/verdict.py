@@ -212,7 +212,9 @@ def _healed(summary: Summary) -> str:
     """Healed after approval is healed, and said; a page may have come to one healed later on."""
     incidents, fixed, approved = summary.totals.incidents, summary.fixed, summary.approved
     if not fixed:
-        return "not healed" if incidents == 1 else "none healed"
+        none = "not healed" if incidents == 1 else "none healed"
+        changed = summary.by_outcome.get("applied", 0)
+        return f"{none} yet, {changed:,} changed" if changed else none
     every = {1: "healed", 2: "both healed"}.get(incidents, "all healed")
     healed = f"{fixed:,} healed" if fixed < incidents else every
     if approved:

@@ -17,12 +17,12 @@ STORIES = stories_of("all")
 SAID = {
     "visibility": (
         "3 incidents, 0 healed, 1 told",
-        "3 incidents, none healed.",
+        "3 incidents, none healed yet, 1 changed.",
         "1 of the 3 told a person.",
     ),
     "catalogue": (
         "7 incidents, 0 healed, 1 paged, 4 told",
-        "7 incidents, none healed.",
+        "7 incidents, none healed yet, 2 changed.",
         "1 of the 7 paged a person and 4 told one.",
     ),
     "life": (
@@ -32,7 +32,7 @@ SAID = {
     ),
     "scan": (
         "3 incidents, 0 healed, 1 paged, 1 told",
-        "3 incidents, all found by scans, none healed.",
+        "3 incidents, all found by scans, none healed yet, 2 changed.",
         "1 of the 3 paged a person and 1 told one.",
     ),
     "redrive": (

@@ -195,13 +195,14 @@ def _show_region(
         out.say("--json and --html name every queue", "dim")
     an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
     out.say(
+        f"{this.account.account_id}, {this.account.region}: "
         f"{counted(scanned.queues_scanned, 'queue')}, {counted(len(would), 'finding')}, "
         f"{len(not_seen):,} not judged wholly; {this.purse.spent:,} metrics asked "
         f"for: ${METRIC_ASKED.of(this.purse.spent):,.4f}"
     )
     out.say(
         f"Deployed, Mendq looks each hour (at most ${an_hour:,.2f} a month for these queues), sees "
-        f"{len(BY_FAILED_CALLS_ALONE)} more symptoms that only failed calls show, and changes "
+        f"{len(BY_FAILED_CALLS_ALONE)} more symptoms where a trail logs failed calls, and changes "
         "nothing until told to",
         "dim",
     )
@@ -211,7 +212,7 @@ def _show_region(
 def _none_found(this: RegionScan, scanned: Scanned, not_seen: Collection[str]) -> str:
     """Says so of nothing that could not be judged."""
     if not this.queues:
-        return "no queue was looked at" if not_seen else "there is no queue here"
+        return "no queue was looked at" if not_seen else "there is no queue"
     if scanned.is_blind:
         return "no queue could be judged"
     return f"nothing was found{' in what could be judged' if not_seen else ''}"
@@ -234,11 +235,12 @@ def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | Non
         if len(findings) > 1 and _is_only_reported(name):
             comes_of_it = f"only reports it: {some(queues, _MOST_NAMED)}"
             _block(out, f"{len(queues)} queues", name, BY_NAME[name].sentence, comes_of_it)
-            continue
-        for queue, each in list(zip(queues, findings, strict=True))[:most]:
-            _block(out, queue, name, each.because, would[each].line)
-        if most is not None and len(queues) > most:
-            out.under(f"and {len(queues) - most:,} other queues: --json or --html names them")
+        else:
+            for queue, each in list(zip(queues, findings, strict=True))[:most]:
+                _block(out, queue, name, each.because, would[each].line)
+            if most is not None and len(queues) > most:
+                out.under(f"and {len(queues) - most:,} other queues: --json or --html names them")
+        out.under(f"runbook: {BY_NAME[name].runbook}", "dim")
 
 
 def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) -> None:

@@ -64,7 +64,7 @@ def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> 
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
     said = shown(found, 2_000)
     assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
-    assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (1, 6)
+    assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (2, 7), "with its runbook"
     assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
 
