@@ -57,10 +57,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
-    names, would = (
-        ("tls_not_enforced", "consumer_failing"),
-        WouldDo("pages", (), f"seen. {LONG}"),
-    )
+    names = ("tls_not_enforced", "consumer_failing")
+    would = WouldDo("pages", (), f"seen. {LONG}")
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
     said = shown(found, 2_000)
     assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
