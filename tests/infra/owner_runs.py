@@ -33,9 +33,7 @@ from tests.heal.operators import case_of, move, say, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
-    deny,
-    deploy,
-    pinned_queue,
+    emptied_queue,
     policy_for,
     policy_of,
     restore,
@@ -115,10 +113,7 @@ def restoring() -> Recorded:
 
 
 def _policy_to_restore(account: Account, watched: Account) -> str:
-    queue = pinned_queue(account)
-    deploy(account, queue)
-    account.later(minutes=25)
-    deny(account, queue)
+    queue = emptied_queue(account)
     move(account, case_of(account), "approved")
     account.later(minutes=1)
     watched.now = account.now
