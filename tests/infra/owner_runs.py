@@ -214,8 +214,8 @@ def _die(*_: Any) -> None:
 
 def redriven() -> Recorded:
     """One taken up, one refused on its claim, one that expires; messages sent back and kept."""
-    deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]}
-    answers = {**ANSWERS, "GetMetricData": deleted}
+    deleted = {"Id": "deleted", "Values": [9_000.0], "Timestamps": [datetime.now(UTC)]}
+    answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": [deleted]}}
     noted = recording(answers)
     events: Any = noted.clients.sqs.meta.events
     for act in (_taken_up, _refused, _expired, _sent_back, _one_redriven_of_many):
