@@ -96,7 +96,6 @@ def summary(
     few, symptoms_left_out = with_few_symptoms(by_day)
     last_may_come = scheduled_at is None and not seen.is_whole(days.last)
     at = scheduled_at or made_at
-    by_id = {each.newest.case_id: each for each in seen.cases.lives} if seen.cases else {}
     return {
         "schema": SCHEMA,
         "week": week,
@@ -113,7 +112,7 @@ def summary(
         "times_to_heal": times_to_heal(rows_of(few)),
         "previous_weeks": _previous_weeks(week, seen, zone),
         "does_it_help": does_it_help(rows_of(few), seen.incidents),
-        "cases": worst(incidents, partial(_says, by_id)),
+        "cases": worst(incidents, partial(_says, seen.cases)),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **(_of_cases(days, incidents, seen.cases) if seen.cases else {}),
         "not_seen": {
@@ -168,9 +167,10 @@ def _previous_weeks(week: str, seen: Observation, zone: tzinfo) -> list[dict[str
     return found
 
 
-def _says(by_id: Mapping[str, Life], case_id: str | None) -> dict[str, Any]:
+def _says(cases: CaseFiles | None, case_id: str | None) -> dict[str, Any]:
     """What a case said last and its pictures; empty where it is not known."""
-    life = by_id.get(case_id or "")
+    lives = cases.lives if cases else ()
+    life = next((each for each in lives if each.newest.case_id == case_id), None)
     newest = life.newest if life else None
     said = {name: shortened(getattr(newest, name, "")) for name in ("reason", "code")}
     return {**said, **pictured(life)}

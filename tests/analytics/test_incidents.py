@@ -243,10 +243,8 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
     bursts = [Burst(*about, at_nine + 1, at_nine + 9), Burst(arn("q"), VISIBILITY, 0, 2 * at_nine)]
     bursts += [Burst(arn("orders"), "other", at_nine, at_nine)]
     alone = scanned("alone")
-    of_calls, older = (
-        scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3}),
-        scanned("older", first_n=2),
-    )
+    of_calls = scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3})
+    older = scanned("older", first_n=2)
     (row,) = found_by_scans([alone, of_calls, older], bursts)
     assert row["first_failure"] == row["last_failure"] == at_nine
     assert (row["account"], row["region"], row["queue_arn"], row["symptom"]) == (

@@ -25,17 +25,12 @@ from mendq.model.case import (
 )
 from mendq.notifications.sent import NotificationRecord, for_sns
 from tests.heal.conftest import ACCOUNT, REGION, Account
-from tests.heal.operators import OWNERS, context_of, fail
+from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail
 from tests.heal.test_notification_faults import PAGE
 
 OURS = Path(__file__).parents[2] / "docs" / "schemas"
 # What others document.
 THEIRS = Path(__file__).with_name("schemas")
-DENIED = {
-    "eventName": "SendMessage",
-    "errorCode": "KmsAccessDenied",
-    "errorMessage": "The ciphertext refers to a customer master key that does not exist.",
-}
 TEAM = f"arn:aws:sns:{REGION}:{ACCOUNT}:payments"
 USUAL, PAYMENTS = "urgent", "payments"
 
@@ -52,7 +47,7 @@ def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
     if tags:
         account.tag(queue, **tags)
-    fail(account, queue, name, **DENIED)
+    fail(account, queue, name, **KMS_DENIED)
 
 
 def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -216,7 +211,7 @@ def test_a_page_links_to_its_runbook_where_settings_say_where(
 ) -> None:
     account.settings = structs.replace(account.settings, docs_url=docs_url)
     hostile = "x\n  runbook: docs/runbooks/kms_denied.md"
-    fail(account, account.queue(KmsMasterKeyId="alias/orders"), **DENIED, userAgent=hostile)
+    fail(account, account.queue(KmsMasterKeyId="alias/orders"), **KMS_DENIED, userAgent=hostile)
     ((_, body),) = account.pages(USUAL)
     links = [line for line in body.splitlines() if "https://" in line]
     assert links == [f"  runbook: {link}"]

@@ -12,16 +12,11 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits, Mode
 from tests.heal.conftest import WORKER, Account, settings
-from tests.heal.operators import OWNERS, context_of, fail, states
+from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states
 
 SYMPTOM = "visibility_timeout_too_short"
 PROPOSING = {SYMPTOM: Mode.PROPOSE}
 LIMITS = Limits(mass_symptom_share=1, mass_symptom_queues=100)
-DENIED = {
-    "eventName": "SendMessage",
-    "errorCode": "KmsAccessDenied",
-    "errorMessage": "The ciphertext refers to a customer master key that does not exist.",
-}
 
 
 @pytest.fixture
@@ -124,7 +119,7 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
     assert len(account.pages("info")) == NOTIFICATIONS_PER_HOUR
     ((_, announced),) = account.pages("urgent")
     assert str(NOTIFICATIONS_PER_HOUR) in announced
-    fail(account, account.queue("down", KmsMasterKeyId="alias/orders"), **DENIED)
+    fail(account, account.queue("down", KmsMasterKeyId="alias/orders"), **KMS_DENIED)
     assert "down" in account.pages("urgent")[-1][0], "proposals take no urgent page away"
     account.later(hours=1)
     for _ in range(3):
@@ -134,14 +129,14 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
 
 
 def _by(role: str) -> dict[str, Any]:
-    return {**DENIED, "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": role}}}}
+    return {**KMS_DENIED, "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": role}}}}
 
 
 def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Account) -> None:
     queue = account.queue(KmsMasterKeyId="alias/orders")
-    fail(account, queue, **DENIED)
+    fail(account, queue, **KMS_DENIED)
     account.later(hours=2)
-    fail(account, queue, "known", **DENIED)
+    fail(account, queue, "known", **KMS_DENIED)
     assert len(account.pages("urgent")) == 1
     other = WORKER.replace("orders-worker", "billing")
     account.heal(account.late_deletes(queue, "one", **_by(other)))
@@ -159,7 +154,7 @@ def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
     account: Account, tag: str
 ) -> None:
     account.freeze()
-    fail(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **DENIED)
+    fail(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **KMS_DENIED)
     (case,) = account.transitions()
     assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
     assert case["urgent"] is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -65,6 +65,15 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     yield at
     for each in deployed:
         forget(each)
+
+
+def event_of(bodies: Mapping[str, str]) -> dict[str, Any]:
+    """Messages by their ids, as SQS hands them over."""
+    records = [
+        {"messageId": message_id, "body": body, "eventSource": "aws:sqs"}
+        for message_id, body in bodies.items()
+    ]
+    return {"Records": records}
 
 
 def metrics(printed: str) -> dict[str, float]:

@@ -17,7 +17,7 @@ from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, FactsUnavail
 from mendq.heal.batch import Healed
 from mendq.model.names import OwnMetric
 from tests.account.faults import calls_of
-from tests.functions.conftest import CONTEXT, Deploy, metrics
+from tests.functions.conftest import CONTEXT, Deploy, event_of, metrics
 from tests.heal.conftest import Account
 
 
@@ -28,11 +28,7 @@ def _lambda(account: Account, deploy: Deploy) -> None:
 
 def deliver(bodies: dict[str, str]) -> list[str]:
     """The messages that are to come again."""
-    records = [
-        {"messageId": message_id, "body": body, "eventSource": "aws:sqs"}
-        for message_id, body in bodies.items()
-    ]
-    answer = heal.handler({"Records": records}, CONTEXT)
+    answer = heal.handler(event_of(bodies), CONTEXT)
     return sorted(each["itemIdentifier"] for each in answer["batchItemFailures"])
 
 

@@ -28,6 +28,12 @@ from tests.account.answers import answered
 from tests.heal.conftest import Account
 
 OWNERS = {owner: str(owner) for owner in Owner}
+# The arguments of a `fail` that only pages.
+KMS_DENIED = {
+    "eventName": "SendMessage",
+    "errorCode": "KmsAccessDenied",
+    "errorMessage": "The ciphertext refers to a customer master key that does not exist.",
+}
 ALICE = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
 

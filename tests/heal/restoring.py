@@ -130,6 +130,15 @@ def deny(account: Account, queue: str, word: str = "denied", calls: int = 3) -> 
     account.heal(bodies)
 
 
+def emptied_queue(account: Account) -> str:
+    """One whose pinned policy a deployment overwrote, so that calls are refused."""
+    queue = pinned_queue(account)
+    deploy(account, queue)
+    account.later(minutes=25)
+    deny(account, queue)
+    return queue
+
+
 def restoring_run(account: Account) -> FixContext:
     """An invocation of restore_policy."""
     return run_of("access_denied", account)

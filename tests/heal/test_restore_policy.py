@@ -16,6 +16,7 @@ from tests.heal.restoring import (
     Analyzer,
     deny,
     deploy,
+    emptied_queue,
     pinned_queue,
     policy_for,
     policy_of,
@@ -30,10 +31,7 @@ def analyzer(account: Account) -> Analyzer:
 
 
 def _proposed(account: Account) -> str:
-    queue = pinned_queue(account)
-    deploy(account, queue)
-    account.later(minutes=25)
-    deny(account, queue)
+    queue = emptied_queue(account)
     assert states(account) == ["proposed"]
     return queue
 

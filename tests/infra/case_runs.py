@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -127,8 +127,9 @@ def following_up() -> Recorded:
 
     Cases of every other owner are handed over as well.
     """
-    deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [7.0]}]}
-    noted = recorded({**ANSWERS, "GetMetricData": deleted}, _escalated)
+    deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [datetime.now(UTC)]}
+    answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": [deleted]}}
+    noted = recorded(answers, _escalated)
     for case in _of_every_owner():
         call_owner(noted.clients, OWNERS, case)
     return noted

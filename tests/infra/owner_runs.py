@@ -33,9 +33,7 @@ from tests.heal.operators import case_of, move, say, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
-    deny,
-    deploy,
-    pinned_queue,
+    emptied_queue,
     policy_for,
     policy_of,
     restore,
@@ -115,10 +113,7 @@ def restoring() -> Recorded:
 
 
 def _policy_to_restore(account: Account, watched: Account) -> str:
-    queue = pinned_queue(account)
-    deploy(account, queue)
-    account.later(minutes=25)
-    deny(account, queue)
+    queue = emptied_queue(account)
     move(account, case_of(account), "approved")
     account.later(minutes=1)
     watched.now = account.now
@@ -219,8 +214,8 @@ def _die(*_: Any) -> None:
 
 def redriven() -> Recorded:
     """One taken up, one refused on its claim, one that expires; messages sent back and kept."""
-    deleted = {"MetricDataResults": [{"Id": "deleted", "Values": [9_000.0]}]}
-    answers = {**ANSWERS, "GetMetricData": deleted}
+    deleted = {"Id": "deleted", "Values": [9_000.0], "Timestamps": [datetime.now(UTC)]}
+    answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": [deleted]}}
     noted = recording(answers)
     events: Any = noted.clients.sqs.meta.events
     for act in (_taken_up, _refused, _expired, _sent_back, _one_redriven_of_many):

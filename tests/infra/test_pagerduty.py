@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 from ministack.services import eventbridge
 
-from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, State
 from mendq.notifications.sent import NotificationText
-from tests.cases.test_integrations import DENIED, schema
+from tests.cases.test_integrations import schema
 from tests.heal.conftest import Account, account
-from tests.heal.operators import OWNERS, context_of, fail, say
+from tests.heal.operators import context_of
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 
 __all__ = ["account"]
@@ -61,30 +60,6 @@ def delivered(events: Iterable[Mapping[str, Any]], to: Receiver) -> int:
                 to.take(eventbridge._merge_body_parameters(said, {body["Key"]: KEY}))
                 calls += 1
     return calls
-
-
-def test_two_cases_at_once_are_two_incidents_and_each_ends_with_its_case(account: Account) -> None:
-    receiver = Receiver()
-    with account.bus() as events:
-        for name in ("orders", "billing"):
-            fail(account, account.queue(name, KmsMasterKeyId="alias/orders"), name, **DENIED)
-    assert delivered(events * 2, receiver) == 4, "at least once"
-    cases = {each["queue_arn"].rpartition(":")[2]: each for each in account.transitions()}
-    first, second = (cases[name]["case_id"] for name in ("orders", "billing"))
-    assert receiver.open_now.keys() == {first, second}
-    (subject, text), _ = account.pages("urgent")
-    payload, again = receiver.open_now[first]
-    assert payload == again
-    assert payload["summary"] == subject
-    assert payload["custom_details"]["text"] == text
-    account.later(minutes=5)
-    with account.bus() as events:
-        say(account, "close", first)
-        for _ in range(2):
-            account.later(minutes=1)
-            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
-    assert delivered(events * 2, receiver) == 2
-    assert (receiver.resolved, [*receiver.open_now]) == ([first], [second])
 
 
 def test_a_page_of_no_case_is_one_incident_however_often_it_comes(account: Account) -> None:

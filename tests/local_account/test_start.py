@@ -134,15 +134,7 @@ def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"account:\n\t@{' '.join((*COMMAND, *HERE))}\n")
     scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    with subprocess.Popen(
-        ["make", "--file", str(makefile), "account"],
-        cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(scratch)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with _started(scratch, "make", "--file", str(makefile), "account") as process:
         _until(process, "listens on")
         process.send_signal(signal.SIGINT)
         process.wait(10)
@@ -153,16 +145,7 @@ def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
 def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """An account with a temporary folder of its own, which it has to leave empty."""
     scratch = tmp_path / "scratch"
-    scratch.mkdir(exist_ok=True)
-    with subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=REPOSITORY,
-        env={**os.environ, "TMPDIR": str(scratch)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with _started(scratch, *COMMAND, *arguments) as process:
         try:
             yield process
             assert process.stderr is not None
@@ -170,6 +153,19 @@ def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
         finally:
             process.kill()
     assert (list(scratch.iterdir()), _processes_that_know(f"{scratch}")) == ([], [])
+
+
+def _started(scratch: Path, *command: str) -> subprocess.Popen[str]:
+    scratch.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        command,
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _until(process: subprocess.Popen[str], said: str) -> str:

@@ -109,8 +109,6 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
     eventually(beats, seconds=150, every_seconds=15)
     document = shell.json("doctor", code=None)
     shown = _on_one_line(shell.text("doctor", "--verbose", code=None))
-    assert [each for each in document["checks"] if each["status"] == "unknown"] == []
-    assert queue.arn in document["managed_queues"]
     assert document["outside_selectors"] == []
     sights = {each["symptom"]: each for each in document["symptoms"]}
     assert queue.arn in sights["visibility_timeout_too_short"]["visible"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
@@ -40,19 +38,3 @@ def test_what_is_not_being_verified_is_not_waited_for(state: State) -> None:
 @pytest.mark.parametrize(("cases", "waits"), table("waits"))
 def test_which_fixes_are_waited_for(cases: list[tuple[State, float]], waits: int) -> None:
     assert waited_for(*cases) == waits
-
-
-@given(st.sets(st.integers(0, 240), min_size=2 * LEAST_FIXES, max_size=60))
-def test_whenever_fixes_come_an_alarm_waits_a_period_at_most(minutes: set[int]) -> None:
-    """For each fix that comes after it, all of which are being verified at worst."""
-    rings = 0
-    for now in range(300):
-        at = NOW + now * MINUTE
-        opened = [NOW + each * MINUTE for each in minutes if each <= now]
-        busy = [
-            sum(at - (n + 1) * PERIOD < each <= at - n * PERIOD for each in opened) >= LEAST_FIXES
-            for n in range(3)
-        ]
-        rings = rings + 1 if sum(busy) >= 2 else 0
-        held = fixes_being_verified([(State.APPLIED, each) for each in opened], at, LIMITS)
-        assert not (held and now in minutes and rings * MINUTE > PERIOD)

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from functions import heal
 from mendq.aws.clients import Clients, Pace
-from tests.functions.conftest import Context, forget
+from tests.functions.conftest import Context, event_of, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
 
@@ -42,12 +42,8 @@ class HealLambda:
         """The messages that are to come again."""
         self.invocations += 1
         context = replace(Context(), aws_request_id=f"invocation-{self.invocations}")
-        records = [
-            {"messageId": message_id, "body": body, "eventSource": "aws:sqs"}
-            for message_id, body in bodies.items()
-        ]
         with redirect_stdout(self.output):
-            answer = heal.handler({"Records": records}, context)
+            answer = heal.handler(event_of(bodies), context)
         self.output.seek(0)
         self.output.truncate()
         failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]

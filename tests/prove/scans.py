@@ -221,10 +221,8 @@ class Rounds:
         both = zip(rates, self.waited, strict=True)
         paces = (Pace(rate, each.sleep, each.clock) for rate, each in both)
         clients = clients_of(self.many.answer)
-        consent, no_cases = (
-            Consent(Mode.OBSERVE, Mode.OBSERVE),
-            (frozenset, frozenset, lambda _: ()),
-        )
+        consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
+        no_cases = (frozenset, frozenset, lambda _: ())
         managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
         theirs = {each.queue_arn for each in managed}
         known = recalled(hour, self.bucket, theirs) if self.recalls else {}

@@ -8,9 +8,9 @@ import pytest
 
 from tests.heal.conftest import Account, account
 from tests.redrive.world import Redriving, redriving, timed_by
-from tests.scan.scanning import Scanning, scanning
+from tests.scan.scanning import scanned
 
-__all__ = ["account"]
+__all__ = ["account", "scanned"]
 
 
 @pytest.fixture
@@ -28,10 +28,4 @@ def here() -> Iterator[Redriving]:
 @pytest.fixture
 def fifo() -> Iterator[Redriving]:
     with redriving("orders.fifo") as made:
-        yield made
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
         yield made

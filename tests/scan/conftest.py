@@ -1,13 +1,5 @@
 """A scan in an account of moto's."""
 
-from collections.abc import Iterator
+from tests.scan.scanning import scanned
 
-import pytest
-
-from tests.scan.scanning import Scanning, scanning
-
-
-@pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
-        yield made
+__all__ = ["scanned"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from msgspec import structs
 
@@ -179,4 +180,10 @@ def scanning() -> Iterator[Scanning]:
         for each in events:
             # What a handler returns here is the answer, which the stubs' type does not say.
             each.register("before-call", cast("Callable[..., None]", made.answer))
+        yield made
+
+
+@pytest.fixture
+def scanned() -> Iterator[Scanning]:
+    with scanning() as made:
         yield made

@@ -14,7 +14,6 @@ from mendq.cases.finding import (
     Scanned,
     added_to,
     calls_about,
-    fewer_of_many,
     named_in,
     request_about,
     round_of,
@@ -45,15 +44,6 @@ def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Find
     announced = [named for each in calls for named in named_in(json.loads(request_about(each)))]
     said, found = ({(e.queue_arn, e.symptom) for e in each} for each in (announced, findings))
     assert (len(announced), said) == (len(findings), found)
-
-
-@given(st.sets(_FINDINGS), st.sets(st.sampled_from(["slow", "late"])))
-def test_of_a_mass_symptom_one_calls_worth_is_said(findings: set[Finding], mass: set[str]) -> None:
-    announced = list(fewer_of_many(findings, mass))
-    for symptom in ("slow", "late", "lost"):
-        found = [each for each in findings if each.symptom == symptom]
-        fewer = [each for each in announced if each.symptom == symptom]
-        assert len(fewer) == (min(len(found), MOST_IN_A_CALL) if symptom in mass else len(found))
 
 
 def _found(name: str, symptom: str, *sources: str) -> Finding:

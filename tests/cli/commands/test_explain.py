@@ -11,19 +11,12 @@ from typer.testing import CliRunner
 from mendq.cli.app import app
 from mendq.cli.look.explain import MOST_BYTES
 
+pytestmark = pytest.mark.usefixtures("no_account")
 RECORD = json.loads(Path(__file__).with_name("record.json").read_text())
 SUCCEEDED = {key: value for key, value in RECORD.items() if not key.startswith("error")}
 
 # The header is gzip's, what follows no deflated block.
 CORRUPT = gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20
-
-
-@pytest.fixture(autouse=True)
-def _no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offline: whoever asks AWS for anything here fails at once."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name)
 
 
 def _explain(content: bytes, code: int = 0) -> Any:

@@ -57,14 +57,13 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
-    names, would = (
-        ("tls_not_enforced", "consumer_failing"),
-        WouldDo("pages", (), f"seen. {LONG}"),
-    )
+    names = ("tls_not_enforced", "consumer_failing")
+    would = WouldDo("pages", (), f"seen. {LONG}")
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
     said = shown(found, 2_000)
     assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
-    assert (said.count("tls_not_enforced"), said.count("consumer_failing")) == (2, 7), "with its runbook"
+    counts = said.count("tls_not_enforced"), said.count("consumer_failing")
+    assert counts == (2, 7), "each with its runbook once"
     assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
 
