@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mendq.model.case import QUEUE_DELETED, SILENT_DAYS, Case, State
 from mendq.model.dlq import attributes_of_dlq
@@ -22,6 +22,7 @@ from mendq.notifications.configuration import NOT_SET, as_json, differences
 from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
 
 _MOST_STEPS = 4
+Steps = Sequence[Mapping[str, str]]
 RETENTION = "MessageRetentionPeriod"
 # Of a command that puts back a shorter one.
 DELETES = "this deletes the messages that are older"
@@ -46,25 +47,25 @@ def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
     steps = first_of((line for each in case.steps for line in step_lines(each)), _MOST_STEPS)
-    commands = map(command_line, _commands(case, attributes))
+    manual = commands(case.queue_arn, case.steps, attributes)
     if case.came_from in _TRIED:
         return ("made by Mendq:", *steps)
     if case.state is State.PROPOSED:
-        return ("proposed, not made:", *steps, "by hand:", *commands)
+        return ("proposed, not made:", *steps, "by hand:", *manual)
     if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED:
         return ("not made, so there is nothing to undo:", *steps)
     would = "not made, so there is nothing to undo; it would have been:"
-    return (would, *steps, "by hand, if you decide so:", *commands)
+    return (would, *steps, "by hand, if you decide so:", *manual)
 
 
-def _commands(case: Case, attributes: Mapping[str, str]) -> Iterator[str]:
+def commands(queue_arn: str, steps: Steps, attributes: Mapping[str, str]) -> Iterator[str]:
     """What a person would run in place of Mendq: first the queue that is made, then the rest."""
-    source = Facts(case.queue_arn, attributes, {})
-    for made in _made(case):
-        yield create_queue_command(made, attributes_of_dlq(source, made))
-    yield from map(redrive_preview, _sent_back(case))
-    if values := _values(case, "after"):
-        yield set_command(case.queue_arn, values)
+    source = Facts(queue_arn, attributes, {})
+    for made in _made(steps):
+        yield command_line(create_queue_command(made, attributes_of_dlq(source, made)))
+    yield from map(command_line, map(redrive_preview, _sent_back(steps)))
+    if values := _values(steps, "after"):
+        yield command_line(set_command(queue_arn, values))
 
 
 def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
@@ -76,13 +77,13 @@ def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{plain(name, 64)}: {' -> '.join(shown)}",)
 
 
-def _values(case: Case, which: str) -> dict[str, str]:
+def _values(steps: Steps, which: str) -> dict[str, str]:
     """Of the attributes that the queue itself has."""
-    return {each["attribute"]: each[which] for each in case.steps if _has_value(each)}
+    return {each["attribute"]: each[which] for each in steps if _has_value(each)}
 
 
-def _made(case: Case) -> tuple[str, ...]:
-    return tuple(each["after"] for each in case.steps if _is_made(each))
+def _made(steps: Steps) -> tuple[str, ...]:
+    return tuple(each["after"] for each in steps if _is_made(each))
 
 
 def _is_made(step: Mapping[str, str]) -> bool:
@@ -90,9 +91,9 @@ def _is_made(step: Mapping[str, str]) -> bool:
     return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
 
 
-def _sent_back(case: Case) -> tuple[str, ...]:
+def _sent_back(steps: Steps) -> tuple[str, ...]:
     """The queues that messages go back to."""
-    of_messages = (each for each in case.steps if not leaves_a_value(each["attribute"]))
+    of_messages = (each for each in steps if not leaves_a_value(each["attribute"]))
     return tuple(each["after"] for each in of_messages if arn_of(each["after"]) is not None)
 
 
@@ -110,20 +111,22 @@ def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return ("the queue's attributes are not known now: look before you undo",)
     theirs = [
         name
-        for name, ours in _values(case, "after").items()
+        for name, ours in _values(case.steps, "after").items()
         if made and differences({name: ours}, {name: attributes.get(name, "")})
     ]
     lines = [f"{plain(each, 64)} holds another value now: not undone" for each in theirs]
     lines = [*first_of(lines, _MOST_STEPS)]
-    undone = {name: text for name, text in _values(case, "before").items() if name not in theirs}
+    undone = {
+        name: text for name, text in _values(case.steps, "before").items() if name not in theirs
+    }
     if undone:
         lines += [*([] if made else ["once the change is made:"]), rollback, "or by hand:"]
         lines.append(command_line(set_command(case.queue_arn, undone)))
     lines += [DELETES] * (RETENTION in undone)
-    for each in _made(case):
+    for each in _made(case.steps):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
         lines.append(command_line(delete_queue_command(each)))
-    for _ in _sent_back(case):
+    for _ in _sent_back(case.steps):
         lines += ["messages that went back stay there; what stops the others:", rollback]
     return tuple(lines)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from mendq.model.case import NOTIFIED_AGAIN_AFTER, PROVING, Case, State
+from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.notifications.commands import (
     consumers_of,
@@ -148,6 +149,13 @@ def next_step(case: Case, command: str = "") -> dict[str, str]:
         "command": asked and command_line(asked),
         "runbook": runbook_of(case.symptom),
     }
+
+
+def command_without_case(refusal: Refusal, queue_arn: str) -> str:
+    """What to run about a queue that has no case; empty where only a case has a command."""
+    _, usual = BY_CODE.get(refusal.code, ("", ""))
+    asked = refusal.next_command or ("" if isinstance(usual, str) else usual(queue_arn))
+    return asked and command_line(asked)
 
 
 # What waits until a person says that it is over.

@@ -238,6 +238,8 @@ def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | Non
         else:
             for queue, each in list(zip(queues, findings, strict=True))[:most]:
                 _block(out, queue, name, each.because, would[each].line)
+                for command in would[each].commands:
+                    out.command(command)
             if most is not None and len(queues) > most:
                 out.under(f"and {len(queues) - most:,} other queues: --json or --html names them")
         out.under(f"runbook: {BY_NAME[name].runbook}", "dim")

@@ -129,11 +129,15 @@ class _Context(FixContext, frozen=True):
 
 
 class WouldDo(Struct, frozen=True):
-    """In words, with the refusal's code where there is one; the steps as lines, or the reason."""
+    """In words, with the refusal's code where there is one; the steps as lines, or the reason.
+
+    `commands` are what a person runs where Mendq does nothing.
+    """
 
     would: str
     steps: tuple[str, ...] = ()
     why: str = ""
+    commands: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:

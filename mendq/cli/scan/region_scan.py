@@ -37,6 +37,8 @@ from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
+from mendq.notifications.change_lines import commands
+from mendq.notifications.next_steps import command_without_case
 from mendq.notifications.text import counted
 from mendq.scan.reader import ScanReader
 
@@ -177,9 +179,12 @@ class RegionScan(DryRun, frozen=True, dict=True):
         except CANNOT_SAY as error:
             return WouldDo("cannot say", why=str(error))
         if not isinstance(answer, Plan):
-            return WouldDo("would change nothing", why=answer.reason)
-        lines = step_lines([each.document() for each in answer.steps])
-        return WouldDo("could change", tuple(lines)) if lines else WouldDo("finds nothing more")
+            command = command_without_case(answer, finding.queue_arn)
+            return WouldDo("would change nothing", (), answer.reason, (command,) * bool(command))
+        steps = [each.document() for each in answer.steps]
+        manual = commands(finding.queue_arn, steps, facts.attributes)
+        could = WouldDo("could change", tuple(step_lines(steps)), commands=tuple(manual))
+        return could if steps else WouldDo("finds nothing more")
 
     def _pinned(self, facts: Facts, _needs: Collection[Need]) -> Facts:
         """Without a case store nothing is."""
