@@ -104,6 +104,15 @@ class Life:
     def newest(self) -> Transition:
         return self.transitions[-1]
 
+    @property
+    def last_said(self) -> Transition:
+        """The newest, or what was verified where since then it was only watched."""
+        newest = self.newest
+        verified = [each for each in self.transitions if each.state is State.VERIFIED]
+        was_watched = State.WATCHING in (newest.state, newest.came_from)
+        is_well = newest.state in _STANDING and newest.reason not in _ENDED_UNSEEN
+        return verified[-1] if verified and was_watched and is_well else newest
+
     @cached_property
     def begins(self) -> int:
         """When the first transition that was read happened, in microseconds since 1970."""

@@ -171,8 +171,8 @@ def _says(cases: CaseFiles | None, case_id: str | None) -> dict[str, Any]:
     """What a case said last and its pictures; empty where it is not known."""
     lives = cases.lives if cases else ()
     life = next((each for each in lives if each.newest.case_id == case_id), None)
-    newest = life.newest if life else None
-    said = {name: shortened(getattr(newest, name, "")) for name in ("reason", "code")}
+    last = life.last_said if life else None
+    said = {name: shortened(getattr(last, name, "")) for name in ("reason", "code")}
     return {**said, **pictured(life)}
 
 

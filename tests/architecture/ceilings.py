@@ -34,7 +34,7 @@ CEILINGS = (
     # many accounts 1,500; the tests as many. What stood there twice made room for what an estate
     # that is there already needs of lint, and for what holds off who attacks it; a scan without a
     # stack names the command of each finding.
-    Ceiling("code lines of the product", "product", "code_lines", 28_130, 28_100),
+    Ceiling("code lines of the product", "product", "code_lines", 28_135, 28_100),
     Ceiling("code lines beside it", "beside", "code_lines", 5_000, 5_000),
     Ceiling("code lines of the tests", "tests", "code_lines", 34_100, 34_100),
     # A state machine may be longer: table, rows and actions stand together.
