@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 from tests.prove.mutants.mutant import ROOT
 from tests.prove.proof import Proof, Proving
 
-_WHERE = ("local_account", "infra", "cli/scan", "architecture")
-_AT_ONCE = 2
+_WHERE = ("tests/local_account", "tests/infra", "tests/cli/scan", "tests/architecture")
+_OPTIONS = ("-vm", "long", "-n2", "--dist=loadfile", "--no-loadscope-reorder")
 _DONE, _COUNT = re.compile(r"\[ *(\d+)%\]"), re.compile(r"(\d+) (passed|skipped|failed|error)")
 OUTPUT = ROOT / "build" / "prove" / "long_tests.txt"
 
 
 def long_tests(proving: Proving) -> None:
-    """Run them in processes of their own; what they print is kept in OUTPUT."""
-    command = [sys.executable, "-m", "pytest", "-vm", "long", "-n", str(_AT_ONCE)]
-    command += ["--dist=loadfile", "--no-loadscope-reorder"]
-    command += [str(Path("tests", each)) for each in _WHERE]
+    """Run them in processes of their own; what they print is kept in OUTPUT.
+
+    They bring credentials of their own, and those of the proofs would go before them.
+    """
+    variables = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+    command = [sys.executable, "-m", "pytest", *_OPTIONS, *_WHERE]
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     with (
-        OUTPUT.open("w") as kept,
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pytest,
+        OUTPUT.open("w", buffering=1) as kept,
+        subprocess.Popen(
+            command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
+        ) as pytest,
     ):
         for line in pytest.stdout or ():
             kept.write(line)
-            kept.flush()
             for share in _DONE.findall(line):
                 proving.progress(int(share) / 100)
     said = OUTPUT.read_text().splitlines()
