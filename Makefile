@@ -49,11 +49,10 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 test: .venv/.ready ## the tests
 	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long'
 
-check: .venv/.ready ## lint, types, the floors between rooms, the size of the house, stale documents
+check: .venv/.ready ## lint, types, the layers between packages, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
-	@$(RUN) -m tests.architecture.ceilings
 	@$(RUN) -m docs.derive --check
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
