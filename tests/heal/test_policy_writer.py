@@ -1,0 +1,251 @@
+"""The writer of policies: every refusal leaves the policy at SQS as it was.
+
+The plan is checked before the writer runs. So most of these states come about only between the look
+and the write, or if a plan is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mendq.heal.restore_policy import PolicyWriter
+from mendq.model.case import State
+from mendq.model.facts import Facts
+from mendq.model.plan import Refusal
+from mendq.model.policy import Pin, Pinned, digest_of
+from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
+from tests.account.faults import calls_of, come_between
+from tests.heal.conftest import WORKER, Account
+from tests.heal.operators import case_of, move
+from tests.heal.restoring import (
+    EMPTIED,
+    GRANTS,
+    Analyzer,
+    deploy,
+    emptied_queue,
+    pin,
+    pinned_queue,
+    pins_of,
+    policy_for,
+    policy_of,
+    restore,
+)
+
+RESTORE = RestorePolicy(EMPTIED, GRANTS)
+
+
+@pytest.fixture
+def analyzer(account: Account) -> Analyzer:
+    return Analyzer(account)
+
+
+@pytest.fixture
+def queue(account: Account, analyzer: Analyzer) -> str:
+    """A queue whose pinned policy a deployment overwrote; Access Analyzer passes everything."""
+    assert analyzer.results == {}
+    queue_arn = pinned_queue(account)
+    deploy(account, queue_arn)
+    account.later(minutes=25)
+    return queue_arn
+
+
+def pin_of(account: Account, queue: str) -> Pin:
+    found = pins_of(account).of(queue)
+    assert found is not None
+    return found
+
+
+def facts_of(account: Account, queue: str, pinned: Pinned | None) -> Facts:
+    """The queue as it is now, with what the plan knew of its pin."""
+    return Facts(queue, account.attributes(queue), {}, pin=pinned)
+
+
+def written(
+    account: Account,
+    seen: Facts,
+    steps: Sequence[AttributeStep] = (RESTORE,),
+    now: datetime | None = None,
+) -> Refusal | None:
+    """Ask the writer to take the steps."""
+    return PolicyWriter(pins_of(account), now or account.now).write(account.clients, seen, steps)
+
+
+def refused(
+    account: Account,
+    seen: Facts,
+    steps: Sequence[AttributeStep] = (RESTORE,),
+    now: datetime | None = None,
+) -> str:
+    """The reason of the refusal; neither the queue nor Access Analyzer heard anything."""
+    before, calls = account.attributes(seen.queue_arn), calls_of(account)
+    refusal = written(account, seen, steps, now)
+    assert refusal is not None
+    assert refusal.code == "pin_not_good"
+    assert refusal.becomes is State.ESCALATED
+    assert "SetQueueAttributes" not in calls
+    assert "CheckNoPublicAccess" not in calls
+    assert account.attributes(seen.queue_arn) == before
+    return refusal.reason
+
+
+def test_writer_restores_the_pinned_text_if_nothing_speaks_against_it(
+    account: Account, queue: str
+) -> None:
+    """Without this, the refusals below could all have the same unrelated cause."""
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    assert written(account, seen) is None
+    assert policy_of(account, queue) == GRANTS
+
+
+def put_pin_item(account: Account, queue: str, text: str) -> None:
+    """Write a pin past Mendq, as somebody with access to the table can."""
+    item: Any = {
+        "pk": {"S": queue},
+        "sk": {"S": "pin"},
+        "pin": {"S": text},
+        "generation": {"N": "1"},
+    }
+    account.clients.dynamodb.put_item(TableName=account.settings.case_table, Item=item)
+
+
+@pytest.mark.parametrize("text", ["[" * 30_000, "{}", "", "null"])
+def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, text: str) -> None:
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    put_pin_item(account, queue, text)
+    assert "its pin cannot be read" in refused(account, seen)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (),
+        (RESTORE, SetVisibilityTimeout(30, 45)),
+        (SetVisibilityTimeout(30, 45), RESTORE),
+        (RESTORE, RESTORE),
+        # Its text is the pinned one, and it would go into another attribute.
+        (AllowRedriveFrom("", GRANTS),),
+    ],
+)
+def test_writer_refuses_whatever_is_not_one_policy_step(
+    account: Account, queue: str, steps: tuple[AttributeStep, ...]
+) -> None:
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    assert "only a policy is restored" in refused(account, seen, steps)
+
+
+def pin_again(account: Account, queue: str) -> None:
+    """Pin the same text once more, as a new generation."""
+    known = pin_of(account, queue)
+    again = replace(known, generation=known.generation + 1, pinned_at=account.now)
+    assert pins_of(account).put(again)
+
+
+def pin_another_text(account: Account, queue: str) -> None:
+    assert pin(account, queue)
+    assert pin_of(account, queue).policy == policy_of(account, queue) != GRANTS
+
+
+def take_pin_away(account: Account, queue: str) -> None:
+    assert pins_of(account).remove(pin_of(account, queue))
+
+
+MEANWHILE: dict[str, Callable[[Account, str], None]] = {
+    "pinned again": pin_again,
+    "another text is pinned": pin_another_text,
+    "taken away": take_pin_away,
+}
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_writer_refuses_if_the_pin_was_changed_or_taken_away_meanwhile(
+    account: Account, queue: str, meanwhile: str
+) -> None:
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    MEANWHILE[meanwhile](account, queue)
+    assert "changed or taken away meanwhile" in refused(account, seen)
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+@pytest.mark.parametrize("known", [None, Pinned(None)])
+def test_writer_refuses_if_the_plan_knew_no_pin(
+    account: Account, queue: str, known: Pinned | None, is_pinned: bool
+) -> None:
+    if not is_pinned:
+        take_pin_away(account, queue)
+    assert "changed or taken away meanwhile" in refused(account, facts_of(account, queue, known))
+
+
+def test_writer_refuses_if_the_plan_knew_a_doubt(account: Account, queue: str) -> None:
+    doubtful = Pinned(pin_of(account, queue), "alice has changed it since")
+    assert "alice has changed it since" in refused(account, facts_of(account, queue, doubtful))
+
+
+A_MONTH = timedelta(days=30)
+# How the pin's document differs, how much later the writer runs, and what is said.
+DOUBTS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
+    "other text than its digest's": ({"digest": digest_of("{}")}, timedelta(0), "its digest"),
+    "of another queue": (
+        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:payments"},
+        timedelta(0),
+        "another queue of that name",
+    ),
+    "of a queue made at another time": (
+        {"queue_created_at": "2026-01-01T00:00:00Z"},
+        timedelta(0),
+        "another queue of that name",
+    ),
+    "expired": ({}, A_MONTH, "it expired at"),
+    "pinned in the future": ({"pinned_at": "2999-01-01T00:00:00Z"}, timedelta(0), "in the future"),
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
+    account: Account, queue: str, doubt: str
+) -> None:
+    over, later, because = DOUBTS[doubt]
+    document = {**pin_of(account, queue).document(), **over}
+    del document["expires_at"]
+    put_pin_item(account, queue, json.dumps(document))
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    assert because in refused(account, seen, now=account.now + later)
+
+
+@pytest.mark.parametrize(
+    "text", [policy_for("*"), policy_for(WORKER, Effect="Deny"), GRANTS + " ", "", "{}"]
+)
+def test_writer_refuses_another_text_than_the_pinned_one(
+    account: Account, queue: str, text: str
+) -> None:
+    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    step = RestorePolicy(EMPTIED, text)
+    assert "is not the pinned text" in refused(account, seen, [step])
+
+
+def make_pin_unreadable(account: Account, queue: str) -> None:
+    put_pin_item(account, queue, "{}")
+
+
+@pytest.mark.usefixtures("analyzer")
+@pytest.mark.parametrize("act", [pin_again, take_pin_away, make_pin_unreadable])
+def test_approved_restore_ends_unwritten_if_the_pin_changes_after_the_claim(
+    account: Account, act: Callable[[Account, str], None]
+) -> None:
+    """The same through the door of the Lambda: the plan was good when it looked."""
+    queue = emptied_queue(account)
+    move(account, case_of(account), "approved")
+    account.later(minutes=1)
+    come_between(account, "dynamodb.TransactWriteItems", lambda: act(account, queue))
+    outcome = restore(account)
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "pin_not_good"
+    assert policy_of(account, queue) == EMPTIED
+    assert (case_of(account).state, case_of(account).code) == (State.EXPIRED, "pin_not_good")
+    held = [key for key, item in account.case_store_items().items() if "claim_owner" in item]
+    assert held == [], "the claim is released"
