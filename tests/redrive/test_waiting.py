@@ -17,6 +17,7 @@ from mendq.heal.resume import take_up
 from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
+from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
 from tests.heal.operators import run_of
 from tests.scan.scanning import Scanning
 
@@ -109,3 +110,25 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     attributes = scanned.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
+
+
+def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanned: Scanning) -> None:
+    waiting(scanned, days=5)
+    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanned.account.settings = settings
+    (made,) = opened(scanned)
+    assert made["to"] == "approved"
+    scanned.account.later(minutes=1)
+    request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
+    before = scanned.account.attributes(made["queue_arn"])
+    calendar = ChangeCalendar(scanned.account)
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is not None
+    assert (outcome.refusal.code, outcome.case) == ("frozen", None)
+    assert CLOSED_BECAUSE in outcome.refusal.reason
+    assert scanned.account.attributes(made["queue_arn"]) == before
+    assert len(opened(scanned)) == 1
+    calendar.state = "OPEN"
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED

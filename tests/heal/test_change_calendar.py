@@ -1,0 +1,217 @@
+"""A change calendar that is closed or unreadable: nothing is written until it opens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from mendq.cases.pins import Pins
+from mendq.heal.batch import Healed, heal_findings
+from mendq.model.case import State
+from mendq.model.queue import RedriveAllow
+from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
+from tests.account.faults import calls_of
+from tests.heal.conftest import Account
+from tests.heal.operators import case_of, fail, failing, move, outcomes, say, states, undo
+from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, emptied_queue, policy_of, restore
+from tests.prove.openings import FOLLOWED_EVERY_MINUTES, approve, queue, waiting_case
+from tests.prove.world import World, world
+
+A_DAY_SECONDS = 86_400
+FINDING = "dlq_retention_too_short"
+
+
+@pytest.fixture
+def lambdas() -> Iterator[World]:
+    with world() as made:
+        yield made
+
+
+@pytest.fixture
+def close() -> Iterator[Callable[..., ChangeCalendar]]:
+    """Give an account a calendar that is not open."""
+    made: list[ChangeCalendar] = []
+
+    def calendar(account: Account, state: str = "CLOSED") -> ChangeCalendar:
+        made.append(ChangeCalendar(account, state))
+        return made[-1]
+
+    yield calendar
+    for each in made:
+        each.leave()
+
+
+def writes(calls: list[str]) -> list[str]:
+    return [call for call in calls if call in ("SetQueueAttributes", "CreateQueue")]
+
+
+@pytest.mark.parametrize("state", NOT_OPEN)
+def test_failed_calls_in_heal_mode_write_nothing_until_the_calendar_opens(
+    account: Account, close: Callable[..., ChangeCalendar], state: str
+) -> None:
+    queue_arn = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    calendar, calls = close(account, state), calls_of(account)
+    fail(account, queue_arn)
+    assert account.visibility(queue_arn) == 30
+    assert writes(calls) == []
+    (refused,) = account.transitions()
+    assert (refused["to"], refused["code"]) == ("refused", "frozen")
+    assert NOT_OPEN[state] in refused["reason"]
+    assert "writes" not in account.attribute_item(queue_arn), "no budget is spent"
+    calendar.state = "OPEN"
+    account.later(hours=1)
+    fail(account, queue_arn, "again-")
+    assert account.visibility(queue_arn) == 45
+    assert states(account) == ["refused", "applied"]
+
+
+def short_dlq(account: Account) -> str:
+    """A DLQ that keeps messages for a shorter time than its source; a person approved that pair."""
+    dlq = account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
+    source = dlq.removesuffix("-dlq")
+    account.set(dlq, RedriveAllowPolicy=RedriveAllow("byQueue", (source,)).text)
+    Pins(account.clients.dynamodb, account.settings.case_table).approve_source(dlq, source)
+    policy = json.dumps({"deadLetterTargetArn": dlq, "maxReceiveCount": 5})
+    account.queue("orders", None, MessageRetentionPeriod="345600", RedrivePolicy=policy)
+    account.later(minutes=5)
+    return dlq
+
+
+def find(account: Account, queue_arn: str) -> Healed:
+    """Heal is told of what a scan found."""
+    request = {"found": [{"queue_arn": queue_arn, "symptom": FINDING}]}
+    healed = heal_findings(request, account.run())
+    assert healed.errors == {}
+    return healed
+
+
+@pytest.mark.parametrize("state", NOT_OPEN)
+def test_finding_in_heal_mode_writes_nothing_until_the_calendar_opens(
+    lambdas: World, close: Callable[..., ChangeCalendar], state: str
+) -> None:
+    account = lambdas.account
+    dlq = short_dlq(account)
+    calendar, calls = close(account, state), calls_of(account)
+    find(account, dlq)
+    assert account.attributes(dlq)["MessageRetentionPeriod"] == str(A_DAY_SECONDS)
+    assert writes(calls) == []
+    assert [(each["to"], each["code"]) for each in account.transitions()] == [("refused", "frozen")]
+    calendar.state = "OPEN"
+    account.later(hours=25)
+    find(account, dlq)
+    assert int(account.attributes(dlq)["MessageRetentionPeriod"]) > A_DAY_SECONDS
+    assert states(account) == ["refused", "applied"]
+
+
+@pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
+def test_closed_calendar_stops_no_proposal_and_is_not_asked_for_one(
+    account: Account, close: Callable[..., ChangeCalendar], tag: str, opens: str
+) -> None:
+    """Only writes wait; people still hear what is wrong."""
+    calendar = close(account)
+    failing(account, tag)
+    assert states(account) == [opens]
+    assert calendar.asked == 0
+
+
+@pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
+def test_freeze_stops_no_proposal(account: Account, tag: str, opens: str) -> None:
+    account.freeze()
+    failing(account, tag)
+    assert states(account) == [opens]
+
+
+@pytest.mark.parametrize("state", NOT_OPEN)
+def test_approved_case_waits_while_closed_and_is_written_once_it_opens(
+    lambdas: World, close: Callable[..., ChangeCalendar], state: str
+) -> None:
+    account = lambdas.account
+    case_id = waiting_case(lambdas)
+    queue_arn = case_of(account).queue_arn
+    calendar, calls = close(account, state), calls_of(account)
+    answered = say(account, "approve", case_id)
+    assert (answered["state"], answered["code"]) == ("approved", "frozen")
+    assert NOT_OPEN[state] in answered["reason"]
+    for _ in range(3):
+        account.later(minutes=FOLLOWED_EVERY_MINUTES)
+        assert lambdas.minute()
+    assert states(account) == ["proposed", "approved"]
+    assert account.visibility(queue_arn) == 30
+    assert writes(calls) == []
+    calendar.state = "OPEN"
+    account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    assert lambdas.minute()
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert account.visibility(queue_arn) == 45
+    assert writes(calls) == ["SetQueueAttributes"]
+
+
+def test_approval_that_waits_a_day_for_the_calendar_ends_and_says_why(
+    lambdas: World, close: Callable[..., ChangeCalendar]
+) -> None:
+    account = lambdas.account
+    approve(lambdas, waiting_case(lambdas))
+    calendar = close(account)
+    assert lambdas.minute()
+    account.later(hours=25)
+    assert lambdas.minute()
+    ended = case_of(account)
+    assert ended.state is State.EXPIRED
+    assert CLOSED_BECAUSE in ended.reason
+    calendar.state = "OPEN"
+    account.later(hours=1)
+    assert lambdas.minute()
+    assert account.visibility(ended.queue_arn) == 30, "what has expired is not written any more"
+
+
+def test_next_step_of_a_fix_that_did_not_help_waits_for_the_calendar(
+    lambdas: World, close: Callable[..., ChangeCalendar]
+) -> None:
+    account = lambdas.account
+    queue_arn = queue(lambdas)
+    fail(account, queue_arn)
+    account.later(minutes=40)
+    calendar = close(account)
+    fail(account, queue_arn, "again-")
+    account.later(minutes=1)
+    assert lambdas.minute()
+    assert states(account) == ["applied", "ineffective"]
+    assert account.visibility(queue_arn) == 45
+    calendar.state = "OPEN"
+    account.later(minutes=FOLLOWED_EVERY_MINUTES)
+    assert lambdas.minute()
+    assert account.visibility(queue_arn) == 68
+
+
+def test_approved_policy_is_not_restored_while_the_calendar_is_closed(
+    account: Account, close: Callable[..., ChangeCalendar]
+) -> None:
+    """Every owner of a write asks: here the one that restores policies."""
+    Analyzer(account)
+    queue_arn = emptied_queue(account)
+    move(account, case_of(account), "approved")
+    account.later(minutes=1)
+    calendar = close(account)
+    outcome = restore(account)
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "frozen"
+    assert policy_of(account, queue_arn) == EMPTIED
+    assert case_of(account).state is State.APPROVED
+    calendar.state = "OPEN"
+    account.later(minutes=6)
+    restore(account)
+    assert policy_of(account, queue_arn) == GRANTS
+
+
+def test_closed_calendar_does_not_stop_a_rollback(
+    account: Account, close: Callable[..., ChangeCalendar]
+) -> None:
+    queue_arn = failing(account)
+    calendar = close(account)
+    answered = undo(account, case_of(account).case_id)
+    assert outcomes(answered) == {"VisibilityTimeout": "undone"}
+    assert account.visibility(queue_arn) == 30
+    assert calendar.asked == 0
