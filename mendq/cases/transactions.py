@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CANCELLED = "TransactionCanceledException"
+# The answer to one item's write while a transaction is at that item; nothing was written.
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
+CONFLICT = "TransactionConflictException"
 TRIES = 4
 FIRST_PAUSE_SECONDS = 0.05
 _NAME = re.compile(r"#(\w+)")
@@ -107,7 +110,7 @@ class Table(Struct, frozen=True):
     def _done(self, call: Callable[..., Any], **request: Any) -> Any:
         """The answer; None where the condition does not hold."""
         with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
-            return call(TableName=self.table, **request)
+            return unconflicted(lambda: call(TableName=self.table, **request))
         return None
 
     def transact(self, parts: Sequence[Part]) -> int | None:
@@ -130,17 +133,24 @@ Stored = TypeVar("Stored", bound=Table)
 
 
 def unconflicted(call: Callable[[], Answer]) -> Answer:
-    """Call again where another transaction was at the same item; raises the last error."""
+    """Call again, TRIES times in all, while another transaction is at the same item."""
     for attempt in range(TRIES - 1):
         try:
             return call()
         except ClientError as error:
-            codes = {reason.get("Code") for reason in _reasons(error)}
-            lost = "ConditionalCheckFailed" in codes
-            if code_of(error) != CANCELLED or "TransactionConflict" not in codes or lost:
+            if not _met_another(error):
                 raise
         time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
     return call()
+
+
+def _met_another(error: ClientError) -> bool:
+    """Return True if another transaction was at an item, and no condition failed as well."""
+    if code_of(error) == CONFLICT:
+        return True
+    codes = {reason.get("Code") for reason in _reasons(error)}
+    is_lost = "ConditionalCheckFailed" in codes
+    return code_of(error) == CANCELLED and "TransactionConflict" in codes and not is_lost
 
 
 def failed_condition(error: ClientError) -> int:

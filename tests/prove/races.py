@@ -56,7 +56,7 @@ ACTORS = (
 )
 PEOPLE = ("person", "cloudformation", "freeze", "thaw", "tag", "delete", "make_anew")
 SAYS_A_WRITE = ("applied", "rolled_back", "overridden")
-FAULTS = ("killed_before", "killed_after", "answer_lost", "sent_twice", "refused")
+FAULTS = ("killed_before", "killed_after", "answer_lost", "sent_twice", "refused", "throttled")
 OFTEN = ("person", "freeze", "freeze", "twin", "twin")
 COMING_IN = (*ACTORS, *PEOPLE, *OFTEN, "the_claim_runs_out")
 LAST_CALL = 12

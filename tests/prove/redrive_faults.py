@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from mendq.model.case import State
 from mendq.model.limits import Bounds
+from tests.account.faults import MEETS_OTHERS
 from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving
 from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
 from tests.prove.redriven_world import MOST_MINUTES, RedrivenWorld
+from tests.prove.struck_calls import BUSY_REASONS
 
 SEED = 7
 _QUICK = Mix(good=10, poison=2, bounds=LATE, needed_seconds=10, receives=1)
@@ -73,6 +75,9 @@ def _points(calls: list[str]) -> Iterator[tuple[int, str]]:
         changes = not operation.startswith(_READS)
         for kind in (*OF_ANY_CALL, *(OF_A_CHANGE if changes else ())):
             yield at, kind
+        if operation in MEETS_OTHERS:
+            for kind in BUSY_REASONS:
+                yield at, kind
 
 
 def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:

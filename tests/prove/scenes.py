@@ -233,6 +233,7 @@ SCENES = (
             ("follow_up, overridden", amiss.overruled, "overridden"),
             ("follow_up, a fix that died at its write", amiss.fix_died, "applied"),
             ("follow_up, a rollback that died at its write", amiss.roll_back_died, "rolled_back"),
+            ("approve, and the plan would be another", amiss.approved_too_late, "expired"),
         )
     ),
     *(
@@ -240,7 +241,6 @@ SCENES = (
         for name, begin, goal in (
             ("approve, and heal's write", _said("approve"), "applied"),
             ("approve, declined", _said("decline"), "declined"),
-            ("approve, and the plan would be another", amiss.approved_too_late, "expired"),
             ("approve, closed", amiss.closed, "closed"),
             ("rollback", _roll_back, "rolled_back"),
             ("rollback, a person's value kept", amiss.roll_back_of_a_persons_value, "applied"),

@@ -16,11 +16,13 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.aws.clients import Clients
-from tests.account.faults import Killed
+from tests.account.faults import MEETS_OTHERS, Killed, busy_answer
 from tests.heal.conftest import every_client
 
-# `sent_twice`: the answer was lost, and botocore asked again by itself.
-KINDS = ("killed_before", "killed_after", "answer_lost", "sent_twice", "refused")
+# `sent_twice`: the answer was lost, and botocore asked again by itself. `conflict` and `throttled`:
+# DynamoDB cancels a transaction, or refuses to write an item; at other calls nothing happens.
+KINDS = ("killed_before", "killed_after", "answer_lost", "sent_twice", "refused", "throttled")
+BUSY_REASONS = {"conflict": "TransactionConflict", "throttled": "ThrottlingError"}
 _BUSY = {"Error": {"Code": "ServiceUnavailable", "Message": "Try again."}}
 _REFUSED = (SimpleNamespace(status_code=503), _BUSY)
 
@@ -76,6 +78,9 @@ class StruckCalls:
             self._die()
         if kind == "refused":
             return _REFUSED
+        if kind in BUSY_REASONS and model.name in MEETS_OTHERS:
+            parts = len(context["asked"].get("TransactItems", []))
+            return busy_answer(model.name, parts, BUSY_REASONS[kind])
         answer = self.answers(model.name, context["asked"])
         if kind == "sent_twice" and asks_again and answer is not None:
             answer = self.answers(model.name, context["asked"])

@@ -15,6 +15,7 @@ from mendq.heal.resume import take_up
 from tests.account.account import Account
 from tests.heal.operators import OWNERS, context_of, fail, say, undo
 from tests.prove.memory_account import MemoryAccount, memory_account
+from tests.prove.struck_calls import BUSY_REASONS
 from tests.prove.world import world
 
 NAME = "orders.fifo"
@@ -99,3 +100,23 @@ def test_a_condition_that_does_not_hold_changes_nothing() -> None:
         with pytest.raises(errors.CaseStoreUnavailable), ours.calls.run({1: "answer_lost"}):
             store.change(key, "ADD n :n", n=2)
         assert store.get(key)["n"] == {"N": "3"}
+
+
+@pytest.mark.parametrize("kind", BUSY_REASONS)
+def test_transaction_that_is_cancelled_changes_nothing(kind: str) -> None:
+    """A conflict is tried once more at once; whatever else made DynamoDB busy is not."""
+    with memory_account(MemoryAccount) as ours:
+        store = context_of(ours.account).case_store
+        put = {"Put": {"Item": {"pk": {"S": "c"}, "sk": {"S": "d"}}}}
+        calls = range(1, 5)
+        with (
+            pytest.raises(errors.CaseStoreUnavailable, match="busy"),
+            ours.calls.run(dict.fromkeys(calls, kind)),
+        ):
+            store.transact([put])
+        assert ours.items == {}
+        assert ours.calls.struck["TransactWriteItems", kind] == (4 if kind == "conflict" else 1)
+        if kind == "conflict":
+            with ours.calls.run({1: kind}):
+                assert store.transact([put]) is None
+            assert [*ours.items] == [("c", "d")]

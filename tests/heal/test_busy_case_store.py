@@ -1,0 +1,269 @@
+"""The case store is busy: what heal, approve, rollback and follow_up had begun is finished later.
+
+DynamoDB cancels a transaction if another one is at an item, or if it has no capacity left. `make
+prove` strikes every call of many more stories in that way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mendq.aws.errors import CaseStoreUnavailable
+from mendq.follow_up.follow_up import follow_up
+from mendq.heal.resume import take_up
+from mendq.model.limits import Mode
+from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
+from tests.heal.conftest import Account, moto_account, settings
+from tests.heal.operators import (
+    OWNERS,
+    Heal,
+    case_of,
+    context_of,
+    fail,
+    failing,
+    move,
+    say,
+    states,
+    undo,
+)
+
+# As often as a conflict is tried at once before it is left for the next run.
+CONFLICTS = 4
+UPDATES = frozenset({"UpdateItem"})
+
+
+@dataclass
+class Ended:
+    """What people can see in the end.
+
+    `writes` is how often SQS was asked to change a queue, `subjects` are of what people were sent.
+    """
+
+    visibility: int
+    states: list[str]
+    writes: int
+    subjects: list[str]
+    claims: list[tuple[str, str]]
+
+
+@dataclass
+class Story:
+    """`begin` makes what is there before, and gives what is done and then done once more."""
+
+    begin: Callable[[Account], Callable[[], object]]
+    visibility: int
+    states: list[str]
+    writes: int = 1
+    again_after_minutes: float = 7
+
+
+def heals(account: Account) -> Callable[[], object]:
+    """The intake queue delivers the same failed calls until none of them has failed."""
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    return lambda: account.heal(bodies)
+
+
+def approves(account: Account) -> Callable[[], object]:
+    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    Heal(account)
+    failing(account, "propose")
+    case_id = case_of(account).case_id
+    return lambda: say(account, "approve", case_id)
+
+
+def declines(account: Account) -> Callable[[], object]:
+    failing(account, "propose")
+    case_id = case_of(account).case_id
+    return lambda: say(account, "decline", case_id)
+
+
+def rolls_back(account: Account) -> Callable[[], object]:
+    failing(account)
+    case_id = case_of(account).case_id
+    return lambda: undo(account, case_id)
+
+
+def follow(account: Account) -> None:
+    """A minute of follow_up; one bad case is no reason to raise."""
+    follow_up(context_of(account), OWNERS, lambda: 60)
+
+
+def verifies(account: Account) -> Callable[[], object]:
+    """A fix after which messages are deleted again."""
+    failing(account)
+    deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [account.now]}
+    events: Any = account.clients.cloudwatch.meta.events
+    answer = SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
+    events.register("before-call.cloudwatch.GetMetricData", lambda **_: answer)
+    account.later(minutes=20)
+    return lambda: follow(account)
+
+
+def takes_the_next_step(account: Account) -> Callable[[], object]:
+    """A fix that did not help: follow_up calls heal, which writes again."""
+    queue = failing(account)
+    account.later(minutes=40)
+    fail(account, queue, "again-")
+    events: Any = account.clients.functions.meta.events
+
+    def invoked(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        with suppress(CaseStoreUnavailable):
+            take_up(json.loads(params["body"]), account.run())
+        return SimpleNamespace(status_code=202), {"StatusCode": 202}
+
+    events.register("before-call.lambda.Invoke", invoked)
+    return lambda: follow(account)
+
+
+STORIES = {
+    "heal": Story(heals, 45, ["applied"]),
+    "approve": Story(approves, 45, ["proposed", "approved", "applied"], again_after_minutes=3),
+    "decline": Story(declines, 30, ["proposed", "declined"], writes=0),
+    "rollback": Story(rolls_back, 30, ["applied", "rolled_back"], again_after_minutes=3),
+    "follow_up, verified": Story(verifies, 45, ["applied", "verified", "watching"], writes=0),
+    "follow_up, and heal's next step": Story(
+        takes_the_next_step, 68, ["applied", "ineffective", "applied"]
+    ),
+}
+
+
+def lived(story: Story, reason: str, strike_at: int, times: int = 1) -> tuple[str, Ended]:
+    """The transaction that was cancelled, empty if there are fewer, and how the story ended."""
+    with moto_account() as account:
+        act = story.begin(account)
+        calls = calls_of(account)
+        busy = BusyCaseStore(account, reason, strike_at, times=times, operations=TRANSACTIONS)
+        act()
+        busy.leave()
+        for _ in range(2):
+            account.later(minutes=story.again_after_minutes)
+            act()
+        items = account.case_store_items()
+        queues = [key[0] for key in items if key[1].startswith("case#")]
+        return busy.call, Ended(
+            visibility=account.visibility(queues[0]),
+            states=states(account),
+            writes=calls.count("SetQueueAttributes"),
+            subjects=[subject for subject, _ in account.pages("urgent") + account.pages("info")],
+            claims=[key for key, item in items.items() if "claim_owner" in item],
+        )
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) -> None:
+    story, reasons = STORIES[name], sorted(BUSY)
+    _, undisturbed = lived(story, reasons[0], 0)
+    assert undisturbed.states == story.states
+    assert undisturbed.visibility == story.visibility
+    assert undisturbed.writes == story.writes
+    assert undisturbed.claims == []
+    for strike_at in count(1):
+        reason = reasons[strike_at % len(reasons)]
+        times = CONFLICTS if reason == "TransactionConflict" else 1
+        call, ended = lived(story, reason, strike_at, times)
+        if not call:
+            break
+        assert ended == undisturbed, f"{reason} at {call}, transaction {strike_at}"
+    assert strike_at > 2, "a look and a record at least"
+
+
+@pytest.mark.parametrize("operation", sorted(TRANSACTIONS))
+def test_conflict_that_passes_at_once_is_no_error(account: Account, operation: str) -> None:
+    act = heals(account)
+    busy = BusyCaseStore(account, "TransactionConflict", 1, operations=frozenset({operation}))
+    assert act().errors == {}  # type: ignore[attr-defined]
+    assert busy.call.endswith(operation)
+    assert states(account) == ["applied"]
+
+
+@pytest.mark.parametrize("reason", BUSY)
+def test_claim_that_dynamodb_cancels_for_good_writes_nothing(account: Account, reason: str) -> None:
+    """Without its claim in the case store no run writes to a queue."""
+    act, calls = heals(account), calls_of(account)
+    writing = frozenset({"TransactWriteItems"})
+    BusyCaseStore(account, reason, 1, times=1_000, operations=writing)
+    healed: Any = act()
+    assert "SetQueueAttributes" not in calls
+    assert len(healed.errors) == 3
+    assert {type(error) for error in healed.errors.values()} == {CaseStoreUnavailable}
+    assert "the case store was busy" in str(next(iter(healed.errors.values())))
+    assert account.transitions() == []
+
+
+@pytest.mark.parametrize("reason", BUSY)
+def test_operator_is_told_to_ask_again_while_the_case_store_is_busy(
+    account: Account, reason: str
+) -> None:
+    act = approves(account)
+    queue_arn = case_of(account).queue_arn
+    busy = BusyCaseStore(account, reason, 1, times=1_000, operations=TRANSACTIONS)
+    answered: Any = act()
+    assert answered["error"] == "unavailable"
+    assert "ask again in two minutes" in answered["reason"]
+    assert account.visibility(queue_arn) == 30
+    busy.leave()
+    assert states(account) == ["proposed"]
+    answered = act()
+    assert answered["state"] == "applied"
+    assert account.visibility(queue_arn) == 45
+
+
+def test_update_that_meets_a_transaction_is_tried_again(account: Account) -> None:
+    """One failed call is too little to act on, and is kept with an update of one item."""
+    queue_arn = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    busy = BusyCaseStore(account, "TransactionConflict", 1, operations=UPDATES)
+    assert account.heal(account.late_deletes(queue_arn, "1")).errors == {}
+    assert busy.struck
+    account.heal(account.late_deletes(queue_arn, "2", "3"))
+    assert account.visibility(queue_arn) == 45, "the first call counts"
+
+
+@pytest.mark.parametrize("reason", BUSY)
+def test_failed_call_that_cannot_be_kept_comes_again(account: Account, reason: str) -> None:
+    queue_arn = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    busy = BusyCaseStore(account, reason, 1, times=CONFLICTS, operations=UPDATES)
+    bodies = account.late_deletes(queue_arn, "1")
+    healed = account.heal(bodies)
+    assert [*healed.errors] == [*bodies]
+    busy.leave()
+    assert account.heal(bodies).errors == {}
+    account.heal(account.late_deletes(queue_arn, "2", "3"))
+    assert account.visibility(queue_arn) == 45
+
+
+def test_follow_up_moves_the_other_cases_if_one_meets_a_busy_case_store(account: Account) -> None:
+    cases = []
+    for name in ("a.fifo", "b.fifo", "c.fifo"):
+        queue_arn = account.queue(name, VisibilityTimeout="30")
+        fail(account, queue_arn, name)
+        cases.append(case_of(account))
+        account.later(seconds=1)
+    for case in cases:
+        move(account, case, "escalated")
+    account.later(hours=2)
+    for case in cases:
+        account.clients.sqs.delete_queue(QueueUrl=account.url(case.queue_arn))
+    busy = BusyCaseStore(
+        account, "ThrottlingError", 1, operations=frozenset({"TransactWriteItems"})
+    )
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert busy.struck
+    assert len(followed.errors) == 1
+    assert len(followed.moved) == 2
+    account.later(minutes=6)
+    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    assert followed.errors == {}
+    assert len(followed.moved) == 1
+    assert states(account).count("closed") == 3
