@@ -132,3 +132,25 @@ def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanned: Scan
     outcome = take_up(request, run_of(WAITING, scanned.account))
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
+
+
+def test_redrive_that_settings_approved_ends_if_a_person_must_see_it_first_by_now(
+    scanned: Scanning,
+) -> None:
+    """Its steps are the same; the source's owner has asked for proposals meanwhile."""
+    ((source, dead),) = waiting(scanned, days=5).values()
+    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanned.account.settings = settings
+    (made,) = opened(scanned)
+    assert made["to"] == "approved"
+    assert "settings let redrive do it without a person" in made["reason"]
+    scanned.account.later(minutes=1)
+    scanned.account.tag(source, mendq="propose")
+    before = scanned.account.attributes(dead)
+    request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
+    outcome = take_up(request, run_of(WAITING, scanned.account))
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "not_by_itself"
+    assert outcome.case is not None
+    assert outcome.case.state is State.EXPIRED
+    assert scanned.account.attributes(dead) == before

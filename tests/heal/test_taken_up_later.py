@@ -1,0 +1,232 @@
+"""A case that waited is looked at anew: each reason why it is not written any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from mendq.catalogue import BY_NAME
+from mendq.heal.context import Outcome, request_about
+from mendq.heal.resume import take_up
+from mendq.model.case import State
+from mendq.model.limits import Mode
+from mendq.model.plan import Plan, Refusal, Retry
+from mendq.model.queue import arn_of_dlq
+from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout
+from tests.account.faults import calls_of
+from tests.heal.conftest import Account
+from tests.heal.operators import case_of, failing, move, run_of
+
+SYMPTOM = "visibility_timeout_too_short"
+RAISE = SetVisibilityTimeout(30, 45)
+RAISE_AGAIN = SetVisibilityTimeout(45, 68)
+WRITES = {"SetQueueAttributes", "CreateQueue"}
+
+
+@dataclass
+class Planned:
+    """Stands for what the symptom plans by now, whatever the queue shows."""
+
+    monkeypatch: pytest.MonkeyPatch
+
+    def says(self, *steps: AttributeStep, at_most: Mode = Mode.HEAL) -> None:
+        self.answers(Plan(steps, "by now", at_most=at_most))
+
+    def answers(self, answer: Plan | Refusal) -> None:
+        entry: Any = replace(BY_NAME[SYMPTOM], plan=lambda *_: answer)  # type: ignore[type-var]
+        self.monkeypatch.setitem(BY_NAME, SYMPTOM, entry)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
+    return Planned(monkeypatch)
+
+
+def approved(account: Account) -> str:
+    """A queue for which a person approved 30 -> 45 a while ago."""
+    queue = failing(account, "propose")
+    move(account, case_of(account), "approved")
+    account.later(minutes=5)
+    return queue
+
+
+def ineffective(account: Account) -> str:
+    """A queue for which heal wrote 30 -> 45, which did not help."""
+    queue = failing(account)
+    account.later(hours=1)
+    move(account, case_of(account), "ineffective")
+    account.later(minutes=5)
+    return queue
+
+
+def taken_up(account: Account) -> Outcome:
+    case = case_of(account)
+    return take_up(request_about(case), run_of(case.symptom, account))
+
+
+def ends(account: Account, queue: str, state: State, code: str) -> str:
+    """Take the case up: it ends for this reason, and no queue is written; the reason in words."""
+    before, calls = account.attributes(queue), calls_of(account)
+    outcome = taken_up(account)
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == code
+    assert WRITES.isdisjoint(calls)
+    assert account.attributes(queue) == before
+    ended = case_of(account)
+    assert (ended.state, ended.code) == (state, code)
+    held = [key for key, item in account.case_store_items().items() if "claim_owner" in item]
+    assert held == []
+    return ended.reason
+
+
+def test_approved_case_is_written_if_nothing_has_changed(
+    account: Account, planned: Planned
+) -> None:
+    """Without this, the refusals below could all have the same unrelated cause."""
+    queue = approved(account)
+    planned.says(RAISE)
+    assert taken_up(account).refusal is None
+    assert (account.visibility(queue), case_of(account).state) == (45, State.APPLIED)
+
+
+def test_ineffective_case_gets_its_next_step(account: Account, planned: Planned) -> None:
+    queue = ineffective(account)
+    planned.says(RAISE_AGAIN)
+    assert taken_up(account).refusal is None
+    assert (account.visibility(queue), case_of(account).state) == (68, State.APPLIED)
+
+
+def test_approved_case_ends_if_the_queue_has_what_it_needs(
+    account: Account, planned: Planned
+) -> None:
+    queue = approved(account)
+    planned.says()
+    reason = ends(account, queue, State.EXPIRED, "healthy")
+    assert reason == "the queue has what it needs by now"
+
+
+def test_ineffective_case_goes_to_a_person_if_the_queue_has_what_it_needs(
+    account: Account, planned: Planned
+) -> None:
+    """Calls fail all the same, so somebody has to look."""
+    queue = ineffective(account)
+    planned.says()
+    reason = ends(account, queue, State.ESCALATED, "healthy")
+    assert "Mendq has no further step: the queue has what it needs by now" in reason
+    assert len(account.pages("urgent")) == 1
+
+
+def make_again(account: Account, queue: str) -> None:
+    """Another queue of the same name, with the same attributes."""
+    account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(minutes=2)
+    account.queue(tag="heal", VisibilityTimeout="30")
+
+
+@pytest.mark.parametrize(
+    ("waits", "step", "state"),
+    [(approved, RAISE, State.EXPIRED), (ineffective, RAISE, State.ESCALATED)],
+)
+def test_case_ends_if_another_queue_has_the_name_by_now(
+    account: Account,
+    planned: Planned,
+    waits: Callable[[Account], str],
+    step: AttributeStep,
+    state: State,
+) -> None:
+    queue = waits(account)
+    make_again(account, queue)
+    planned.says(step)
+    reason = ends(account, queue, state, "another_queue")
+    assert "there is another queue of that name by now" in reason
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (SetVisibilityTimeout(30, 46),),
+        (SetVisibilityTimeout(31, 45),),
+        (RAISE, CreateDlq("", arn_of_dlq("arn:aws:sqs:us-east-1:123456789012:orders.fifo"))),
+    ],
+)
+def test_approved_case_ends_if_the_plan_is_not_exactly_the_one_that_was_shown(
+    account: Account, planned: Planned, steps: tuple[AttributeStep, ...]
+) -> None:
+    queue = approved(account)
+    planned.says(*steps)
+    assert "the queue has changed" in ends(account, queue, State.EXPIRED, "plan_changed")
+
+
+@pytest.mark.parametrize("tag", ["off", "observe", "anything"])
+def test_approved_case_ends_if_mendq_may_not_change_the_queue_any_more(
+    account: Account, planned: Planned, tag: str
+) -> None:
+    queue = approved(account)
+    planned.says(RAISE)
+    account.tag(queue, mendq=tag)
+    reason = ends(account, queue, State.EXPIRED, "not_any_more")
+    assert reason == "Mendq may no longer change this queue"
+
+
+@pytest.mark.parametrize("tag", ["off", "observe", "propose"])
+def test_next_step_goes_to_a_person_if_mendq_may_not_write_by_itself_any_more(
+    account: Account, planned: Planned, tag: str
+) -> None:
+    queue = ineffective(account)
+    planned.says(RAISE_AGAIN)
+    account.tag(queue, mendq=tag)
+    assert "may no longer change" in ends(account, queue, State.ESCALATED, "not_any_more")
+
+
+@pytest.mark.parametrize("at_most", [Mode.OBSERVE, Mode.PROPOSE])
+def test_next_step_goes_to_a_person_if_its_plan_is_one_that_a_person_must_see_first(
+    account: Account, planned: Planned, at_most: Mode
+) -> None:
+    queue = ineffective(account)
+    planned.says(RAISE_AGAIN, at_most=at_most)
+    reason = ends(account, queue, State.ESCALATED, "not_by_itself")
+    assert "a person has to see this step first" in reason
+
+
+def test_plan_that_a_person_must_see_first_is_written_once_a_person_approved_it(
+    account: Account, planned: Planned
+) -> None:
+    queue = approved(account)
+    planned.says(RAISE, at_most=Mode.PROPOSE)
+    assert taken_up(account).refusal is None
+    assert account.visibility(queue) == 45
+
+
+def test_next_step_that_another_lambda_owns_goes_to_a_person(
+    account: Account, planned: Planned
+) -> None:
+    """Heal's role may not make queues, and heal does not try."""
+    queue = ineffective(account)
+    planned.says(CreateDlq("", arn_of_dlq(queue)))
+    reason = ends(account, queue, State.ESCALATED, "another_owner")
+    assert "attach_dlq would take the next step" in reason
+
+
+def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Account) -> None:
+    queue = approved(account)
+    before, items = account.attributes(queue), account.case_store_items()
+    outcome = take_up(request_about(case_of(account)), run_of("access_denied", account))
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "another_owner"
+    assert (account.attributes(queue), account.case_store_items()) == (before, items)
+
+
+@pytest.mark.parametrize("waits", [approved, ineffective])
+def test_case_goes_on_waiting_if_its_plan_says_so(
+    account: Account, planned: Planned, waits: Callable[[Account], str]
+) -> None:
+    queue = waits(account)
+    planned.answers(Retry("too_soon", "in a moment"))
+    before, case = account.attributes(queue), case_of(account)
+    outcome = taken_up(account)
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "too_soon"
+    assert (account.attributes(queue), case_of(account)) == (before, case)
