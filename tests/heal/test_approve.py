@@ -14,6 +14,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from tests.account.faults import come_between
+from tests.account.owners import SILENCE, silence_owners
 from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
@@ -129,6 +130,21 @@ def test_where_heal_cannot_do_it_the_case_stays_approved(
     assert "follow_up calls heal again" in answered["reason"]
     assert account.visibility(proposed.queue_arn) == 30
     heal.fails = False
+    account.later(minutes=1)
+    assert say(account, "approve", proposed.case_id)["state"] == "applied"
+    assert states(account) == ["proposed", "approved", "applied"]
+
+
+@pytest.mark.parametrize("how", SILENCE)
+def test_approval_stands_if_the_owner_cannot_be_reached(
+    account: Account, proposed: Case, how: str
+) -> None:
+    speak = silence_owners(account, how)
+    answered = say(account, "approve", proposed.case_id)
+    assert answered["state"] == "approved"
+    assert "the case stays approved, and follow_up calls heal again" in answered["reason"]
+    assert account.visibility(proposed.queue_arn) == 30
+    speak()
     account.later(minutes=1)
     assert say(account, "approve", proposed.case_id)["state"] == "applied"
     assert states(account) == ["proposed", "approved", "applied"]

@@ -6,8 +6,9 @@ import pytest
 from botocore.stub import Stubber
 from msgspec.structs import replace
 
+from mendq.catalogue import BY_NAME
 from mendq.model.limits import Limits
-from tests.account.faults import Fault, Killed
+from tests.account.faults import Fault, Killed, calls_of, come_between
 from tests.heal.conftest import Account
 from tests.heal.operators import (
     ALICE,
@@ -196,3 +197,68 @@ def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: st
     fail(account, fixed, "after-")
     assert states(account) == ["applied", "rolled_back", "refused", "proposed"]
     assert account.visibility(fixed) == 30, "what was taken back waits for a person"
+
+
+WRITES = {
+    *("SetQueueAttributes", "TransactWriteItems", "UpdateItem", "PutItem", "DeleteItem"),
+    *("PutObject", "Publish", "PutEvents", "Invoke"),
+}
+
+
+@pytest.mark.parametrize("at", [CLAIM, WRITE])
+def test_dry_run_settles_nothing_that_a_dead_run_left(
+    account: Account, fixed: str, at: int
+) -> None:
+    """To look must change nothing, although the next call would finish what was begun."""
+    case_id = case_of(account).case_id
+    _die(account, case_id, at)
+    account.later(minutes=3)
+    calls = calls_of(account)
+    dry = unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    assert dry["error"] == "claimed"
+    assert "ask again in two minutes" in dry["reason"]
+    assert WRITES.isdisjoint(calls)
+    assert undo(account, case_id)["state"] == "rolled_back"
+    assert account.visibility(fixed) == 30
+
+
+def test_dry_run_makes_no_call_that_writes(account: Account, fixed: str) -> None:
+    calls = calls_of(account)
+    undo(account, case_of(account).case_id, dry_run=True)
+    assert {"GetQueueAttributes", "TransactGetItems"} <= {*calls}
+    assert WRITES.isdisjoint(calls)
+
+
+def test_case_of_a_symptom_that_nobody_knows_any_more_is_not_rolled_back(
+    account: Account, fixed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(account)
+    monkeypatch.delitem(BY_NAME, case.symptom)
+    answered = unchanged(account, fixed, lambda: undo(account, case.case_id))
+    assert answered["error"] == "unknown_symptom"
+    assert "`mendq close`" in answered["reason"]
+
+
+def test_rollback_looks_again_if_the_case_has_just_moved(account: Account, fixed: str) -> None:
+    """Between the two reads of the case store: what it decides on is the newer state."""
+    case = case_of(account)
+    come_between(account, "dynamodb.TransactGetItems", lambda: move(account, case, "escalated"))
+    assert undo(account, case.case_id)["state"] == "rolled_back"
+    assert account.visibility(fixed) == 30
+    undone = case_of(account)
+    assert (undone.n, undone.came_from) == (3, "escalated")
+
+
+def test_rollback_gives_up_if_the_case_keeps_moving(account: Account, fixed: str) -> None:
+    case = case_of(account)
+    for nth, state in enumerate(("escalated", "overridden", "closed"), start=1):
+        come_between(
+            account,
+            "dynamodb.TransactGetItems",
+            lambda state=state: move(account, case_of(account), state),  # type: ignore[misc]
+            nth=2 * nth - 1,
+        )
+    answered = undo(account, case.case_id)
+    assert answered["error"] == "claimed"
+    assert account.visibility(fixed) == 45
+    assert states(account) == ["applied", "escalated", "overridden", "closed"]

@@ -1,0 +1,59 @@
+"""A redrive that goes on is taken back: its owner stops it first, or nothing has ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from mendq.heal.approve import answered
+from mendq.heal.context import request_about
+from mendq.heal.rollback import rollback
+from mendq.model.case import State
+from tests.account.faults import calls_of
+from tests.account.owners import SILENCE, silence_owners
+from tests.heal.operators import ALICE, outcomes, undo
+from tests.redrive.world import Redriving, texts
+
+WRITES = {"SetQueueAttributes", "TransactWriteItems", "UpdateItem", "PutItem", "PutObject"}
+
+
+@pytest.mark.parametrize("how", SILENCE)
+def test_rollback_ends_nothing_if_the_owner_cannot_be_reached(here: Redriving, how: str) -> None:
+    case = here.begun(*texts(9)).newest()
+    here.tick()
+    items = here.account.case_store_items()
+    speak, calls = silence_owners(here.account, how), calls_of(here.account)
+    answer = undo(here.account, case.case_id)
+    assert answer["error"] == "unavailable"
+    assert "ask again: it goes on meanwhile" in answer["reason"]
+    assert here.newest() == case
+    assert WRITES.isdisjoint(calls)
+    assert here.account.case_store_items() == items
+    assert here.pages == []
+    speak()
+    here.asked.clear()
+    answer = undo(here.account, case.case_id)
+    assert (answer["state"], outcomes(answer)) == ("rolled_back", {"Dlq": "undone"})
+    assert here.asked == [{**request_about(case), "cancel": True}]
+
+
+def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) -> None:
+    case = here.case(State.APPLIED)
+    answer = answered(
+        {"case_id": case.case_id, "actor": ALICE},
+        lambda request: rollback(request, here.account.run(), dry_run=False, functions={}),
+    )
+    assert answer["error"] == "unavailable"
+    assert "this deployment has no redrive: deploy the stack again" in answer["reason"]
+    assert here.newest() == case
+
+
+def test_dry_run_stops_no_redrive_and_writes_nothing(here: Redriving) -> None:
+    case = here.begun(*texts(9)).newest()
+    here.tick()
+    items, calls = here.account.case_store_items(), calls_of(here.account)
+    answer = undo(here.account, case.case_id, dry_run=True)
+    assert outcomes(answer) == {"Dlq": "undone"}
+    assert "Invoke" not in calls
+    assert WRITES.isdisjoint(calls)
+    assert (here.newest(), here.account.case_store_items()) == (case, items)
+    assert here.tick().refusal is None, "it goes on"
