@@ -2,20 +2,29 @@
 
 Bare JMESPath says that `body.type != 'order'` holds for a message without a type. Here a comparison
 with a missing or differently typed operand is unknown (null), and so is its negation, as in SQL.
+Types are compared at every level: Python's `True == 1` would otherwise let `[true]` match `[1]`,
+and a filter that matches too much redrives or deletes the wrong messages.
+
+A text that is JSON except for NaN, Infinity or a number that no double holds is unreadable. Mendq
+cannot know what a consumer reads there, so a filter that looks into such a text does not match.
 https://jmespath.org/specification.html
+https://www.rfc-editor.org/rfc/rfc8259#section-6
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partialmethod
-from typing import Any, NamedTuple, NoReturn
+from json import JSONDecodeError
+from math import isfinite
+from typing import Any, NamedTuple
 
 from jmespath.exceptions import JMESPathError
-from jmespath.functions import Functions
+from jmespath.functions import Functions, signature
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from msgspec import Struct, field
@@ -26,10 +35,20 @@ from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quaranti
 LONGEST_EXPRESSION = 4_000
 DEEPEST = 100
 EXISTS, SHAPE = "exists", "shape"
+# The shape of a body that is JSON except for NaN and the like.
+UNREADABLE = "unreadable"
 SOURCE = "DeadLetterQueueSourceArn"
 _TAKE_NULL = frozenset({"not_null", "type", SHAPE})
-_KINDS = {bool: "boolean", int: "number", float: "number", str: "string", bytes: "binary"}
+_KINDS: dict[type, str] = {
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    bytes: "binary",
+}
 _KINDS |= {dict: "object", list: "array", type(None): "null"}
+# https://www.rfc-editor.org/rfc/rfc8259#section-6
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 # So deep a shape goes into an object.
 _DEEP = 2
 # Only the first child of these sees the message itself.
@@ -42,6 +61,19 @@ Node = Mapping[str, Any]
 
 class Misread(Exception):
     """Why a text is no filter."""
+
+
+class UnreadableJson(Struct, frozen=True):
+    """Stands for a text that is JSON except for `reason`, or that is too deep to read."""
+
+    reason: str
+
+
+_KINDS[UnreadableJson] = UNREADABLE
+
+
+class _Unevaluable(ValueError):
+    """Why a filter has no answer for a message, in words that hold no part of the message."""
 
 
 class Judgement(NamedTuple):
@@ -64,11 +96,14 @@ class MessageFilter(Struct, frozen=True):
         """Never raises, whatever the message holds; `document` is its own where that is known."""
         if self.tree is None:
             return Judgement(matches=True)
-        values, interpreter = dict[str, Any](), _Interpreter()
+        values = dict[str, Any]()
         try:
             document = document or document_of(message, now)
+            interpreter = _Interpreter({document["body_text"]: document["body"]})
             values = {name: interpreter.visit(way, document) for name, way in self.asks.items()}
             return Judgement(interpreter.visit(self.tree, document) is True, values)
+        except _Unevaluable as error:
+            return Judgement(matches=False, values=values, error=str(error))
         except _FAILURES as error:
             # Its own words hold the value: no part of a body is ever shown.
             kind = getattr(error, "actual_type", type(error).__name__)
@@ -86,6 +121,7 @@ def message_filter(expression: str) -> MessageFilter:
     try:
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
+        _require_finite_literals(tree)
         return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
     except RecursionError as error:
         raise Misread(f"it is nested deeper than {DEEPEST} levels") from error
@@ -97,12 +133,61 @@ def message_filter(expression: str) -> MessageFilter:
         raise Misread(f"at character {at}: {said}; {_HINT}") from error
 
 
+class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
+    """JMESPath's functions, without those ways in which Python differs from JSON."""
+
+    @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
+    def _func_contains(self, subject: Any, search: Any) -> bool | None:
+        """Return what `==` says of the members, joined by `||`."""
+        if isinstance(subject, str):
+            return search in subject
+        return _any_true(equals(member, search) for member in subject)
+
+    @signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_to_number(self, value: Any) -> Any:
+        """Return the JSON number in a text; Python would read `inf`, `nan` and `1_000` as well."""
+        if isinstance(value, str):
+            value = json_in(value) if _JSON_NUMBER.fullmatch(value) else None
+        return value if _kind_of(value) is float else None
+
+    @signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_to_string(self, value: Any) -> str:
+        """Return the JSON of a value; raises TypeError for bytes, which have none."""
+        if isinstance(value, str):
+            return value
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+    def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Raises _Unevaluable if the result is no JSON number, such as a sum beyond 1.8e308."""
+        result = super().call_function(name, arguments)
+        if isinstance(result, float) and not isfinite(result):
+            raise _Unevaluable(f"{name}() gives no JSON number")
+        return result
+
+
 class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
-    """JMESPath of three truths: True, False, and None for what is unknown."""
+    """Evaluates JMESPath with three truths: True, False, and None for unknown.
+
+    It serves one message: `read` has the JSON by text, so that each text is parsed once, however
+    often the filter looks into it.
+    """
+
+    def __init__(self, read: dict[str, Any]) -> None:
+        super().__init__()
+        self._functions = _Functions()
+        self._read = read
+
+    def _json_in(self, text: str) -> Any:
+        if text not in self._read:
+            self._read[text] = json_in(text)
+        return self._read[text]
 
     def visit_field(self, node: Node, value: Any) -> Any:
-        inside = json_in(value) if isinstance(value, str) else value
-        return inside.get(node["value"]) if isinstance(inside, dict) else None
+        inside = self._json_in(value) if isinstance(value, str) else value
+        _require_readable(inside, "a text that the filter looks into")
+        found = inside.get(node["value"]) if isinstance(inside, dict) else None
+        _require_readable(found, "the body")
+        return found
 
     def visit_multi_select_list(self, node: Node, value: Any) -> list[Any] | None:
         """Unknown where a member is: what is missing is no member that equals nothing."""
@@ -111,10 +196,16 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
 
     def visit_comparator(self, node: Node, value: Any) -> bool | None:
         left, right = (self.visit(each, value) for each in node["children"])
-        name, kind = node["value"], _kind_of(left)
-        can_be = kind in (str, float) or (kind and name in ("eq", "ne"))
-        is_known = can_be and kind is _kind_of(right)
-        return bool(self.COMPARATOR_FUNC[name](left, right)) if is_known else None
+        name = node["value"]
+        if left is None or right is None:
+            return None
+        if name in ("eq", "ne"):
+            are_equal = equals(left, right)
+            return are_equal if are_equal is None else are_equal is (name == "eq")
+        kind = _kind_of(left)
+        if kind not in (str, float) or kind is not _kind_of(right):
+            return None
+        return bool(self.COMPARATOR_FUNC[name](left, right))
 
     def visit_not_expression(self, node: Node, value: Any) -> bool | None:
         found = self.visit(node["children"][0], value)
@@ -139,15 +230,63 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
         if None in arguments and node["value"] not in _TAKE_NULL:
             return None
         if node["value"] == SHAPE:
-            return shape(*arguments)
+            return shape(arguments[0], read=self._json_in)
         return self._functions.call_function(node["value"], arguments)
 
 
 def _kind_of(value: Any) -> type | None:
-    """Numbers are of one kind; what is missing, or bytes, can be compared with nothing."""
-    if value is None or isinstance(value, bytes):
+    """Return the JSON type, one for all numbers; None if a value is none of JSON's, or missing."""
+    kind = type(value)
+    if kind is int:
+        return float
+    return kind if kind in (bool, float, str, list, dict) else None
+
+
+def equals(left: Any, right: Any) -> bool | None:
+    """Compare two JSON values strictly at every level; None if types differ and nothing else does.
+
+    `true` and `1` are of different types, `1` and `1.0` are equal. Inside an array or an object
+    `null` equals `null`.
+    """
+    if left is None and right is None:
+        return True
+    kind = _kind_of(left)
+    if kind is None or kind is not _kind_of(right):
         return None
-    return float if type(value) is int else type(value)
+    if kind is list:
+        pairs = zip(left, right, strict=False)
+        return len(left) == len(right) and _all_true(equals(one, other) for one, other in pairs)
+    if kind is dict:
+        is_same = left.keys() == right.keys()
+        return is_same and _all_true(equals(left[name], right[name]) for name in left)
+    return bool(left == right)
+
+
+def _all_true(truths: Iterable[bool | None]) -> bool | None:
+    """Join by `&&`: False if one is False, else None if one is unknown."""
+    joined: bool | None = True
+    for truth in truths:
+        if truth is False:
+            return False
+        if truth is None:
+            joined = None
+    return joined
+
+
+def _any_true(truths: Iterable[bool | None]) -> bool | None:
+    """Join by `||`: True if one is True, else None if one is unknown."""
+    joined: bool | None = False
+    for truth in truths:
+        if truth is True:
+            return True
+        if truth is None:
+            joined = None
+    return joined
+
+
+def _require_readable(value: Any, what: str) -> None:
+    if isinstance(value, UnreadableJson):
+        raise _Unevaluable(f"{what} {value.reason}")
 
 
 def _require_depth(node: Node, left: int = DEEPEST) -> None:
@@ -156,6 +295,23 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
     for each in node["children"]:
         if isinstance(each, dict):
             _require_depth(each, left - 1)
+
+
+def _require_finite_literals(node: Node) -> None:
+    """Raises Misread for NaN, Infinity and numbers that no double holds, at any depth."""
+    if node["type"] == "literal" and not _is_finite(node["value"]):
+        raise Misread("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
+    for child in node["children"]:
+        if isinstance(child, dict):
+            _require_finite_literals(child)
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list) or all(map(_is_finite, value))
 
 
 def _ways(node: Node) -> list[Node]:
@@ -192,7 +348,7 @@ def named(name: str) -> str:
 
 def literal(found: Any) -> str:
     """A value as an expression spells it, in printable ASCII."""
-    text = json.dumps(found, separators=(",", ":"))
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return "`" + text.replace("`", "\\u0060") + "`"
 
 
@@ -213,12 +369,16 @@ def _require_function(name: str, arguments: Sequence[Node]) -> None:
         raise Misread(f"there is no function {name[:40]}; there are {there_are}")
 
 
-def shape(found: Any, depth: int = _DEEP) -> Any:
-    """The names in an object, also one that stands as JSON in a text, and the kinds of values."""
-    within = json_in(found) if isinstance(found, str) else found
+def shape(found: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
+    """The names in an object, also one that stands as JSON in a text, and the kinds of values.
+
+    `read` gives the JSON in a text.
+    """
+    read = read or json_in
+    within = read(found) if isinstance(found, str) else found
     if not depth or not isinstance(within, dict) or not (within or within is found):
         return _KINDS[type(found)]
-    return {name: shape(each, depth - 1) for name, each in sorted(within.items())}
+    return {name: shape(each, depth - 1, read) for name, each in sorted(within.items())}
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:
@@ -262,15 +422,31 @@ def _value_of(found: MessageAttribute) -> Any:
 
 
 def json_in(text: str) -> Any:
-    """The JSON in a text, None where it is none; SNS puts JSON into a text of its own JSON."""
+    """Return the JSON in a text, None if there is none; SNS puts JSON into a text of its own JSON.
+
+    Returns `UnreadableJson` if consumers may read it differently: NaN and Infinity are Python's
+    own, and `1e999` becomes Infinity in most languages.
+    """
+    refused = list[str]()
+
+    def note_constant(word: str) -> None:
+        refused.append(f"holds {word}, which is no JSON")
+
+    def to_float(digits: str) -> float:
+        number = float(digits)
+        if not isfinite(number):
+            refused.append("holds a number beyond 1.8e308")
+        return number
+
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        found = json.loads(text, parse_constant=note_constant, parse_float=to_float)
+    except JSONDecodeError:
         return None
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is Python's own, not JSON's")
+    except RecursionError:
+        return UnreadableJson("is nested too deep")
+    except ValueError:  # Python reads whole numbers of 4,300 digits at most
+        return UnreadableJson("holds a number of too many digits")
+    return UnreadableJson(refused[0]) if refused else found
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

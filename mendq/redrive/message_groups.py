@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from mendq.notifications.text import counted, plain, value
 from mendq.redrive.message_filter import (
     SOURCE,
+    UNREADABLE,
     MessageFilter,
     Misread,
     document_of,
@@ -48,6 +49,7 @@ ERROR_NAMES = re.compile("error|exception|exhausted|failure|reason", re.IGNORECA
 _VARYING = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+")
 # The shape of what is none, or `null`.
 NO_JSON = shape(None)
+_NO_OUTLINE = "JSON that holds NaN, Infinity or too large a number"
 Label = tuple[str, str, str]
 
 
@@ -107,7 +109,8 @@ def outline(body: str) -> str:
     """A body without a single value: of JSON the keys and kinds, of a text its form."""
     found = json_in(body)
     if found is not None:
-        return _said(shape(found))
+        outlined = shape(found)
+        return _NO_OUTLINE if outlined == UNREADABLE else _said(outlined)
     return plain(re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT])))
 
 
@@ -120,6 +123,9 @@ def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) 
     outlined, path = document["body"], f"system.{SOURCE}"
     if outlined == NO_JSON and bodies:
         yield "body", *_pattern(document["body_text"], "body_text")
+    elif outlined == UNREADABLE:
+        # A filter that looks into such a body takes none of them.
+        yield "body", _NO_OUTLINE, ""
     else:
         what = "not JSON" if outlined == NO_JSON else _said(outlined)
         yield "body", what, f"shape(body) == {literal(outlined)}"
