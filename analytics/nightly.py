@@ -28,6 +28,7 @@ from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, began
 from analytics.week_parts import ByDay, Row
 from mendq.catalogue import Home
+from mendq.model.json_text import to_json
 from mendq.nightly.verdict import NightlyRead, day_named, nightly_key, read_nightly
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
@@ -191,7 +192,7 @@ class Nightly:
         for each in reads:
             self.tables.say(f"{each.day}: {_became(each, expired)}")
         for each in (*nightly_runs, *self._to_be_said(silent)):
-            document = json.dumps(each.document(), indent=1)
+            document = to_json(each.document(), indent=1)
             self.tables.out.put(nightly_key(each.day), document.encode())
         retained = (each.day for each in read if each.day in expired)
         return Written(tuple(nightly_runs), tuple(retained))

@@ -31,6 +31,7 @@ from analytics.storage import Storage
 from analytics.tables import SUMS, Tables, path_of, read_members
 from analytics.week import Observation, summary
 from analytics.week_parts import ByDay, Row, listed, rows_of, without_own
+from mendq.model.json_text import without_nan
 from mendq.nightly.verdict import (
     ABOUT,
     NIGHTLY_RUNS,
@@ -301,4 +302,6 @@ def as_json(document: Mapping[str, Any]) -> bytes:
 
     Half a character, which UTF-8 cannot spell, is spelled in that way.
     """
-    return json.dumps(document, indent=1, ensure_ascii=False).encode(errors="backslashreplace")
+    finite = without_nan(document)
+    text = json.dumps(finite, indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode(errors="backslashreplace")

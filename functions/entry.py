@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics, single_metric
@@ -19,6 +19,7 @@ from msgspec import Struct
 from mendq.aws.clients import Clients
 from mendq.aws.errors import blame
 from mendq.model.case import State
+from mendq.model.json_text import to_json
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.model.settings import LambdaSettings
 
@@ -30,7 +31,7 @@ Settings = TypeVar("Settings", bound=LambdaSettings)
 Made = TypeVar("Made")
 Event = dict[str, Any]
 # Event fields are other people's text: one line stays one line, whatever stands in it.
-to_line = partial(json.dumps, ensure_ascii=True, default=str, separators=(",", ":"))
+to_line = partial(to_json, is_compact=True, default=str)
 
 # An anomaly band learns nothing from a series that is only there when something happens; any other
 # counter that is always there costs its month and is watched by no alarm.
@@ -67,7 +68,9 @@ class Call(Struct, Generic[Settings], frozen=True):
                 self.measure(name, value, "Count")
 
     def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
-        self.metrics.add_metric(name, MetricUnit(unit), value)
+        """Send a value; CloudWatch takes no NaN and no Infinity, so these are left out."""
+        if isfinite(value):
+            self.metrics.add_metric(name, MetricUnit(unit), value)
 
     def taken_up(self, event: Event, outcome: Outcome) -> Event:
         """What whoever called with a case is answered; it counts as what became of it."""

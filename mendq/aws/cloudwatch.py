@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -72,7 +73,7 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
         return 0
     asked = query("deleted", of_queue(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
     series = read_series(clients, [asked], since, until, of=queue_arn)
-    return int(sum(value for _, value in series.get("deleted", ())))
+    return int(sum(value for _, value in finite(series.get("deleted", ()))))
 
 
 # A fortnight at this period is 4,032 datapoints of a metric.
@@ -89,7 +90,12 @@ def fortnight(
     about, seconds = of_queue(queue_arn), int(ALARM_PERIOD.total_seconds())
     queries = [query(f"m{n}", about, each, "Maximum", seconds) for n, each in enumerate(metrics)]
     series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
-    return {each: sorted(series.get(f"m{n}", ())) for n, each in enumerate(metrics)}
+    return {each: sorted(finite(series.get(f"m{n}", ()))) for n, each in enumerate(metrics)}
+
+
+def finite(points: Points) -> Points:
+    """Return the points without NaN and Infinity, which no metric of AWS's has."""
+    return [point for point in points if isfinite(point[1])]
 
 
 def of_queue(queue_arn: str) -> tuple[str, str, str]:

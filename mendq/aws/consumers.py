@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import query, read_series
+from mendq.aws.cloudwatch import finite, query, read_series
 from mendq.aws.errors import looking
 from mendq.model.facts import BATCH_SIZE, LambdaConsumer
 
@@ -111,7 +111,7 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
         for key, asked in FIGURES.items()
     ]
     series = read_series(clients, queries, now - FIGURES_WINDOW, now, of="Lambda functions")
-    values = {key: [value for _, value in points] for key, points in series.items()}
+    values = {key: [value for _, value in finite(points)] for key, points in series.items()}
     return {
         name: _figures(*(values.get(f"{key}_{n}", []) for key in FIGURES))
         for n, name in enumerate(names)

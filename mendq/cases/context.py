@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +22,7 @@ from mendq.cases.transactions import Stored, Table
 from mendq.model.case import Severity
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
+from mendq.model.json_text import to_json
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings
@@ -46,7 +46,7 @@ class CaseBucket(Struct, frozen=True):
     name: str
 
     def put(self, key: str, document: Mapping[str, Any]) -> None:
-        body, kind = json.dumps(document, sort_keys=True).encode(), "application/json"
+        body, kind = to_json(document, sort_keys=True).encode(), "application/json"
         self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
 
 

@@ -6,7 +6,6 @@ With --json people's text goes to standard error, so that standard output stays 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import sys
@@ -28,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mendq.cli.exit_codes import Exit, Stopped
+from mendq.model.json_text import to_json
 from mendq.notifications.text import plain, visible
 
 _MOST_LINE = 1_000
@@ -60,7 +60,7 @@ class Output(Struct, frozen=True, dict=True):
     def document(self, document: Any) -> None:
         """The command's answer to a script; nothing where people read."""
         if self.as_json:
-            sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=True) + "\n")
+            sys.stdout.write(to_json(document, indent=2) + "\n")
 
     def show(self, what: RenderableType) -> None:
         """For people: a table, a styled text; in a pipe no line ends in blanks."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from random import randrange
 from threading import Event, Lock, RLock, Thread
 from time import monotonic, time
@@ -240,7 +241,12 @@ class ProcessingTimes:
         self._lock = Lock()
 
     def add(self, seconds: float) -> None:
-        """Count a message that is done, received so many seconds ago."""
+        """Count a message that is done, received so many seconds ago.
+
+        What is no finite number is left out: CloudWatch drops a line that holds NaN or Infinity.
+        """
+        if not _is_finite(seconds):
+            return
         with self._lock:
             self._done += 1
             at = randrange(self._done)  # noqa: S311 - nothing secret
@@ -261,6 +267,14 @@ class ProcessingTimes:
         with suppress(Exception):
             if values:
                 (self._sink or _to_standard_output)(line)
+
+
+def _is_finite(seconds: float) -> bool:
+    """Return False for whatever is no finite number; nothing is raised."""
+    try:
+        return isfinite(seconds)
+    except (OverflowError, TypeError, ValueError):
+        return False
 
 
 def _to_standard_output(line: str) -> None:

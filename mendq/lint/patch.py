@@ -242,7 +242,9 @@ def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
         node = node.setdefault(each, {})
     wanted = read(json.dumps({"Resources": {"it": document}}).encode()).root
     node[keys[-1]] = wanted["Resources"]["it"]
-    return bool(was == is_now)
+    # As text, because Python holds `true` and `1` for equal.
+    was_text, now_text = (json.dumps(each, sort_keys=True) for each in (was, is_now))
+    return was_text == now_text
 
 
 def _is_work_tree(git: Path) -> bool:

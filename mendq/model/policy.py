@@ -13,6 +13,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from mendq.model.evidence import to_text
+from mendq.model.json_text import finite_float, refuse_constant
 from mendq.model.queue import each_key_once
 
 EVERYBODY = "*"
@@ -62,7 +63,12 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
     if len(policy) > _MOST_CHARACTERS:
         return None
     try:
-        document = json.loads(policy, object_pairs_hook=each_key_once, parse_constant=_refuse)
+        document = json.loads(
+            policy,
+            object_pairs_hook=each_key_once,
+            parse_constant=refuse_constant,
+            parse_float=finite_float,
+        )
         found = document["Statement"]
         return tuple(map(_statement, found if isinstance(found, list) else [found]))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -108,10 +114,6 @@ def _policies_text(given: Any) -> str:
     if not isinstance(given, str | int | float):
         raise TypeError("neither a text nor a number")
     return str(given)
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
 
 
 Asked = tuple[str, str, frozenset[str]]

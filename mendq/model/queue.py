@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from mendq.model.json_text import finite_float, refuse_constant
+
 QUARANTINE_SUFFIX = "-quarantine"
 
 
@@ -21,9 +23,14 @@ def is_quarantine(queue_name: str) -> bool:
 
 
 def parsed(text: str | None) -> dict[str, Any] | None:
-    """The JSON object in `text`; None where it is none, or nested deeper than anybody reads."""
+    """Return the JSON object in `text`; None if there is none, or it is nested too deep to read.
+
+    A text with NaN, Infinity or a number that no double holds is no JSON.
+    """
     try:
-        document = json.loads(text or "{}")
+        document = json.loads(
+            text or "{}", parse_constant=refuse_constant, parse_float=finite_float
+        )
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

@@ -98,7 +98,11 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         day, made_at = document["day"], datetime.fromisoformat(document["made_at"])
         texts = [document[name] for name in ("reader", "why_fallback")]
         counts = {name: document[name] for name in COUNTS}
-        is_ours = document["schema"] == SCHEMA and made_at.tzinfo is not None
+        is_ours = (
+            document["schema"] == SCHEMA
+            and document["schema"] is not True
+            and made_at.tzinfo is not None
+        )
         found = NightlyRead(date.fromisoformat(day), made_at.astimezone(UTC), *texts, **counts)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None

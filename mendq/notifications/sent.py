@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -11,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER, Case
+from mendq.model.json_text import to_json
 
 # SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
@@ -52,7 +52,7 @@ def for_sns(page: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
         "content": {"textType": "client-markdown", **shown},
         "metadata": metadata,
     }
-    message = json.dumps({"default": text, "https": json.dumps(notification)})
+    message = to_json({"default": text, "https": to_json(notification)})
     return {"Subject": subject, "Message": message, "MessageStructure": "json"}
 
 

@@ -6,13 +6,14 @@ one or hides a character; a link is broken where it says that it is one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
+
+from mendq.model.json_text import to_json
 
 MOST_VALUE = 160
 MOST_COMMAND = 1_200
@@ -88,12 +89,12 @@ def span(time: timedelta) -> str:
 
 def compact_json(document: Any, most: int = MOST_VALUE) -> str:
     """A parsed document as compact JSON, cut at `most` characters."""
-    return plain(json.dumps(document, separators=(",", ":")), most)
+    return plain(to_json(document, is_compact=True), most)
 
 
 def exact_json(document: Any) -> str:
     """A document to be typed: every value exact, every character visible, and no link."""
-    return json.dumps(document, separators=(",", ":")).replace("://", ":\\u002f/")
+    return to_json(document, is_compact=True).replace("://", ":\\u002f/")
 
 
 def command_line(command: str) -> str:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from mendq.aws.cloudwatch import ANY, FORTNIGHT, fortnight, queue_alarms, with_alarms
+from mendq.aws.cloudwatch import (
+    ANY,
+    FORTNIGHT,
+    fortnight,
+    messages_deleted,
+    queue_alarms,
+    with_alarms,
+)
+from mendq.aws.consumers import figures_of
 from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
 from mendq.model.facts import QueueFacts
@@ -74,3 +83,23 @@ def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -
     assert [value for _, value in found[AGE]] == [10, 70]
     assert found[IN_FLIGHT] == []
     assert fortnight(seen.account.clients, arn, [], now) == {}, "nothing is billed"
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_metrics_leave_out_what_is_no_finite_number(seen: Scanning, odd: float) -> None:
+    now = seen.account.now
+
+    def answer(**_: Any) -> tuple[Any, dict[str, Any]]:
+        moments = [now - timedelta(minutes=minutes) for minutes in (9, 8, 7)]
+        names = ("m0", "deleted", "invocations_sum_0")
+        values = [3.0, odd, 4.0]
+        points = {"Timestamps": moments, "Values": values, "StatusCode": "Complete"}
+        results = [{"Id": name, "Label": name, **points} for name in names]
+        return SimpleNamespace(status_code=200), {"MetricDataResults": results}
+
+    events = seen.account.clients.cloudwatch.meta.events
+    events.register_first("before-call.*.GetMetricData", cast("Callable[..., None]", answer))
+    clients, since = seen.account.clients, now - timedelta(hours=1)
+    assert [value for _, value in fortnight(clients, STANDARD_ARN, [AGE], now)[AGE]] == [3.0, 4.0]
+    assert messages_deleted(clients, STANDARD_ARN, since, now) == 7
+    assert figures_of(clients, ["bill"], now)["bill"]["invocations"] == 7

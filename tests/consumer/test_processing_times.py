@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import inf, nan
 from typing import Any, cast
 
 import pytest
@@ -53,6 +54,20 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
     assert (metric, "p99", namespace, 3600) == KINDS["processing"]["processing"]
     assert dimensions == {"QueueName": "orders.fifo"}, "one series a queue"
     assert (at, unit, values) == (clock.now, "Seconds", [0.25, 80.0])
+
+
+@pytest.mark.parametrize("odd", [nan, inf, -inf, 10**400, None, "soon"])
+def test_processing_times_leave_out_what_is_no_finite_number(clock: Clock, odd: Any) -> None:
+    """CloudWatch drops a whole line for one NaN, and the consumer's work must not fail for it."""
+    lines: list[str] = []
+    times = publishing(clock, lines.append)
+    times.add(odd)
+    times.publish()
+    assert lines == [], "nothing was counted"
+    times.add(odd)
+    times.add(2.5)
+    times.publish()
+    assert json.loads(lines[0])["ProcessingSeconds"] == [2.5]
 
 
 def test_what_cannot_be_written_is_lost_and_nothing_else(clock: Clock) -> None:

@@ -133,7 +133,7 @@ def test_what_is_written_is_read_back() -> None:
 
 
 ODD: dict[str, tuple[object, ...]] = {
-    "schema": (2,),
+    "schema": (2, True),
     "day": ("2026-13-01", 20261115),
     "made_at": ("2026-11-16T02:00:00", None, "0001-01-01T00:00+14"),
     "reader": (None,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection
 from enum import StrEnum
@@ -16,6 +15,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import LOOKED_FOR, Linted, Severity
 from mendq.lint.judging import lint as judge
+from mendq.model.json_text import to_json
 
 CDK_OUT = "cdk.out"
 _TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
@@ -68,7 +68,7 @@ def lint(
         sys.stdout.writelines(f"{line}\n" for line in view.github_lines(judged))
     else:
         made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
-        sys.stdout.write(f"{json.dumps(made, indent=2)}\n")
+        sys.stdout.write(f"{to_json(made, indent=2)}\n")
     found = {one.severity for each in judged for one in each.findings}
     return Exit.FAILED if found & {fail_on, Severity.ERROR} else Exit.DONE
 

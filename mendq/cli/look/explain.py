@@ -22,6 +22,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
 from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
 from mendq.model.failed_call import FailedCall, Unreadable, read
+from mendq.model.json_text import finite_float, refuse_constant
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
@@ -122,7 +123,7 @@ def _document(file: str) -> Any:
     except (OSError, EOFError, zlib.error) as unreadable:
         raise Stopped(f"{file} cannot be read: {unreadable}", Exit.USAGE) from unreadable
     try:
-        return json.loads(content)
+        return json.loads(content, parse_constant=refuse_constant, parse_float=finite_float)
     except (ValueError, RecursionError) as unreadable:
         raise Stopped(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
 

@@ -5,7 +5,6 @@ Nothing is removed: a file whose queue is gone is a person's to delete.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from mendq.cli.commands import MANAGED, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import managed_queues
+from mendq.model.json_text import to_json
 from mendq.model.queue import parsed
 from mendq.notifications.configuration import configured
 
@@ -69,7 +69,7 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
         if name in chosen:
             chosen[name] = parsed(chosen[name]) or chosen[name]
     document = {"queue_arn": queue.queue_arn, "attributes": chosen, "tags": dict(queue.tags)}
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True) + "\n"
+    return to_json(document, indent=2, sort_keys=True) + "\n"
 
 
 def require_place(path: Path) -> None:

@@ -5,7 +5,6 @@ It holds no message: neither CloudTrail's records nor anything else that is read
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from mendq.cli.look.show import CaseId, Whole, look
 from mendq.cli.output import Yes
 from mendq.model.case import Case
 from mendq.model.evidence import to_text
+from mendq.model.json_text import to_json
 from mendq.model.metrics import series_of
 from mendq.model.queue import on_fifo, parts_of
 from mendq.notifications.text import counted
@@ -59,7 +59,7 @@ def support_bundle(
     reading = items.reading(f"the evidence of {case_id}")
     with call.out.waiting("reading the case, its queue and CloudWatch"), reading:
         bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
-    replace_if_changed(path, json.dumps(bundle, indent=2, ensure_ascii=True) + "\n")
+    replace_if_changed(path, to_json(bundle, indent=2) + "\n")
     number, unknown = len(bundle["requests"]), bundle["not_known"]
     call.out.document({"file": str(path.resolve()), "requests": number, "not_known": unknown})
     call.out.say(f"{path}: {counted(number, 'request')}, no message bodies")

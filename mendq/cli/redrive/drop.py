@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.model.evidence import to_text
+from mendq.model.json_text import to_json
 from mendq.notifications.text import counted
 from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
 from mendq.redrive.mover import MessageMover
@@ -68,7 +68,7 @@ def _keep(messages: Iterable[Message], handle: int, path: Path) -> None:
     none of these is in the file.
     """
     documents = (document_of(each, with_body=True) for each in messages)
-    lines = "".join(json.dumps(each, ensure_ascii=True) + "\n" for each in documents)
+    lines = "".join(to_json(each) + "\n" for each in documents)
     left, retained_bytes = lines.encode(), os.fstat(handle).st_size
     try:
         # The system may take less than it was given.

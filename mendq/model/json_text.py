@@ -1,0 +1,65 @@
+"""Write JSON for people and programs, without Python's own NaN and Infinity.
+
+https://www.rfc-editor.org/rfc/rfc8259#section-6
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+
+def to_json(
+    document: Any,
+    *,
+    indent: int | None = None,
+    sort_keys: bool = False,
+    is_compact: bool = False,
+    default: Callable[[Any], Any] | None = None,
+) -> str:
+    """Return a document as JSON that every parser reads; null stands for NaN and Infinity.
+
+    It does not raise for them: a command reports what it changed, and a Lambda logs why it failed,
+    whatever was measured.
+    """
+
+    def write(value: Any) -> str:
+        return json.dumps(
+            value,
+            indent=indent,
+            sort_keys=sort_keys,
+            separators=(",", ":") if is_compact else None,
+            default=default,
+            allow_nan=False,
+        )
+
+    try:
+        return write(document)
+    except ValueError:
+        return write(without_nan(document))
+
+
+def without_nan(value: Any) -> Any:
+    """Return the value with None for every NaN and Infinity, at any depth."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {without_nan(key): without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(inner) for inner in value]
+    return value
+
+
+def refuse_constant(word: str) -> None:
+    """Raise ValueError for NaN, Infinity and -Infinity, as `parse_constant` of `json.loads`."""
+    raise ValueError(f"{word} is no JSON")
+
+
+def finite_float(digits: str) -> float:
+    """Raise ValueError for a number that no double holds, as `parse_float` of `json.loads`."""
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError("a number beyond 1.8e308 is none that JSON's readers agree on")
+    return number

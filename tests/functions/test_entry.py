@@ -1,0 +1,30 @@
+"""What every Lambda writes: log lines and metrics that their readers can read."""
+
+from __future__ import annotations
+
+import json
+from math import inf, nan
+
+import pytest
+from aws_lambda_powertools import Metrics
+
+from functions.entry import to_line
+from mendq.model.json_text import refuse_constant
+from tests.functions.conftest import call_with
+
+
+@pytest.mark.parametrize("odd", [nan, inf, -inf])
+def test_lambda_leaves_a_metric_out_that_is_no_finite_number(odd: float) -> None:
+    metrics = Metrics(namespace="Test", service="test")
+    call = call_with(metrics)
+    call.measure("odd", odd, "Seconds")
+    call.measure("usual", 7, "Count")
+    (named,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
+    assert [each["Name"] for each in named["Metrics"]] == ["usual"]
+    metrics.clear_metrics()
+
+
+def test_log_line_with_a_nan_is_json() -> None:
+    line = to_line({"seconds": nan, "why": ValueError("x"), "queue": "a"})
+    read = json.loads(line, parse_constant=refuse_constant)
+    assert read == {"seconds": None, "why": "x", "queue": "a"}

@@ -1,0 +1,54 @@
+"""JSON that every parser reads, whatever was measured, and JSON that no two parsers read alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.cli.output import Output
+from mendq.model.json_text import refuse_constant, to_json
+from mendq.model.policy import statements_of
+from mendq.model.queue import parsed
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.booleans())
+def test_to_json_writes_json_that_a_strict_parser_reads(value: Any, is_compact: bool) -> None:
+    written = to_json({"value": value}, is_compact=is_compact, sort_keys=True)
+    read = json.loads(written, parse_constant=refuse_constant)
+    assert to_json(read, is_compact=is_compact, sort_keys=True) == written
+
+
+def test_to_json_writes_null_for_nan_and_infinity_at_any_depth() -> None:
+    written = to_json({"a": nan, "b": [inf, (1.5, -inf)], nan: 1}, sort_keys=False)
+    assert json.loads(written) == {"a": None, "b": [None, [1.5, None]], "null": 1}
+
+
+def test_command_output_of_a_nan_is_still_one_json_document(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Output(as_json=True).document({"measured": nan, "fixed": 2})
+    printed = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
+    assert printed == {"measured": None, "fixed": 2}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+@pytest.mark.parametrize("read", [parsed, statements_of])
+def test_attribute_with_what_is_no_json_number_is_unreadable(
+    read: Callable[[str], object], number: str
+) -> None:
+    document = {"Statement": [{"Effect": "Allow", "Condition": {"NumericLessThan": {"k": 7}}}]}
+    text = json.dumps(document)
+    assert read(text) is not None
+    assert read(text.replace("7", number)) is None
