@@ -180,10 +180,9 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         return Ticked(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
     if view.held_by_another(run.owner, run.now) or view.intent is not None:
         return Ticked(refusal=Retry("claimed", "another run is at work on this queue"))
-    named = {each["attribute"]: each["after"] for each in case.steps}
-    source_arn = named.get(RedriveMessages.attribute)
-    if source_arn is None:
-        return Ticked(refusal=Ignore("another_owner", f"case {case_id} sends no messages back"))
+    # A case goes on only if one of its steps sends messages back.
+    after = {step["attribute"]: step["after"] for step in case.steps}
+    source_arn = after[RedriveMessages.attribute]
     claimed = run.stored(RedriveStore).claim(case.queue_arn, run.owner, run.now)
     if claimed is None:
         return Ticked(refusal=Retry("claimed", "another run is at work on these messages"))

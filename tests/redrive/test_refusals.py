@@ -1,0 +1,130 @@
+"""A redrive that is refused before its first look: nothing is asked of SQS, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mendq.aws.errors import CaseUnreadable
+from mendq.cases.transactions import CLAIM_SECONDS, Claim
+from mendq.heal.context import request_about
+from mendq.model.case import State
+from mendq.model.steps import SetMessageRetention
+from mendq.redrive.redrive import redrive
+from tests.heal.operators import context_of
+from tests.redrive.world import SYMPTOM, Redriving, texts
+
+
+def items_in_case_store(here: Redriving) -> list[dict[str, Any]]:
+    found = here.account.clients.dynamodb.scan(TableName="case_store")["Items"]
+    return sorted(found, key=repr)
+
+
+@contextmanager
+def untouched(here: Redriving) -> Iterator[None]:
+    """Fail if anything in it calls SQS or changes the case store."""
+    before, calls = items_in_case_store(here), list[str]()
+
+    def note(call: str, _: object) -> None:
+        calls.append(call)
+
+    here.refusals.insert(0, note)
+    yield
+    here.refusals.remove(note)
+    assert calls == [], "SQS was asked"
+    assert items_in_case_store(here) == before
+
+
+@pytest.mark.parametrize(
+    ("part", "other"), [("123456789012", "210987654321"), ("us-east-1", "eu-west-1")]
+)
+@pytest.mark.parametrize("more", [{}, {"cancel": True}])
+def test_redrive_refuses_a_dlq_of_another_account_or_region(
+    here: Redriving, part: str, other: str, more: dict[str, Any]
+) -> None:
+    """Even if the case store holds an applied case about it: whoever wrote that must not decide."""
+    here.begun(*texts(9))
+    foreign = here.dlq.replace(part, other)
+    planted = here.case(State.APPLIED, queue_arn=foreign)
+    with (
+        untouched(here),
+        pytest.raises(CaseUnreadable, match="no queue of this account and region"),
+    ):
+        redrive({**request_about(planted), **more}, here.run())
+    assert here.tick().redriven == 5, "the same case about our own queue goes on"
+
+
+def claim_as_another_run(here: Redriving) -> None:
+    """Claim the case's attribute, as a run does that writes or takes something back."""
+    store = context_of(here.account).case_store
+    attributes = (here.back().attribute,)
+    view, case = store.look(here.dlq, SYMPTOM, attributes), here.newest()
+    intent = case.moved(State.ROLLED_BACK, "a person took it back", here.account.now)
+    claim = Claim(intent=intent, owner="another run", seen=view)
+    assert store.claim(claim, {}, writes_per_minute=100) is None
+
+
+@pytest.mark.parametrize("more", [{}, {"cancel": True}])
+def test_redrive_waits_while_another_run_works_on_the_queue(
+    here: Redriving, more: dict[str, Any]
+) -> None:
+    here.begun(*texts(9))
+    claim_as_another_run(here)
+    with untouched(here):
+        refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
+    assert refusal is not None
+    assert (refusal.code, refusal.again) == ("claimed", True)
+    assert "another run is at work on this queue" in refusal.reason
+    assert len(here.bodies(here.dlq)) == 9
+
+
+def test_redrive_waits_for_the_end_of_a_run_that_died_at_work(here: Redriving) -> None:
+    """Its claim has run out, and its intent says that it may have written: `resume` clears that."""
+    here.begun(*texts(9))
+    claim_as_another_run(here)
+    here.account.later(seconds=CLAIM_SECONDS + 1)
+    with untouched(here):
+        refusal = here.tick().refusal
+    assert refusal is not None
+    assert refusal.code == "claimed"
+
+
+def test_redrive_waits_for_a_claim_that_says_not_what_for(here: Redriving) -> None:
+    """Until it has run out: then nobody is at work, and nothing may have been written."""
+    here.begun(*texts(9))
+    until = int(here.account.now.timestamp()) + CLAIM_SECONDS
+    claim = {"claim_owner": {"S": "another run"}, "claim_until": {"N": str(until)}}
+    key = {"pk": {"S": here.dlq}, "sk": {"S": f"attribute#{here.back().attribute}"}}
+    here.account.clients.dynamodb.put_item(TableName="case_store", Item={**key, **claim})
+    with untouched(here):
+        refusal = here.tick().refusal
+    assert refusal is not None
+    assert refusal.code == "claimed"
+    here.account.later(seconds=CLAIM_SECONDS)
+    assert here.tick().redriven == 5
+
+
+RETENTION = SetMessageRetention(345_600, 1_209_600)
+
+
+@pytest.mark.parametrize("state", [State.APPROVED, State.APPLIED])
+@pytest.mark.parametrize("more", [{}, {"cancel": True}])
+def test_redrive_leaves_a_case_of_another_owner_alone(
+    here: Redriving, state: State, more: dict[str, Any]
+) -> None:
+    """The heal Lambda writes an attribute: redrive neither writes it nor moves the messages."""
+    here.send(*texts(9))
+    here.account.later(hours=1)
+    here.case(State.PROPOSED, state, steps=(RETENTION,))
+    with untouched(here):
+        refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
+    assert refusal is not None
+    is_to_write = state is State.APPROVED and not more
+    assert (refusal.code, refusal.again) == (
+        "another_owner" if is_to_write else "moved_on",
+        False,
+    )
+    assert len(here.bodies(here.dlq)) == 9
