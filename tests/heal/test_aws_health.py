@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,54 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cases.aws_health import FORGOTTEN, MOST_EVENTS, read_health
-from mendq.heal.batch import Healed
 from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.heal.health_events import ARN, heal_hears, mail_time, told
 
-ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
 DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}
-
-
-def mail_time(at: datetime) -> str:
-    return at.strftime("%a, %d %b %Y %H:%M:%S GMT")
-
-
-def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
-    """An envelope as AWS documents it; `updated` minutes from now."""
-    detail = {
-        "eventArn": ARN,
-        "service": "SQS",
-        "eventTypeCode": "AWS_SQS_OPERATIONAL_ISSUE",
-        "eventTypeCategory": "issue",
-        "eventScopeCode": "PUBLIC",
-        "communicationId": "4826e1b01e4eed2b-1",
-        "startTime": mail_time(account.now - timedelta(minutes=30)),
-        "lastUpdatedTime": mail_time(account.now + timedelta(minutes=updated)),
-        "statusCode": "open",
-        "eventRegion": REGION,
-        "eventDescription": [{"language": "en_US", "latestDescription": "Errors are elevated."}],
-        "affectedAccount": ACCOUNT,
-        "page": "1",
-        "totalPages": "1",
-        **over.pop("detail", {}),
-    }
-    return json.dumps(
-        {
-            "version": "0",
-            "id": "7bf73129-1428-4cd3-a780-95db273d1602",
-            "detail-type": "AWS Health Event",
-            "source": "aws.health",
-            "account": ACCOUNT,
-            "time": account.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "region": REGION,
-            "resources": [],
-            "detail": detail,
-            **over,
-        }
-    )
-
-
-def heal_hears(account: Account, *bodies: str) -> Healed:
-    return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})
 
 
 def page_about(account: Account, name: str = "orders", **attributes: str) -> list[str]:
@@ -112,6 +68,52 @@ def test_an_event_of_kms_concerns_queues_with_a_key(account: Account) -> None:
     heal_hears(account, told(account, detail={"service": "KMS"}))
     assert said(page_about(account, "plain")) == []
     assert len(said(page_about(account, "secret", KmsMasterKeyId="alias/orders"))) == 2
+
+
+def mass_symptom(account: Account) -> list[str]:
+    """The lines of the one notification about four queues that fail at once."""
+    bodies = dict[str, str]()
+    for n in range(4):
+        queue = account.queue(f"q{n}.fifo", VisibilityTimeout="10")
+        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c")
+    healed = account.heal(bodies)
+    assert healed.errors == {}
+    ((_, text),) = account.pages("urgent")
+    assert "4 of 4 queues" in text
+    return text.splitlines()
+
+
+@pytest.mark.parametrize("service", ["SQS", "KMS"])
+def test_mass_symptom_notification_says_first_that_aws_has_an_open_event(
+    account: Account, service: str
+) -> None:
+    """One cause for many queues is often AWS's; some of many queues may have a key."""
+    heal_hears(account, told(account, detail={"service": service}))
+    lines = mass_symptom(account)
+    event, where = said(lines)
+    assert f"AWS Health: {service} has an open event in this region since" in event
+    assert ARN in event
+    assert "https://health.aws.amazon.com/health/status" in where
+    assert lines.index(event) == 1, "behind the first line, before what Mendq makes of it"
+
+
+def test_mass_symptom_notification_names_no_event_that_is_over_or_of_elsewhere(
+    account: Account,
+) -> None:
+    heal_hears(account, told(account))
+    heal_hears(account, told(account, updated=1, detail={"statusCode": "closed"}))
+    heal_hears(account, told(account, detail={"eventRegion": "eu-west-1", "eventArn": f"{ARN}2"}))
+    account.later(minutes=2)
+    assert said(mass_symptom(account)) == []
+
+
+def test_mass_symptom_notification_goes_out_without_events_that_cannot_be_read(
+    account: Account,
+) -> None:
+    key = {"pk": {"S": "account"}, "sk": {"S": "aws_health"}}
+    item = {**key, "events": {"S": "no JSON"}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    assert said(mass_symptom(account)) == []
 
 
 def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:

@@ -1,0 +1,210 @@
+"""When each kind of item in the case store expires: what expires too early is forgotten in silence.
+
+DynamoDB deletes an item within days of its `expires_at`, in seconds since 1970.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mendq.cases.aws_health import HealthEvents, read_health
+from mendq.cases.context import MovesByName
+from mendq.cases.pins import Pins
+from mendq.cases.transactions import Claim
+from mendq.model.evidence import Sighting
+from mendq.model.limits import Mode
+from mendq.model.policy import Pin, digest_of
+from mendq.probe.probe import Probe
+from mendq.probe.send import ProbeRecord
+from mendq.redrive.store import RedriveStore
+from mendq.scan.store import ScanStore
+from tests.account.account import settings
+from tests.heal.conftest import ACCOUNT, EXPIRED, REGION, Account
+from tests.heal.health_events import told
+from tests.heal.operators import case_of, context_of, fail
+from tests.scan.scanning import Scanning
+
+QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
+SYMPTOM = "visibility_timeout_too_short"
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+# By kind: what an item's partition is, and the first word of its sort key.
+LASTS: Mapping[tuple[str, str], timedelta | None] = {
+    # A case's newest transition, what was written to a queue and the snapshot before it: a person
+    # may take a change back, or ask what happened, for as long as the queue is there.
+    ("queue", "case"): None,
+    ("queue", "attribute"): None,
+    ("queue", "snapshot"): None,
+    ("queue", "page"): None,
+    # What a person said: it holds until a person says otherwise.
+    ("queue", "pin"): None,
+    ("queue", "approved"): None,
+    ("account", "freeze"): None,
+    # One item each, changed in place.
+    ("account", "scan"): None,
+    ("account", "probe"): None,
+    ("queue", "redrive"): None,
+    # A sixteenth of the account's queues each, without those that are gone.
+    ("account", "baselines"): None,
+    # History is shown for a year.
+    ("case", "transition"): timedelta(days=400),
+    ("queue", "baselines"): timedelta(days=400),
+    # Failed calls speak for an hour, and so does how far a symptom has spread.
+    ("queue", "evidence"): 2 * HOUR,
+    ("account", "spread"): 2 * HOUR,
+    ("queue", "changes"): DAY,
+    # Budgets, beyond the minute, hour or day that they count.
+    ("account", "writes"): HOUR,
+    ("account", "pages"): 2 * HOUR,
+    ("account", "metrics"): 2 * DAY,
+    ("queue", "measured"): HOUR,
+    # A fault in a configuration is told again after a month.
+    ("account", "said_of_configuration"): 30 * DAY,
+    ("account", "moves"): DAY,
+    ("account", "aws_health"): 7 * DAY,
+}
+
+
+def kind_of(key: tuple[str, str]) -> tuple[str, str]:
+    partition, sort = key
+    if partition.startswith("case#"):
+        return "case", "transition"
+    return "account" if partition == "account" else "queue", sort.partition("#")[0]
+
+
+def lasting(account: Account) -> dict[tuple[str, str], set[timedelta | None]]:
+    """How long the items of each kind last from the account's time on."""
+    found: dict[tuple[str, str], set[timedelta | None]] = {}
+    for key, item in account.case_store_items().items():
+        lasts = None
+        if "expires_at" in item:
+            seconds = int(item["expires_at"]["N"])
+            lasts = datetime.fromtimestamp(seconds, account.now.tzinfo) - account.now
+        found.setdefault(kind_of(key), set()).add(lasts)
+    return found
+
+
+def a_fix(account: Account) -> None:
+    """Failed calls of a queue that is then fixed, and one failed call of another."""
+    account.settings = settings(autonomy={SYMPTOM: Mode.PROPOSE})
+    fail(account, account.queue(VisibilityTimeout="30"))
+    account.settings = settings()
+    fail(account, account.queue("others.fifo", VisibilityTimeout="30"), "other")
+    account.heal(account.late_deletes(account.queue("one.fifo", VisibilityTimeout="30"), "once"))
+
+
+def evidence(account: Account) -> None:
+    context = context_of(account)
+    sighting = Sighting.of_measurement(account.now)
+    store = context.case_store
+    store.remember(QUEUE, SYMPTOM, add=[sighting], drop=[], now=account.now)
+    store.spread_to([QUEUE], SYMPTOM, account.now)
+    store.note_change(QUEUE, SYMPTOM, account.now, account.now)
+
+
+def a_scan(account: Account) -> None:
+    store = ScanStore(account.clients.dynamodb, account.settings.case_table, "scan-1")
+    stretch = store.begin(account.now)
+    assert stretch is not None
+    assert store.spend(3, 10, account.now)
+    store.note_spent(3, account.now - DAY)
+    assert store.admit(["a fault of orders"], account.now)
+    store.note_baselines("7", {"orders": ["digest"]})
+    store.end(stretch, "orders", done=True)
+    context = context_of(account)
+    context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
+    context.stored(MovesByName).note([QUEUE], account.now)
+
+
+def a_person(account: Account) -> None:
+    account.freeze()
+    pins = context_of(account).stored(Pins)
+    then = account.now - DAY
+    assert pins.put(Pin(QUEUE, "{}", digest_of("{}"), 1, account.now, "ada", then, then))
+    pins.approve_source(QUEUE, f"{QUEUE}-source")
+
+
+def others(account: Account) -> None:
+    context = context_of(account)
+    assert context.stored(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
+    assert context.stored(ProbeRecord).note_sent(Probe(account.now, account.now))
+    event = read_health(told(account), ACCOUNT, REGION)
+    assert event is not None
+    context.stored(HealthEvents).note(event, account.now)
+
+
+WRITERS: list[Callable[[Account], None]] = [a_fix, evidence, a_scan, a_person, others]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_each_kind_of_item_expires_when_it_should_or_never(
+    account: Account, write: Callable[[Account], None]
+) -> None:
+    write(account)
+    found = lasting(account)
+    found.pop(("account", "metrics"), None)  # two days' items, below
+    assert found == {kind: {LASTS[kind]} for kind in found}
+
+
+def test_metrics_of_a_day_are_counted_until_that_day_is_long_over(account: Account) -> None:
+    a_scan(account)
+    table = account.case_store_items()
+    days = {sort: item for (_, sort), item in table.items() if sort.startswith("metrics#")}
+    assert len(days) == 2
+    for sort, item in days.items():
+        noted_on = datetime.fromisoformat(sort.partition("#")[2]).replace(tzinfo=account.now.tzinfo)
+        assert int(item["expires_at"]["N"]) >= (noted_on + 2 * DAY).timestamp()
+        assert int(item["expires_at"]["N"]) <= (noted_on + 3 * DAY).timestamp()
+
+
+def test_every_kind_of_item_is_written_by_one_of_these_tests(account: Account) -> None:
+    written = set[tuple[str, str]]()
+    for write in WRITERS:
+        write(account)
+        written.update(lasting(account))
+    assert written | {("queue", "measured")} == LASTS.keys()
+
+
+def test_a_queue_is_measured_again_after_an_hour(scanned: Scanning) -> None:
+    """Failed extensions have a queue measured, which is billed: anybody can make calls fail."""
+    account = scanned.account
+    queue = account.queue("orders")
+    account.tag(queue, **{"mendq:max-processing-seconds": "40"})
+    account.later(hours=7)
+    gone = EXPIRED.replace(
+        "The receipt handle has expired.",
+        "Message does not exist or is not available for visibility timeout change.",
+    )
+    late = {"eventName": "ChangeMessageVisibility", "errorMessage": gone}
+    account.heal(account.late_deletes(queue, "1", "2", "3", **late))
+    assert lasting(account)["queue", "measured"] == {LASTS["queue", "measured"]}
+
+
+def test_a_claim_makes_nothing_expire_that_was_there_before(account: Account) -> None:
+    """A rollback needs the snapshot and the attribute's record, however late it comes."""
+    fail(account, account.queue(VisibilityTimeout="30"))
+    before = lasting(account)
+    assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
+    case, context = case_of(account), context_of(account)
+    view = context.case_store.look(case.queue_arn, SYMPTOM, ("VisibilityTimeout",))
+    claim = Claim(intent=case, owner="another run", seen=view)
+    assert context.case_store.claim(claim, {}, writes_per_minute=100) is None
+    assert lasting(account) == before
+    context.case_store.release(case, "another run", view)
+    kept: dict[str, Any] = account.attribute_item(case.queue_arn)
+    assert kept
+    assert "expires_at" not in kept
+
+
+def test_a_repeated_write_lets_the_item_last_from_then_on(account: Account) -> None:
+    evidence(account)
+    account.later(minutes=50)
+    evidence(account)
+    found = lasting(account)
+    assert {kind: LASTS[kind] for kind in found} == {
+        kind: next(iter(lasts)) for kind, lasts in found.items()
+    }

@@ -1,0 +1,55 @@
+"""Events of AWS Health as EventBridge brings them."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from mendq.heal.batch import Healed
+from tests.heal.conftest import ACCOUNT, REGION, Account
+
+ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
+
+
+def mail_time(at: datetime) -> str:
+    return at.strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
+    """An envelope as AWS documents it; `updated` minutes from now."""
+    detail = {
+        "eventArn": ARN,
+        "service": "SQS",
+        "eventTypeCode": "AWS_SQS_OPERATIONAL_ISSUE",
+        "eventTypeCategory": "issue",
+        "eventScopeCode": "PUBLIC",
+        "communicationId": "4826e1b01e4eed2b-1",
+        "startTime": mail_time(account.now - timedelta(minutes=30)),
+        "lastUpdatedTime": mail_time(account.now + timedelta(minutes=updated)),
+        "statusCode": "open",
+        "eventRegion": REGION,
+        "eventDescription": [{"language": "en_US", "latestDescription": "Errors are elevated."}],
+        "affectedAccount": ACCOUNT,
+        "page": "1",
+        "totalPages": "1",
+        **over.pop("detail", {}),
+    }
+    return json.dumps(
+        {
+            "version": "0",
+            "id": "7bf73129-1428-4cd3-a780-95db273d1602",
+            "detail-type": "AWS Health Event",
+            "source": "aws.health",
+            "account": ACCOUNT,
+            "time": account.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "resources": [],
+            "detail": detail,
+            **over,
+        }
+    )
+
+
+def heal_hears(account: Account, *bodies: str) -> Healed:
+    return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})
