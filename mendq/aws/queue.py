@@ -171,11 +171,11 @@ def make_queue(
         clients.sqs_for_writing.create_queue(QueueName=name, Attributes=given)
     except (ClientError, BotoCoreError) as error:
         return _refused(queue_arn, error)
-    for _ in range(READS_OF_A_NEW_QUEUE):
-        try:
-            return attributes_of(clients, queue_arn)
-        except QueueGone:
+    for read in range(READS_OF_A_NEW_QUEUE):
+        if read:
             time.sleep(SECONDS_UNTIL_USABLE)
+        with suppress(QueueGone):
+            return attributes_of(clients, queue_arn)
     return Retry("not_usable_yet", f"{queue_arn} was made and cannot be used yet")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,6 +131,67 @@ def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) ->
     assert refusal is not None
     assert (refusal.code, refusal.again, refusal.becomes) == ("deleted_recently", True, None)
     assert "RedrivePolicy" not in account.attributes(queue)
+
+
+class NotYetVisible:
+    """SQS answers about a queue just made as if there were none, so many times."""
+
+    def __init__(self, account: Account, queue_arn: str, times: int) -> None:
+        self.url, self.left, self.is_made = account.url(queue_arn), times, False
+        account.clients.sqs.meta.events.register_first(
+            "before-call.sqs.GetQueueAttributes", self._answer
+        )
+        account.clients.sqs_for_writing.meta.events.register(
+            "after-call.sqs.CreateQueue", self._note_made
+        )
+
+    def _note_made(self, **_: Any) -> None:
+        self.is_made = True
+
+    def _answer(self, params: dict[str, Any], **_: Any) -> None:
+        if self.is_made and self.left and json.loads(params["body"])["QueueUrl"] == self.url:
+            self.left -= 1
+            none: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue"}}
+            raise ClientError(none, "GetQueueAttributes")
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that were waited, of which none pass."""
+    seconds = list[float]()
+    monkeypatch.setattr("time.sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.parametrize("reads_too_early", [0, 1, 2])
+def test_attach_waits_until_the_dlq_just_made_can_be_read(
+    account: Account, slept: list[float], reads_too_early: int
+) -> None:
+    """SQS: "You must wait at least one second after the queue is created"."""
+    queue = account.queue("orders")
+    hidden = NotYetVisible(account, arn_of_dlq(queue), reads_too_early)
+    assert taken(account, queue, plan_for(queue)) is None
+    assert slept == [1] * reads_too_early
+    assert hidden.left == 0
+    assert AttachDlq.standing_in(account.attributes(queue)) == Redrive(arn_of_dlq(queue), 5).text
+
+
+def test_attach_names_no_dlq_that_cannot_be_read_and_takes_it_up_again_later(
+    account: Account, slept: list[float]
+) -> None:
+    """Whether that queue is fit for the source's messages is not known yet."""
+    queue = account.queue("orders")
+    hidden = NotYetVisible(account, arn_of_dlq(queue), 100)
+    refusal = taken(account, queue, plan_for(queue))
+    assert refusal is not None
+    assert (refusal.code, refusal.again, refusal.becomes) == ("not_usable_yet", True, None)
+    assert f"{arn_of_dlq(queue)} was made and cannot be used yet" in refusal.reason
+    assert slept == [1, 1], "it gives up without waiting for nothing"
+    assert "RedrivePolicy" not in account.attributes(queue)
+    hidden.left = 0
+    assert taken(account, queue, plan_for(queue)) is None, "the queue that was made is taken"
+    assert names(account) == {"orders", "orders-dlq"}
+    assert AttachDlq.standing_in(account.attributes(queue))
 
 
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:
