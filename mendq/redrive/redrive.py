@@ -84,7 +84,8 @@ class RedriveEffects(Struct):
             if isinstance(queue_arn, str):
                 mark = partial(self.marker.quarantined, why=WHY, at=self.run.now)
                 return self._put(messages, queue_arn, mark)
-            errors.blocked = Blocked(queue_arn.reason, for_good=True)
+            # A queue made or deleted a moment ago can be used later.
+            errors.blocked = Blocked(queue_arn.reason, for_good=not queue_arn.again)
         why = errors.blocked
         stays = NotMoved(messages[0].message_id, "", why.because, passes=not why.for_good)
         return MoveResult(failed=(stays,))

@@ -1,0 +1,76 @@
+"""The quarantine is made when the first message needs it: until SQS knows it, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.model.case import State
+from tests.redrive.world import LATE, Redriving, texts
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+
+def came_back(here: Redriving) -> str:
+    """One of five messages that went back died again."""
+    here.begun(*texts(9), bounds=LATE).tick()
+    (poison, *_) = sorted(here.bodies(here.source))
+    here.consume(frozenset({poison}))
+    here.account.later(minutes=2)
+    return poison
+
+
+class Hidden:
+    """SQS answers about the quarantine as if there were none, while it `lasts`."""
+
+    def __init__(self, here: Redriving) -> None:
+        self.url, self.lasts = here.account.url(here.quarantine), True
+        events = here.account.clients.sqs.meta.events
+        events.register_first("before-call.sqs.GetQueueAttributes", self._answer)
+
+    def _answer(self, params: dict[str, Any], **_: Any) -> None:
+        if self.lasts and json.loads(params["body"])["QueueUrl"] == self.url:
+            none: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue"}}
+            raise ClientError(none, "GetQueueAttributes")
+
+
+def test_message_stays_in_the_dlq_until_its_quarantine_can_be_used(here: Redriving) -> None:
+    poison = came_back(here)
+    hidden = Hidden(here)
+    assert here.tick().quarantined == 0
+    assert not here.progress.is_over, here.progress.because
+    assert poison in here.bodies(here.dlq)
+    hidden.lasts = False
+    here.account.later(minutes=1)
+    outcome = here.minutes(30)
+    assert outcome.case is not None
+    assert here.bodies(here.quarantine) == {poison}
+    assert poison not in here.bodies(here.dlq)
+
+
+def test_redrive_ends_if_its_quarantine_stays_out_of_reach(here: Redriving) -> None:
+    poison = came_back(here)
+    Hidden(here)
+    assert here.minutes(30).case is not None
+    assert here.state is State.ESCALATED
+    assert "was made and cannot be used yet" in here.progress.because
+    assert poison in here.bodies(here.dlq)
+
+
+def test_message_stays_in_the_dlq_if_its_quarantine_was_deleted_a_moment_ago(
+    here: Redriving,
+) -> None:
+    poison = came_back(here)
+    here.refuse("CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently", about="quarantine")
+    assert here.tick().quarantined == 0
+    assert not here.progress.is_over, here.progress.because
+    here.refusals.clear()
+    here.account.later(minutes=1)
+    assert here.minutes(30).case is not None
+    assert here.bodies(here.quarantine) == {poison}
