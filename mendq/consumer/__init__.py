@@ -46,8 +46,9 @@ class VisibilityHeartbeat:
 
     As a context manager it extends them on a thread of its own, which never outlives the block nor
     keeps a process alive. Leaving the block neither deletes nor releases: a message whose work
-    failed comes again when its visibility timeout is over. Without the block, call `keep` now and
-    then. `processing_times` counts each message that it deletes.
+    failed comes again when its visibility timeout is over. Several threads may be in the block of
+    one heartbeat at the same time; the last one to leave ends its thread. Without the block, call
+    `keep` now and then. `processing_times` counts each message that it deletes.
     """
 
     def __init__(
@@ -68,17 +69,27 @@ class VisibilityHeartbeat:
         self._writing = RLock()
         self._over = Event()
         self._heart: Thread | None = None
+        # Not the lock above: leaving the block must stop the thread in the middle of a call.
+        self._entering = Lock()
+        self._blocks = 0
 
     def __enter__(self) -> Self:
-        self._over.clear()
-        self._heart = Thread(target=self._beat, name="visibility", daemon=True)
-        self._heart.start()
+        with self._entering:
+            self._blocks += 1
+            if self._blocks == 1:
+                self._over = Event()
+                self._heart = Thread(
+                    target=self._beat, args=(self._over,), name="visibility", daemon=True
+                )
+                self._heart.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._over.set()
-        if self._heart is not None:
-            self._heart.join()
+        with self._entering:
+            self._blocks -= 1
+            if self._blocks == 0 and self._heart is not None:
+                self._over.set()
+                self._heart.join()
 
     @property
     def is_lost(self) -> bool:
@@ -148,17 +159,36 @@ class VisibilityHeartbeat:
                 self._extend([each for each in ten if held.get(each.message_id) is each], now)
 
     def release(self, *message_ids: str) -> None:
-        """Let others have these, or all, at once; nothing is written about them after that."""
+        """Make these messages visible to other consumers at once. Without ids, do nothing.
+
+        Nothing is written about a released message after that.
+        """
         with self._writing:
             released = self._among(message_ids)
             self._drop(released)
             for ten in tens(released):
                 self._change(ten, 0)
 
-    def delete(self, *message_ids: str) -> frozenset[str]:
-        """Delete these, or all, where they are held still; the ids of those that are gone now.
+    def release_all(self) -> None:
+        """Make every message that is still held visible to other consumers at once."""
+        with self._writing:
+            self.release(*self._held_at(self._clock()))
 
-        What is not among them was lost, or SQS did not take the delete: it will come again.
+    def stop_extending(self, *message_ids: str) -> None:
+        """Hold these messages no longer and write nothing. Without ids, do nothing.
+
+        They come again when their visibility timeout is over. Use it for work that failed, if the
+        block goes on with other messages.
+        """
+        with self._writing:
+            self._drop(self._among(message_ids))
+
+    def delete(self, *message_ids: str) -> frozenset[str]:
+        """Delete those of these messages that are still held. Without ids, delete nothing.
+
+        Returns:
+            The ids of the messages that are gone now. Every other message was lost, or SQS did not
+            take the delete: it comes again.
         """
         with self._writing:
             asked = left = self._among(message_ids)
@@ -176,15 +206,23 @@ class VisibilityHeartbeat:
                     times.add(self._clock() - each.received_at)
             return gone
 
+    def delete_all(self) -> frozenset[str]:
+        """Delete every message that is still held, and return the ids of those that are gone now.
+
+        Use it only if the work of every message is done. It deletes the others too.
+        """
+        with self._writing:
+            return self.delete(*self._held_at(self._clock()))
+
     def _held_at(self, now: float) -> Mapping[str, Hold]:
         """The holds by message id, after those that ran out were lost."""
         self._give_up(each for each in [*self._holds.values()] if each.until <= now)
         return self._holds
 
     def _among(self, message_ids: Sequence[str]) -> list[Hold]:
-        """Those that are held of these, in this order; all, where none is named."""
+        """Return those of these messages that are still held, in this order and each once."""
         held = self._held_at(self._clock())
-        return [held[each] for each in message_ids or held if each in held]
+        return [held[name] for name in dict.fromkeys(message_ids) if name in held]
 
     def _extend(self, holds: Sequence[Hold], now: float) -> None:
         if not holds:
@@ -210,9 +248,9 @@ class VisibilityHeartbeat:
             del self._holds[each.message_id]
             self._lost.add(each.message_id)
 
-    def _beat(self) -> None:
-        while not self._over.wait(self._seconds / _BEATS):
-            self._keep(self._over)
+    def _beat(self, over: Event) -> None:
+        while not over.wait(self._seconds / _BEATS):
+            self._keep(over)
 
 
 class ProcessingTimes:

@@ -68,8 +68,9 @@ def write(
     except (ClientError, BotoCoreError) as error:
         said = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
         return dict.fromkeys((each.message_id for each in holds), _code(said))
-    taken = {each["Id"] for each in answer.get("Successful", [])}
     codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
+    # SQS took an entry only if it says so: an entry that it does not mention was not taken.
+    taken = {each["Id"] for each in answer.get("Successful", [])} - codes.keys()
     by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}
     return {name: codes.get(n, _UNANSWERED) for n, name in by_id.items() if n not in taken}
 

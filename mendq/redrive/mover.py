@@ -115,9 +115,8 @@ class MessageMover:
             yield self._put(batch, order, to)
 
     def release(self, message_ids: Collection[str]) -> None:
-        """Let others have these at once."""
-        if message_ids:
-            self._held.release(*message_ids)
+        """Make these messages visible to other consumers at once."""
+        self._held.release(*message_ids)
 
     @property
     def in_flight_here(self) -> int:
@@ -126,8 +125,7 @@ class MessageMover:
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
         """Delete these where they are held still; the message ids of those that are gone."""
-        ids = [each.message_id for each in messages]
-        return self._held.delete(*ids) if ids else frozenset()
+        return self._held.delete(*(message.message_id for message in messages))
 
     def _shown(self, most: int) -> list[Message]:
         """What SQS shows by itself, and of a FIFO queue what it hides behind what is held.

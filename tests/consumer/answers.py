@@ -12,9 +12,14 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 @dataclass
 class Sqs:
-    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all."""
+    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all.
+
+    A failed entry of a batch carries `senders_fault` (left out if None), and no code if `codeless`.
+    """
 
     codes: dict[str, str | None] = field(default_factory=dict)
+    senders_fault: bool | None = True
+    codeless: bool = False
     written: list[tuple[str, str, int | None]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
@@ -33,8 +38,15 @@ class Sqs:
         for each in asked["Entries"]:
             self._write(verb, each)
             code = self.codes.get(each["ReceiptHandle"], "")
-            kind = "Failed" if code else "Successful"
-            answer[kind].append({"Id": each["Id"], "Code": code, "SenderFault": True})
+            if not code:
+                answer["Successful"].append({"Id": each["Id"]})
+                continue
+            failed: dict[str, Any] = {"Id": each["Id"], "Code": code}
+            if self.codeless:
+                del failed["Code"]
+            if self.senders_fault is not None:
+                failed["SenderFault"] = self.senders_fault
+            answer["Failed"].append(failed)
         return answer
 
     def _write(self, verb: str, asked: Mapping[str, Any]) -> None:

@@ -101,8 +101,9 @@ def test_a_visibility_that_ran_out_touches_nothing(sqs: Sqs, clock: Clock) -> No
     held = visibility(sqs, clock, message())
     clock.now += SECONDS
     held.keep()
-    held.release()
-    assert held.delete() == frozenset()
+    held.release_all()
+    assert held.delete_all() == frozenset()
+    assert held.delete("a") == frozenset()
     assert held.is_lost
     assert held.lost == {"a"}
     assert sqs.written == []
@@ -156,7 +157,7 @@ def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
     assert held.lost == {"m3"}
     assert len(held.held) == 24
     sqs.written.clear()
-    held.release()
+    held.release_all()
     in_order = [("change", f"handle-{each}", 0) for each in names if each != "m3"]
     assert sqs.written == in_order
 
@@ -191,7 +192,7 @@ def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) 
     assert held.is_lost
     held.add(message("a", "newer"), received_at=clock())
     assert not held.is_lost
-    assert held.delete() == {"a"}
+    assert held.delete_all() == {"a"}
     assert sqs.written == [("delete", "newer", None)]
 
 
@@ -201,6 +202,121 @@ def test_what_an_answer_says_nothing_of_was_not_deleted(clock: Clock) -> None:
             return {"Successful": super().delete_message_batch(**asked)["Successful"][:1]}
 
     held = visibility(Forgetful(), clock, *map(message, "abcd"))
-    assert held.delete() == {"a", "b"}, "one of each attempt"
+    assert held.delete_all() == {"a", "b"}, "one of each attempt"
     assert held.held == {"c", "d"}
     assert not held.is_lost
+
+
+@pytest.mark.parametrize("verb", ["delete", "release", "stop_extending"])
+@pytest.mark.parametrize("given", [(), ("another queue's",)], ids=["no ids", "an unknown id"])
+def test_heartbeat_without_held_ids_writes_nothing_and_keeps_every_message(
+    sqs: Sqs, clock: Clock, verb: str, given: tuple[str, ...]
+) -> None:
+    """`delete(*succeeded)` must not delete ten untouched messages if nothing succeeded."""
+    names = [f"m{at}" for at in range(10)]
+    held = visibility(sqs, clock, *map(message, names))
+    gone = getattr(held, verb)(*given)
+    assert not gone
+    assert sqs.written == []
+    assert held.held == {*names}
+
+
+def test_delete_all_and_release_all_take_every_held_message_and_no_lost_one(
+    sqs: Sqs, clock: Clock
+) -> None:
+    sqs.codes["handle-lost"] = "ReceiptHandleIsInvalid"
+    held = visibility(sqs, clock, *map(message, ("a", "lost", "b")))
+    clock.now += SECONDS / 2
+    held.keep()
+    sqs.written.clear()
+    assert held.delete_all() == {"a", "b"}
+    assert held.delete_all() == frozenset(), "nothing is left"
+    assert sqs.written == [("delete", "handle-a", None), ("delete", "handle-b", None)]
+    sqs.written.clear()
+    held.add(*map(message, ("c", "d")), received_at=clock())
+    held.release_all()
+    held.release_all()
+    assert sqs.written == [("change", "handle-c", 0), ("change", "handle-d", 0)]
+
+
+def test_delete_with_the_same_id_twice_deletes_it_once(sqs: Sqs, clock: Clock) -> None:
+    held = visibility(sqs, clock, message(), message("b"))
+    assert held.delete("a", "a") == {"a"}
+    held.release("b", "b")
+    assert sqs.written == [("delete", "handle-a", None), ("change", "handle-b", 0)]
+
+
+def test_stop_extending_lets_a_message_time_out_and_does_not_count_it_as_lost(
+    sqs: Sqs, clock: Clock
+) -> None:
+    held = visibility(sqs, clock, message(), message("b"))
+    held.stop_extending("a")
+    assert held.held == {"b"}
+    clock.now += SECONDS / 2
+    held.keep()
+    assert sqs.written == [("change", "handle-b", SECONDS)]
+    assert held.delete("a") == frozenset()
+    assert not held.is_lost
+
+
+LOST_CODES = ["ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight"]
+LOST_CODES += ["InvalidParameterValue", "QueueDoesNotExist"]
+PASSING_CODES = ["InternalError", "ServiceUnavailable", "RequestThrottled", "AccessDenied"]
+PASSING_CODES += ["KMS.ThrottlingException", "a code of tomorrow", ""]
+
+
+@pytest.mark.parametrize("is_senders_fault", [True, False, None])
+@pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
+def test_failed_delete_entry_is_never_counted_as_gone(
+    clock: Clock, code: str, is_senders_fault: bool | None
+) -> None:
+    """SenderFault says who is to blame. Only the code says whose the message is."""
+    sqs = Sqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
+    held = visibility(sqs, clock, *map(message, "abc"))
+    assert held.delete("a", "b", "c") == {"a", "c"}
+    deletes = [handle for _, handle, _ in sqs.written]
+    if code in LOST_CODES:
+        assert held.lost == {"b"}
+        assert held.held == frozenset()
+        assert deletes.count("handle-b") == 1, "another consumer has it"
+    else:
+        assert held.lost == frozenset()
+        assert held.held == {"b"}, "it is still ours, and comes again"
+        assert deletes.count("handle-b") == 2, "it was tried again"
+    assert deletes.count("handle-a") == deletes.count("handle-c") == 1
+
+
+@pytest.mark.parametrize("is_senders_fault", [True, False, None])
+@pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
+def test_failed_extension_entry_is_lost_or_tried_again_by_its_code(
+    clock: Clock, code: str, is_senders_fault: bool | None
+) -> None:
+    sqs = Sqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
+    held = visibility(sqs, clock, *map(message, "abc"))
+    clock.now += SECONDS / 2
+    held.keep()
+    is_lost = code in LOST_CODES
+    assert held.lost == ({"b"} if is_lost else frozenset())
+    assert held.held == ({"a", "c"} if is_lost else {"a", "b", "c"})
+    # The others were extended: only `b` is due at the next beat.
+    sqs.written.clear()
+    sqs.codes.clear()
+    clock.now += SECONDS / 8
+    held.keep()
+    again = [] if is_lost else [("change", "handle-b", SECONDS)]
+    assert sqs.written == again
+    clock.now += SECONDS / 2 - 1
+    assert held.lost == ({"b"} if is_lost else frozenset())
+
+
+def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: Clock) -> None:
+    class Contradicting(Sqs):
+        def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
+            answer = super().delete_message_batch(**asked)
+            code = {"Code": "InternalError", "SenderFault": False}
+            failed = [{"Id": name, **code} for name in ("0", "1")]
+            return {"Successful": answer["Successful"], "Failed": failed}
+
+    held = visibility(Contradicting(), clock, *map(message, "abc"))
+    assert held.delete("a", "b", "c") == {"c"}
+    assert held.held == {"a", "b"}

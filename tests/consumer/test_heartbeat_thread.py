@@ -76,7 +76,7 @@ def test_no_extension_overtakes_a_release() -> None:
     sqs = Beating()
     with holding(sqs, 1) as held:
         assert sqs.asked.wait(PATIENCE)
-        releasing = threading.Thread(target=held.release)
+        releasing = threading.Thread(target=held.release_all)
         releasing.start()
         sqs.may_answer.set()
         releasing.join(PATIENCE)
@@ -84,3 +84,21 @@ def test_no_extension_overtakes_a_release() -> None:
         assert not sqs.asked.wait(0.3)
     assert sqs.written[-1] == ("change", "handle-a", 0)
     assert [seconds for *_, seconds in sqs.written].count(0) == 1
+
+
+def test_several_threads_in_the_block_share_one_heart_until_the_last_leaves() -> None:
+    """One consumer object may be used by several threads."""
+    sqs = Beating()
+    sqs.may_answer.set()
+    held = holding(sqs, 1)
+    with held:
+        (heart,) = _hearts()
+        with held:
+            assert _hearts() == [heart]
+        assert heart.is_alive(), "another thread is still in the block"
+        sqs.asked.clear()
+        assert sqs.asked.wait(PATIENCE), "it still extends"
+    assert not heart.is_alive()
+    with held:
+        assert len(_hearts()) == 1, "the block can be entered again"
+    assert _hearts() == []
