@@ -74,7 +74,10 @@ def pin(
 
 @command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem", "dynamodb:UpdateItem"}, policy)
 def unpin(
-    call: Invocation, queue: QueueName, source: Annotated[str, _SOURCE] = "", yes: Yes = False
+    call: Invocation,
+    queue: QueueName,
+    source: Annotated[str | None, _SOURCE] = None,
+    yes: Yes = False,
 ) -> None:
     """Take the pin away, or what was approved for a source.
 
@@ -83,7 +86,8 @@ def unpin(
       mendq policy unpin orders-dlq --source orders
     """
     pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
-    if source:
+    # An empty --source names no queue. It must not mean the whole pin.
+    if source is not None:
         source_arn = queue_arn_of(call.account, source)
         confirm(f"Ask again before {queue_arn} is changed for {source_arn}?", yes=yes)
         if not pins.revoke_source(queue_arn, source_arn):

@@ -46,6 +46,9 @@ def find(account: Account, named: str) -> tuple[Case, ...]:
 
     That is one whose id begins so, or whose queue is called so. Stopped where none or several do.
     """
+    if not named.strip():
+        # Every id begins with an empty text: it would stand for whichever case is open.
+        raise Stopped("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
     source = account.stored(OpenCases)
     if found := source.transitions(named):
         return found

@@ -122,7 +122,7 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     """
     queue, instead = (movable(account, queue_arn_of(account, each)) for each in (named, other))
     own = redrive_of(queue.attributes.get("RedrivePolicy", ""))
-    if own and not died_in:
+    if own and died_in is None:
         line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
         raise Stopped(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
     messages = movable(account, own.dlq_arn) if own else queue
@@ -134,7 +134,8 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
         raise Stopped(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
     for arn in {messages.queue_arn, instead.dlq_arn or messages.queue_arn}:
         require_idle(account, arn)
-    only = queue_arn_of(account, died_in) if died_in else None
+    # An empty --from names no queue. It must not mean the messages of every source.
+    only = None if died_in is None else queue_arn_of(account, died_in)
     failed_in = _retained_for if is_quarantine(messages.name) else attrgetter("source_arn")
 
     @cache

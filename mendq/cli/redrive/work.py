@@ -162,7 +162,9 @@ class Work(Struct, frozen=True):
         chosen, choice = before.chosen, self.choice
         # What came since the question was not asked for, but for what a FIFO queue had hidden.
         wanted = tally.chosen if is_fifo else chosen
-        most = choice.limit or (maxsize if is_fifo else len(chosen))
+        most = maxsize if is_fifo else len(chosen)
+        if choice.limit is not None:
+            most = choice.limit
         pace = Pace(choice.per_second, stop.wait)
         total = choice.going(len(chosen))
         try:

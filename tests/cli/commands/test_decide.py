@@ -81,3 +81,14 @@ def test_a_wrong_state_is_refused_before_anybody_is_asked(
     assert error["code"] == "wrong_state"
     assert f"is {state}" in error["message"]
     assert operator.account.invoked == []
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+@pytest.mark.parametrize("word", [*LED_TO, "rollback", "show"])
+def test_a_command_refuses_an_empty_case_id_though_one_case_is_open(
+    operator: Operator, word: str, empty: str
+) -> None:
+    """Every id begins with an empty text, so an unset shell variable must not name the case."""
+    operator.proposed()
+    assert "name a case or its queue" in operator.refused(word, empty, code=2)
+    assert operator.account.invoked == []

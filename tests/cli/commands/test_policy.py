@@ -192,3 +192,11 @@ def test_what_was_approved_for_a_source_is_listed_and_taken_back(operator: Opera
     assert removed == {"removed": source}
     assert pins.approved_sources(dead) == frozenset()
     assert "has no pin" in operator.refused("policy", "show", dead, code=4)
+
+
+def test_unpin_refuses_an_empty_source_and_keeps_the_pin(operator: Operator, queue: str) -> None:
+    """An unset shell variable names no source. It must not stand for the whole pin."""
+    operator.json("policy", "pin", "orders", "--yes")
+    asked = ("policy", "unpin", queue, "--source", "", "--yes")
+    assert "is no queue's name" in operator.refused(*asked, code=2)
+    assert operator.json("policy", "show", "orders")["generation"] == 1

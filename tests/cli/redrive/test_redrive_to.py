@@ -81,6 +81,16 @@ def test_a_source_that_is_there_is_left_only_by_its_name(queues: Dlq) -> None:
     assert queues.bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
 
 
+@pytest.mark.parametrize("empty", ["", " "])
+def test_redrive_refuses_an_empty_from_and_moves_nothing(renamed: Dlq, empty: str) -> None:
+    """An unset shell variable names no source. It must not stand for every source."""
+    written = {renamed.write("one"), renamed.write("other")}
+    asked = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
+    assert "is no queue's name" in renamed.operator.refused(*asked, code=2)
+    assert renamed.ids(renamed.messages) == written
+    assert renamed.ids(_arn(renamed, "orders-v2")) == set()
+
+
 def _forbidden(here: Dlq, arn: str) -> None:
     here.account.tag(arn, **{"mendq:redrive": "off"})
 
