@@ -166,10 +166,10 @@ class RedriveStage(Stage):
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.payments, self.memory = Payments(), Noting(dynamodb, TABLE)
+        self.payments, self.memory = Payments(), Noting(dynamodb, TABLE, HELD_SECONDS)
         self.hasty = Hasty(
             replace(self.running[SOURCE].caller, sqs=self.sqs),
-            Once(dynamodb, TABLE),
+            Once(dynamodb, TABLE, HELD_SECONDS),
             self.payments.charge,
         )
         self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))

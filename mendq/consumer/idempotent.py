@@ -1,7 +1,29 @@
-"""A consumer that may be killed, slow or handed a message twice, and does each order once.
+"""Do each order once, though consumers crash, are slow, and receive messages twice.
 
-`Once` is for anybody's consumer; `Careful` is an example to copy, of a queue of orders.
+`Once` is for every consumer. `Careful` is an example to copy, for a queue of orders.
+
+How `Once` works:
+
+1. A claim comes before the work. It is one item in DynamoDB that says which run has the key and
+   until when. A run whose key is claimed by another run raises `Busy`.
+2. A claim is short and is renewed while the work runs. So it ends `claim_seconds` after a crash,
+   and a slow consumer still keeps it.
+3. All times are DynamoDB's own: the Date header of its answer, or that date and a duration. A
+   consumer's clock is never asked, so it may be wrong by hours.
+4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
+   claim that was renewed in between is not taken.
+5. A run recognises its own claim. If DynamoDB's answer was lost and the call is made again, the
+   claim is not mistaken for another run's.
+6. That the work is done is recorded even if the claim was lost meanwhile, because it is true. The
+   run that lost its claim raises `ClaimLost`: another run may have done the same work.
+
+What cannot be excluded: a process that stands still for longer than its claim (or cannot reach
+DynamoDB for so long) may wake up in the middle of work that another run has begun by then. And a
+process may die after the work and before the record. In both cases the work is done twice. Give
+the same key to the service that does the work, if that service can recognise it.
+
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
+https://www.rfc-editor.org/rfc/rfc9110#name-date
 """
 
 from __future__ import annotations
@@ -11,8 +33,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from enum import Enum, auto
+from itertools import islice
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from . import VisibilityHeartbeat
 
@@ -20,87 +48,263 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageTypeDef
 
 Order = Mapping[str, Any]
 _LOG = logging.getLogger(__name__)
 # Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
 REMEMBERED_SECONDS = 30 * 86_400
+# How often a claim is renewed within its own length.
+_RENEWALS = 4
+# How often a run tries to record that its work is done. All tries take about one claim's length.
+_RECORD_ATTEMPTS = 5
+# How many messages one `consume` holds because their orders are busy. A body can be 1 MiB.
+MOST_WAITING = 100
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+_NOT_ALLOWED = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Busy(Exception):
-    """Somebody else is at it, or was when it died: let the message come again."""
+    """Another run does this work, or crashed less than its claim ago. Try the message again."""
+
+
+class ClaimLost(Busy):
+    """The work is done, but its claim ran out meanwhile: another run may have done it as well."""
 
 
 @dataclass(frozen=True)
 class Once:
-    """Does a thing once for each key, by a conditional write to DynamoDB.
+    """Does the work for each key once, by conditional writes to DynamoDB.
 
-    A table with the partition key `key` and the time to live `expires_at`.
-
-    `claim_seconds` is longer than the work can take: after a crash nobody begins anew before that.
+    Args:
+        dynamodb: A client that may call GetItem and UpdateItem.
+        table: A table with the partition key `key` and the time to live `expires_at`.
+        claim_seconds: How long a key stays claimed after a crash. The claim is renewed four times
+            as often while the work runs, so the work may take longer. Shorter than the visibility
+            timeout, so that the first redelivery after a crash can do the work.
     """
 
     dynamodb: DynamoDBClient
     table: str
-    claim_seconds: int = 900
-    clock: Callable[[], float] = time.time
+    claim_seconds: int = 20
+
+    def __post_init__(self) -> None:
+        if self.claim_seconds < 1:
+            raise ValueError(f"claim_seconds is {self.claim_seconds}: it must be at least 1")
 
     def run(self, key: str, work: Callable[[], object]) -> bool:
-        """Whether the work was done now; False where it had been. Raises Busy, or as `work`."""
+        """Do the work unless it was done before.
+
+        Returns:
+            True if the work was done now, False if it had been done before.
+
+        Raises:
+            Busy: Another run has the key. Nothing was done.
+            ClaimLost: The work was done and recorded, but perhaps by another run as well.
+            Exception: What `work` raises. The key is free again at once.
+        """
         owner = uuid4().hex
         if not self._claim(key, owner):
             return False
+        is_over = Event()
+        renewing = Thread(
+            target=self._renew_until, args=(key, owner, is_over), name="claim", daemon=True
+        )
+        renewing.start()
         try:
-            work()
-        except Exception:
-            self._end(key, owner, "REMOVE held_until", {})
-            raise
-        expires: AttributeValueTypeDef = {"N": str(int(self.clock()) + REMEMBERED_SECONDS)}
-        done = "SET is_done = :owner, expires_at = :expires"
-        self._end(key, owner, done, {":expires": expires})
+            try:
+                work()
+            except Exception:
+                self._give_back(key, owner)
+                raise
+            self._record_done(key, owner)
+        finally:
+            is_over.set()
+            # A call that hangs must not hold up what is done: its condition makes it harmless.
+            renewing.join(self.claim_seconds)
         return True
+
+    def require_redeliveries(
+        self, *, visibility_seconds: int, max_receive_count: int, holds_busy: bool = False
+    ) -> None:
+        """Raise ValueError if the claim of a crashed run can outlast every redelivery.
+
+        SQS would then move the message to the DLQ although its work can be done.
+
+        Args:
+            visibility_seconds: The visibility timeout that messages are received with.
+            max_receive_count: The maxReceiveCount of the queue's RedrivePolicy.
+            holds_busy: True if the consumer holds a message whose key is busy, as `Careful` does.
+                False if it lets the visibility timeout run out, as a Lambda function does. Such a
+                consumer may use up its first redelivery at once after the crash.
+        """
+        lost_receives = 1 if holds_busy else 2
+        most_seconds = visibility_seconds * (max_receive_count - lost_receives)
+        if self.claim_seconds < most_seconds:
+            return
+        least_receives = self.claim_seconds // visibility_seconds + 1 + lost_receives
+        cure = f"set maxReceiveCount to at least {least_receives}"
+        if most_seconds > 1:
+            cure = f"set claim_seconds to less than {most_seconds}, or {cure}"
+        raise ValueError(
+            f"claim_seconds of {self.claim_seconds} is too long for this queue: after a crash its "
+            f"maxReceiveCount of {max_receive_count} and visibility timeout of "
+            f"{visibility_seconds} s leave {max(0, most_seconds)} s before a message that can "
+            f"still be handled goes to the DLQ; {cure}"
+        )
 
     def _claim(self, key: str, owner: str) -> bool:
-        now = int(self.clock())
+        """Claim the key. Return False if its work is done; raise Busy if another run has it."""
+        seen, now = self._look(key)
+        if "is_done" in seen:
+            return False
+        if _is_claimed(seen, now):
+            raise Busy(key)
+        condition = "attribute_not_exists(held_until)"
+        values: dict[str, AttributeValueTypeDef] = {}
+        if "held_until" in seen:
+            # Only the claim that was seen to be over: its owner may have renewed it since.
+            condition = "held_until = :seen"
+            values = {":seen": seen["held_until"]}
         try:
-            self.dynamodb.update_item(
-                TableName=self.table,
-                Key={"key": {"S": key}},
-                UpdateExpression="SET held_by = :owner, held_until = :until",
-                ConditionExpression="attribute_not_exists(is_done) AND "
-                "(attribute_not_exists(held_until) OR held_until < :now)",
-                ExpressionAttributeValues={
-                    ":owner": {"S": owner},
-                    ":until": {"N": str(now + self.claim_seconds)},
-                    ":now": {"N": str(now)},
-                },
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
-        except self.dynamodb.exceptions.ConditionalCheckFailedException as refused:
-            if "is_done" in dict(refused.response).get("Item", {}):  # type: ignore[operator]
-                return False
-            raise Busy(key) from refused
+            self._hold(key, owner, now, f"(held_by = :owner OR {condition})", values)
+        except ClientError as refused:
+            if _code_of(refused) == _CONDITION_FAILED:
+                # Another run was faster.
+                if "is_done" in self._look(key)[0]:
+                    return False
+                raise Busy(key) from refused
+            if not self._has(key, owner):
+                raise
+        except BotoCoreError:
+            # The claim may be stored although its answer was lost.
+            if not self._has(key, owner):
+                raise
         return True
 
-    def _end(
-        self, key: str, owner: str, update: str, more: dict[str, AttributeValueTypeDef]
+    def _renew_until(self, key: str, owner: str, is_over: Event) -> None:
+        """Renew the claim again and again, until the work is over or the claim is lost."""
+        while not is_over.wait(self.claim_seconds / _RENEWALS):
+            try:
+                now = self._look(key)[1]
+                self._hold(key, owner, now, "held_by = :owner", {})
+            except (BotoCoreError, ClientError) as error:
+                is_lost = _code_of(error) == _CONDITION_FAILED
+                if is_lost and not is_over.is_set():
+                    _LOG.warning("lost the claim on %s: another run may do its work as well", key)
+                if is_lost:
+                    return
+                _LOG.warning("the claim on %s could not be renewed: %s", key, error)
+
+    def _hold(
+        self,
+        key: str,
+        owner: str,
+        now: int,
+        condition: str,
+        values: Mapping[str, AttributeValueTypeDef],
     ) -> None:
-        """Where the claim ran out meanwhile somebody else may have it: theirs is left alone."""
+        """Store that `owner` has the key for `claim_seconds` from `now`, DynamoDB's time."""
+        self.dynamodb.update_item(
+            TableName=self.table,
+            Key={"key": {"S": key}},
+            UpdateExpression="SET held_by = :owner, held_until = :until, expires_at = :expires",
+            ConditionExpression=f"attribute_not_exists(is_done) AND {condition}",
+            ExpressionAttributeValues={
+                ":owner": {"S": owner},
+                ":until": {"N": str(now + self.claim_seconds)},
+                ":expires": {"N": str(now + REMEMBERED_SECONDS)},
+                **values,
+            },
+        )
+
+    def _record_done(self, key: str, owner: str) -> None:
+        """Store that the work is done, whoever has the claim. Raise ClaimLost if it was lost.
+
+        It is tried for about as long as a claim lasts: without this record the work is done again.
+        """
+        for attempt in range(1, _RECORD_ATTEMPTS + 1):
+            try:
+                before = self.dynamodb.update_item(
+                    TableName=self.table,
+                    Key={"key": {"S": key}},
+                    UpdateExpression="SET is_done = if_not_exists(is_done, :owner)",
+                    ExpressionAttributeValues={":owner": {"S": owner}},
+                    ReturnValues="ALL_OLD",
+                ).get("Attributes", {})
+                break
+            except (BotoCoreError, ClientError) as error:
+                if attempt == _RECORD_ATTEMPTS:
+                    _LOG.error("the work for %s is done and could not be recorded", key)
+                    raise
+                _LOG.warning("that %s is done could not be recorded yet: %s", key, error)
+                time.sleep(self.claim_seconds / _RECORD_ATTEMPTS)
+        if before.get("held_by") != {"S": owner}:
+            raise ClaimLost(key)
+        if before.get("is_done", {"S": owner}) != {"S": owner}:
+            _LOG.warning("another run has done the work for %s as well", key)
+
+    def _give_back(self, key: str, owner: str) -> None:
+        """End the claim at once, unless another run has it. If that fails, it ends by itself."""
         try:
             self.dynamodb.update_item(
                 TableName=self.table,
                 Key={"key": {"S": key}},
-                UpdateExpression=update,
+                UpdateExpression="REMOVE held_by, held_until",
                 ConditionExpression="held_by = :owner",
-                ExpressionAttributeValues={":owner": {"S": owner}, **more},
+                ExpressionAttributeValues={":owner": {"S": owner}},
             )
-        except self.dynamodb.exceptions.ConditionalCheckFailedException as lost:
-            raise Busy(key) from lost
+        except (BotoCoreError, ClientError) as error:
+            _LOG.warning("the claim on %s was not given back: %s", key, error)
+
+    def _has(self, key: str, owner: str) -> bool:
+        return self._look(key)[0].get("held_by") == {"S": owner}
+
+    def _look(self, key: str) -> tuple[Mapping[str, AttributeValueTypeDef], int]:
+        """Return the key's item, empty if there is none, and DynamoDB's time in whole seconds."""
+        answer = self.dynamodb.get_item(
+            TableName=self.table, Key={"key": {"S": key}}, ConsistentRead=True
+        )
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        if date is None:
+            raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
+        return answer.get("Item", {}), int(parsedate_to_datetime(date).timestamp())
 
 
-@dataclass(frozen=True)
+def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
+    """Return True if a run has the key. `now` is cut to the second, so it is at most too early."""
+    return "held_until" in item and int(item["held_until"]["N"]) >= now
+
+
+def _code_of(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        return str(error.response.get("Error", {}).get("Code", ""))
+    return ""
+
+
+class _Outcome(Enum):
+    DONE = auto()
+    BUSY = auto()
+    FAILED = auto()
+
+
+@dataclass
 class Careful:
-    """`work` does one order; `seconds` is how long a message stays hidden when this one dies."""
+    """Consumes a queue of orders and does each order once.
+
+    A message whose order is busy elsewhere stays held, and the next `consume` tries it again. So
+    it uses up no receives, and the other messages do not wait for it.
+
+    One object may be used by several threads.
+
+    Args:
+        sqs: A client that may call ReceiveMessage, DeleteMessage and ChangeMessageVisibility. If
+            it may also call GetQueueAttributes, the first `consume` checks the queue.
+        queue_url: The queue.
+        once: Remembers which orders are done.
+        work: Does one order.
+        seconds: The visibility timeout: how long a message stays hidden after a crash.
+    """
 
     sqs: SQSClient
     queue_url: str
@@ -108,40 +312,107 @@ class Careful:
     work: Callable[[Order], object]
     seconds: int = 30
 
+    def __post_init__(self) -> None:
+        self._visibility = VisibilityHeartbeat(self.sqs, self.queue_url, seconds=self.seconds)
+        # Messages whose orders are busy, by message id, in the order in which they came.
+        self._waiting: dict[str, MessageTypeDef] = {}
+        self._lock = Lock()
+        self._is_checked = False
+
     def consume(self) -> None:
-        """Receive once, and do what came; a message is deleted when its order is done."""
-        failed_groups: set[str] = set()
+        """Receive once, and do what came and what waits. Delete a message if its order is done.
+
+        Raises what ReceiveMessage raises, and ValueError if the queue moves messages to its DLQ
+        before the claim of a crashed consumer is over.
+        """
+        self._check_queue()
         # The last of ten is held while the first is worked on.
-        with VisibilityHeartbeat(self.sqs, self.queue_url, seconds=self.seconds) as visibility:
-            messages = visibility.receive(
+        with self._visibility as visibility:
+            # What waits may have waited without a heartbeat since the last call.
+            visibility.keep()
+            answer = visibility.receive(
                 MaxNumberOfMessages=10,
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["MessageGroupId"],
             )
-            for message in messages:
-                group = message.get("Attributes", {}).get("MessageGroupId", "")
-                # What stands behind a FIFO message that failed must not overtake it.
-                if self.queue_url.endswith(".fifo") and group in failed_groups:
-                    visibility.release(message["MessageId"])
-                elif message["MessageId"] in visibility.held:
-                    self._handle(message, visibility, failed_groups, group)
+            with self._lock:
+                messages, self._waiting = self._waiting, {}
+            messages.update({message["MessageId"]: message for message in answer})
+            busy: dict[str, MessageTypeDef] = {}
+            try:
+                waiting = self._handle_in_order(messages, visibility)
+                busy = dict(islice(waiting.items(), MOST_WAITING))
+            finally:
+                # What failed comes again after its visibility timeout.
+                visibility.stop_extending(*(messages.keys() - busy.keys()))
+                with self._lock:
+                    self._waiting.update(busy)
 
-    def _handle(
-        self,
-        message: Mapping[str, Any],
-        visibility: VisibilityHeartbeat,
-        failed_groups: set[str],
-        group: str,
-    ) -> None:
+    def _handle_in_order(
+        self, messages: Mapping[str, MessageTypeDef], visibility: VisibilityHeartbeat
+    ) -> dict[str, MessageTypeDef]:
+        """Handle each message, and return those that must wait because their order is busy."""
+        busy_groups: set[str] = set()
+        failed_groups: set[str] = set()
+        waiting: dict[str, MessageTypeDef] = {}
+        for message_id, message in messages.items():
+            group = self._group_of(message)
+            # In a FIFO queue no message may overtake an earlier one of its group.
+            if group in failed_groups:
+                visibility.release(message_id)
+                continue
+            if group in busy_groups:
+                waiting[message_id] = message
+                continue
+            outcome = self._handle(message, visibility)
+            if outcome is _Outcome.BUSY:
+                busy_groups.add(group)
+                waiting[message_id] = message
+            elif outcome is _Outcome.FAILED:
+                failed_groups.add(group)
+        return waiting
+
+    def _handle(self, message: MessageTypeDef, visibility: VisibilityHeartbeat) -> _Outcome:
+        if message["MessageId"] not in visibility.held:
+            # Another consumer has it by now.
+            return _Outcome.FAILED
         try:
             order = json.loads(message["Body"])
-            # Never the message id: who sends again, and who redrives, makes a new one.
+            # Never the message id: a message that is sent or redriven again has a new one.
             self.once.run(order["order_id"], lambda: self.work(order))
         except Busy:
-            failed_groups.add(group)
-        except Exception:  # noqa: BLE001 - one order's failure is not its neighbours'
+            return _Outcome.BUSY
+        except Exception:  # noqa: BLE001 - one order's failure must not stop the others
             # It stays, comes again, and after maxReceiveCount is a DLQ message: nothing is lost.
             _LOG.exception("an order failed", extra={"message_id": message["MessageId"]})
-            failed_groups.add(group)
-        else:
-            visibility.delete(message["MessageId"])
+            return _Outcome.FAILED
+        visibility.delete(message["MessageId"])
+        return _Outcome.DONE
+
+    def _group_of(self, message: MessageTypeDef) -> str:
+        """Return the FIFO group. In a standard queue each message is a group of its own."""
+        if self.queue_url.endswith(".fifo"):
+            return message.get("Attributes", {}).get("MessageGroupId", "")
+        return message["MessageId"]
+
+    def _check_queue(self) -> None:
+        """Raise ValueError if the claim does not fit the queue. Ask SQS once, if it lets us."""
+        if self._is_checked:
+            return
+        try:
+            answer = self.sqs.get_queue_attributes(
+                QueueUrl=self.queue_url, AttributeNames=["RedrivePolicy"]
+            )
+        except (BotoCoreError, ClientError) as error:
+            if _code_of(error).rpartition(".")[2] in _NOT_ALLOWED:
+                self._is_checked = True
+                _LOG.warning("claim_seconds is not checked: sqs:GetQueueAttributes is not allowed")
+            return
+        policy = json.loads(answer.get("Attributes", {}).get("RedrivePolicy") or "{}")
+        if "maxReceiveCount" in policy:
+            self.once.require_redeliveries(
+                visibility_seconds=self.seconds,
+                max_receive_count=int(policy["maxReceiveCount"]),
+                holds_busy=True,
+            )
+        self._is_checked = True

@@ -1,90 +1,457 @@
-"""A key is done once, whoever dies, is slow, or comes at the same time."""
+"""A key's work is done once, though runs crash, are slow, lose answers or come at the same time."""
 
 from __future__ import annotations
 
+import logging
+import re
+import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from threading import Event, Thread
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mendq.consumer.idempotent import REMEMBERED_SECONDS, Busy, Once
+from mendq.consumer.idempotent import REMEMBERED_SECONDS, Busy, ClaimLost, Once
+from tests.consumer.orders_table import (
+    CLAIM,
+    CLAIM_OF_A_NEW_KEY,
+    DONE,
+    GIVE_BACK,
+    RENEWAL,
+    TABLE,
+    Killed,
+    LostAnswers,
+    OrdersTable,
+    eventually,
+    orders_table,
+)
 
-TABLE = "orders-done"
-
-
-@dataclass
-class CaseContext:
-    """A table, and what was done."""
-
-    dynamodb: Any
-    now: float = 1_000_000.0
-    done: list[str] = field(default_factory=list)
-
-    @property
-    def once(self) -> Once:
-        return Once(self.dynamodb, TABLE, claim_seconds=60, clock=lambda: self.now)
-
-    def run(self, key: str = "order-1") -> bool:
-        return self.once.run(key, lambda: self.done.append(key))
+KEY = "order-1"
+# So long that no renewal comes while a test runs.
+CLAIM_SECONDS = 600
+HOUR = 3_600.0
 
 
 @pytest.fixture
-def context() -> Iterator[CaseContext]:
-    with mock_aws():
-        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
-        dynamodb.create_table(
-            TableName=TABLE,
-            KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        yield CaseContext(dynamodb)
+def table() -> Iterator[OrdersTable]:
+    with orders_table() as made:
+        yield made
 
 
-def test_the_second_time_nothing_is_done(context: CaseContext) -> None:
-    assert context.run()
-    assert not context.run()
-    assert context.run("order-2")
-    assert context.done == ["order-1", "order-2"]
-    item = context.dynamodb.get_item(TableName=TABLE, Key={"key": {"S": "order-1"}})["Item"]
-    assert int(item["expires_at"]["N"]) == context.now + REMEMBERED_SECONDS
+def once(table: OrdersTable, claim_seconds: int = CLAIM_SECONDS, **config: Any) -> Once:
+    return Once(table.client(**config), TABLE, claim_seconds)
 
 
-def test_what_failed_is_free_at_once(context: CaseContext) -> None:
-    def fail() -> None:
-        raise ZeroDivisionError
+def die() -> None:
+    raise Killed
+
+
+def fail() -> None:
+    raise ZeroDivisionError
+
+
+def test_run_does_the_work_of_each_key_once(table: OrdersTable) -> None:
+    assert once(table).run(KEY, table.work())
+    assert not once(table).run(KEY, table.work())
+    assert once(table).run("order-2", table.work("order-2"))
+    assert table.done == [KEY, "order-2"]
+    assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
+
+
+def test_failed_work_raises_its_error_and_frees_the_key_at_once(table: OrdersTable) -> None:
+    with pytest.raises(ZeroDivisionError):
+        once(table).run(KEY, fail)
+    assert "held_by" not in table.item()
+    assert once(table).run(KEY, table.work())
+
+
+def test_claim_of_a_crashed_run_is_over_after_its_length(table: OrdersTable) -> None:
+    with pytest.raises(Killed):
+        once(table).run(KEY, die)
+    for seconds in (0, CLAIM_SECONDS):
+        table.now += seconds
+        with pytest.raises(Busy):
+            once(table).run(KEY, table.work())
+        assert table.done == []
+    table.now += 1
+    assert once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+
+
+def test_claim_outlives_its_length_while_the_work_runs(table: OrdersTable) -> None:
+    """A slow consumer keeps its claim: it is renewed by DynamoDB's time."""
+
+    def work_slowly() -> None:
+        for _ in range(4):
+            table.now += 1
+            eventually(lambda: table.held_until() == table.now + 1)
+            with pytest.raises(Busy):
+                once(table).run(KEY, table.work("another"))
+        table.done.append(KEY)
+
+    assert once(table, claim_seconds=1).run(KEY, work_slowly)
+    assert not once(table).run(KEY, table.work("another"))
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize("ends", [fail, die])
+def test_no_thread_renews_the_claim_after_the_work(table: OrdersTable, ends: Any) -> None:
+    with pytest.raises((ZeroDivisionError, Killed)):
+        once(table, claim_seconds=1).run(KEY, ends)
+    assert "claim" not in {thread.name for thread in threading.enumerate()}
+
+
+def _outlast_claim(table: OrdersTable, another: Any) -> None:
+    """Stand still for longer than the claim, while another run does `another`."""
+    table.now += CLAIM_SECONDS + 1
+    another()
+
+
+def test_run_that_lost_its_claim_says_so_and_takes_no_other_claim_away(table: OrdersTable) -> None:
+    def slow() -> None:
+        _outlast_claim(table, lambda: once(table).run(KEY, table.work("another")))
+
+    with pytest.raises(ClaimLost):
+        once(table).run(KEY, slow)
+    assert not once(table).run(KEY, table.work())
+    assert table.done == ["another"]
+
+
+def test_work_that_is_done_after_its_claim_was_lost_is_not_done_again(table: OrdersTable) -> None:
+    """Another run took the claim and crashed. That the work is done is true all the same."""
+
+    def another() -> None:
+        with pytest.raises(Killed):
+            once(table).run(KEY, die)
+
+    def slow() -> None:
+        _outlast_claim(table, another)
+        table.done.append(KEY)
+
+    with pytest.raises(ClaimLost):
+        once(table).run(KEY, slow)
+    table.now += CLAIM_SECONDS + 1
+    assert not once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+
+
+def test_work_that_fails_after_its_claim_was_lost_leaves_the_new_claim_alone(
+    table: OrdersTable,
+) -> None:
+    def another() -> None:
+        with pytest.raises(Killed):
+            once(table).run(KEY, die)
+
+    def slow() -> None:
+        _outlast_claim(table, another)
+        fail()
 
     with pytest.raises(ZeroDivisionError):
-        context.once.run("order-1", fail)
-    assert context.run()
-
-
-class Killed(BaseException):
-    """The process is gone."""
-
-
-def test_what_a_dead_one_was_at_is_free_when_its_claim_is_over(context: CaseContext) -> None:
-    def die() -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        context.once.run("order-1", die)
-    context.now += 60
+        once(table).run(KEY, slow)
     with pytest.raises(Busy):
-        context.run()
-    context.now += 1
-    assert context.run()
+        once(table).run(KEY, table.work())
 
 
-def test_one_that_was_slower_than_its_claim_takes_nobody_elses_away(context: CaseContext) -> None:
+def test_claim_that_ran_out_and_was_not_taken_still_ends_in_done(table: OrdersTable) -> None:
     def slow() -> None:
-        context.now += 61
-        context.once.run("order-1", lambda: context.done.append("another"))
+        table.now += 10 * CLAIM_SECONDS
+        table.done.append(KEY)
 
+    assert once(table).run(KEY, slow)
+    assert not once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+
+
+def test_a_lost_claim_is_noticed_while_the_work_still_runs(
+    table: OrdersTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slow() -> None:
+        # The renewal may be under way: only a claim that is over by then can be taken.
+        def take() -> bool:
+            table.now += 100
+            try:
+                return once(table).run(KEY, table.work("another"))
+            except Busy:
+                return False
+
+        eventually(take)
+        eventually(lambda: "lost the claim on order-1" in caplog.text)
+
+    with caplog.at_level(logging.WARNING), pytest.raises(ClaimLost):
+        once(table, claim_seconds=1).run(KEY, slow)
+    assert table.done == ["another"]
+
+
+def test_renewed_claim_is_not_taken_by_a_run_that_saw_the_old_one(table: OrdersTable) -> None:
+    """The owner renews between another run's look and its claim."""
+    with pytest.raises(Killed):
+        once(table).run(KEY, die)
+    owner = table.item()["held_by"]
+    table.now += CLAIM_SECONDS + 1
+    taker = once(table)
+
+    def renew(**_: Any) -> None:
+        taker.dynamodb.meta.events.unregister("before-call.dynamodb.UpdateItem", renew)
+        table.client().update_item(
+            TableName=TABLE,
+            Key={"key": {"S": KEY}},
+            UpdateExpression="SET held_until = :until",
+            ConditionExpression="held_by = :owner",
+            ExpressionAttributeValues={":until": {"N": f"{table.now:.0f}"}, ":owner": owner},
+        )
+
+    taker.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", renew)
     with pytest.raises(Busy):
-        context.once.run("order-1", slow)
-    assert not context.run()
-    assert context.done == ["another"]
+        taker.run(KEY, table.work())
+    assert table.done == []
+    assert table.item()["held_by"] == owner
+
+
+def test_of_two_runs_at_the_same_moment_one_does_the_work(table: OrdersTable) -> None:
+    """Both look before either claims."""
+    first, second = once(table), once(table)
+
+    def overtake(**_: Any) -> None:
+        first.dynamodb.meta.events.unregister("before-call.dynamodb.UpdateItem", overtake)
+        assert second.run(KEY, table.work("second"))
+
+    first.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", overtake)
+    assert not first.run(KEY, table.work("first")), "it was done by then"
+    assert table.done == ["second"]
+
+
+ONE_ATTEMPT = {"retries": {"total_max_attempts": 1}}
+
+
+@pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
+@pytest.mark.parametrize("write", [CLAIM_OF_A_NEW_KEY, DONE])
+def test_a_lost_answer_neither_repeats_nor_refuses_the_work(
+    table: OrdersTable, config: dict[str, Any], write: str
+) -> None:
+    runner = once(table, claim_seconds=1, **config)
+    faults = LostAnswers(runner.dynamodb, write)
+    assert runner.run(KEY, table.work())
+    assert faults.lost == 1
+    assert not once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
+def test_a_lost_answer_to_a_takeover_does_not_refuse_the_work(
+    table: OrdersTable, config: dict[str, Any]
+) -> None:
+    with pytest.raises(Killed):
+        once(table).run(KEY, die)
+    table.now += CLAIM_SECONDS + 1
+    runner = once(table, **config)
+    faults = LostAnswers(runner.dynamodb, CLAIM)
+    assert runner.run(KEY, table.work())
+    assert faults.lost == 1
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
+def test_lost_answers_to_renewals_do_not_end_the_claim(
+    table: OrdersTable, config: dict[str, Any]
+) -> None:
+    runner = once(table, claim_seconds=1, **config)
+    faults = LostAnswers(runner.dynamodb, RENEWAL, times=2)
+
+    def slow() -> None:
+        eventually(lambda: faults.lost == 2)
+        table.now += 1
+        eventually(lambda: table.held_until() == table.now + 1)
+        table.done.append(KEY)
+
+    assert runner.run(KEY, slow)
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
+def test_a_lost_answer_to_giving_back_hides_no_error_of_the_work(
+    table: OrdersTable, config: dict[str, Any]
+) -> None:
+    runner = once(table, **config)
+    faults = LostAnswers(runner.dynamodb, GIVE_BACK)
+    with pytest.raises(ZeroDivisionError):
+        runner.run(KEY, fail)
+    assert faults.lost == 1
+    assert once(table).run(KEY, table.work())
+
+
+def test_record_that_cannot_be_written_is_raised_and_not_called_done(table: OrdersTable) -> None:
+    runner = once(table, claim_seconds=1, **ONE_ATTEMPT)
+
+    def refuse(params: Any, **_: Any) -> None:
+        if DONE in str(params):
+            raise ConnectionRefusedError
+
+    runner.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", refuse)
+    with pytest.raises(ConnectionRefusedError):
+        runner.run(KEY, table.work())
+
+
+@pytest.mark.parametrize("kind", ["before", "after"])
+@pytest.mark.parametrize("strike_at", range(1, 4))
+def test_run_killed_at_any_call_leaves_work_that_the_next_run_finishes(
+    table: OrdersTable, strike_at: int, kind: str
+) -> None:
+    """The work is done twice only if the process dies between the work and its record."""
+    runner, calls = once(table), list[str]()
+
+    def strike(event_name: str, **_: Any) -> None:
+        calls.append(event_name)
+        if len(calls) == strike_at:
+            raise Killed
+
+    event = {"before": "before-call", "after": "after-call"}[kind]
+    runner.dynamodb.meta.events.register_last(f"{event}.dynamodb", strike)
+    with pytest.raises(Killed):
+        runner.run(KEY, table.work())
+    table.now += CLAIM_SECONDS + 1
+    is_unrecorded = (strike_at, kind) == (3, "before")
+    is_done = strike_at == 3 and not is_unrecorded
+    assert once(table).run(KEY, table.work()) is not is_done
+    assert table.done == [KEY] * (2 if is_unrecorded else 1)
+
+
+@pytest.mark.parametrize("second_off", [-5 * HOUR, 0, 5 * HOUR])
+@pytest.mark.parametrize("first_off", [-5 * HOUR, 0, 5 * HOUR])
+def test_wrong_local_clocks_change_nothing(
+    table: OrdersTable, monkeypatch: pytest.MonkeyPatch, first_off: float, second_off: float
+) -> None:
+    """The clock of either consumer may be hours ahead or behind."""
+    right = time.time
+
+    def set_clock(seconds_off: float) -> None:
+        monkeypatch.setattr(time, "time", lambda: right() + seconds_off)
+
+    set_clock(first_off)
+    with pytest.raises(Killed):
+        once(table).run(KEY, die)
+    set_clock(second_off)
+    with pytest.raises(Busy):
+        once(table).run(KEY, table.work())
+    table.now += CLAIM_SECONDS + 1
+    assert once(table).run(KEY, table.work())
+    set_clock(first_off)
+    assert not once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+    assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
+
+
+STEPS = st.tuples(
+    st.sampled_from([0, 1, CLAIM_SECONDS - 1, CLAIM_SECONDS, CLAIM_SECONDS + 1, HOUR]),
+    st.sampled_from(["does", "fails", "dies"]),
+    st.integers(1, 3),
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(STEPS, max_size=12))
+def test_any_sequence_of_runs_does_each_key_at_most_once(steps: list[Any]) -> None:
+    """A run is refused exactly while the claim of a crashed run lasts."""
+    with orders_table() as table:
+        runner = once(table)
+        free_at: dict[str, float] = {}
+        for seconds, outcome, number in steps:
+            table.now += seconds
+            key = f"order-{number}"
+            work = {"does": table.work(key), "fails": fail, "dies": die}[outcome]
+            was_done = key in table.done
+            try:
+                result = str(runner.run(key, work))
+            except (Busy, Killed, ZeroDivisionError) as raised:
+                result = type(raised).__name__
+            if was_done:
+                expected = "False"
+            elif table.now < free_at.get(key, 0):
+                expected = "Busy"
+            else:
+                raised_by = {"does": "True", "fails": "ZeroDivisionError", "dies": "Killed"}
+                expected = raised_by[outcome]
+                free_at[key] = table.now + (CLAIM_SECONDS + 1 if outcome == "dies" else 0)
+            assert result == expected
+        assert len(table.done) == len(set(table.done))
+
+
+def test_two_slow_runs_after_a_standstill_are_both_noticed(
+    table: OrdersTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The one case that cannot be excluded: it is said by both, and not done a third time."""
+    second_works, first_is_done = Event(), Event()
+
+    def work_second() -> None:
+        second_works.set()
+        assert first_is_done.wait(30)
+        table.done.append("second")
+
+    results: list[bool] = []
+    second = Thread(target=lambda: results.append(once(table).run(KEY, work_second)))
+
+    def work_first() -> None:
+        table.now += CLAIM_SECONDS + 1
+        second.start()
+        assert second_works.wait(30)
+        table.done.append("first")
+
+    with caplog.at_level(logging.WARNING):
+        with pytest.raises(ClaimLost):
+            once(table).run(KEY, work_first)
+        first_is_done.set()
+        second.join(30)
+    assert results == [True]
+    assert "another run has done the work for order-1 as well" in caplog.text
+    table.now += 10 * CLAIM_SECONDS
+    assert not once(table).run(KEY, table.work())
+    assert table.done == ["first", "second"]
+
+
+def test_once_refuses_a_claim_shorter_than_a_second(table: OrdersTable) -> None:
+    with pytest.raises(ValueError, match="claim_seconds is 0: it must be at least 1"):
+        once(table, claim_seconds=0)
+
+
+@given(
+    claim_seconds=st.integers(1, 1_000),
+    visibility_seconds=st.integers(1, 1_000),
+    max_receive_count=st.integers(1, 20),
+    holds_busy=st.booleans(),
+)
+def test_a_claim_that_outlasts_the_redeliveries_is_refused_with_cures_that_work(
+    claim_seconds: int, visibility_seconds: int, max_receive_count: int, holds_busy: bool
+) -> None:
+    def refusal(claim_seconds: int, max_receive_count: int) -> str:
+        try:
+            Once(None, TABLE, claim_seconds).require_redeliveries(  # type: ignore[arg-type]
+                visibility_seconds=visibility_seconds,
+                max_receive_count=max_receive_count,
+                holds_busy=holds_busy,
+            )
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    said = refusal(claim_seconds, max_receive_count)
+    redeliveries = max_receive_count - (1 if holds_busy else 2)
+    assert bool(said) is (claim_seconds >= visibility_seconds * redeliveries)
+    if not said:
+        return
+    assert f"claim_seconds of {claim_seconds} " in said
+    assert f"maxReceiveCount of {max_receive_count} " in said
+    receives = re.search(r"set maxReceiveCount to at least (\d+)", said)
+    assert receives is not None
+    assert not refusal(claim_seconds, int(receives[1]))
+    assert refusal(claim_seconds, int(receives[1]) - 1)
+    if seconds := re.search(r"set claim_seconds to less than (\d+)", said):
+        assert not refusal(int(seconds[1]) - 1, max_receive_count)
+
+
+def test_the_defaults_fit_a_queue_with_the_default_visibility_timeout() -> None:
+    for max_receive_count, holds_busy in ((2, True), (3, False), (5, False)):
+        Once(None, TABLE).require_redeliveries(  # type: ignore[arg-type]
+            visibility_seconds=30, max_receive_count=max_receive_count, holds_busy=holds_busy
+        )

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from time import monotonic
 from typing import Any
 
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.httpsession import URLLib3Session
 
 from local_account.process import LocalAccount
 from mendq.consumer.idempotent import Careful, Once
-from tests.local_account.queues import new_queue
+from mendq.model.queue import Redrive
+from tests.local_account.queues import eventually, new_queue
 
 pytestmark = pytest.mark.account
 TIMEOUT_SECONDS = 2
+# A tenth of the defaults of `Careful` and `Once`.
+TENTH_OF_TIMEOUT_SECONDS = 3
+TENTH_OF_CLAIM_SECONDS = 2
+MAX_RECEIVE_COUNT = 3
 ORDERS = [f"order-{at:02}" for at in range(8)]
 PATIENCE_SECONDS = 60
 WORKERS = 3
@@ -38,8 +47,9 @@ class Charges(list[str]):
 class Shop:
     """A queue of orders, and the table of those that are done."""
 
-    def __init__(self, account: LocalAccount, *, fifo: bool = False) -> None:
-        self.queue = new_queue(account, fifo=fifo, VisibilityTimeout=str(TIMEOUT_SECONDS))
+    def __init__(self, account: LocalAccount, *, fifo: bool = False, **attributes: str) -> None:
+        attributes = {"VisibilityTimeout": str(TIMEOUT_SECONDS), **attributes}
+        self.account, self.queue = account, new_queue(account, fifo=fifo, **attributes)
         self.dynamodb, self.table = account.client("dynamodb"), f"shop-{uuid.uuid4().hex[:8]}"
         self.dynamodb.create_table(
             TableName=self.table,
@@ -60,7 +70,7 @@ class Shop:
 
     def careful(self, charges: Charges, left: int) -> None:
         """Some workers consume orders carefully until so many messages are left."""
-        once = Once(self.dynamodb, self.table, claim_seconds=10)
+        once = Once(self.dynamodb, self.table, TENTH_OF_CLAIM_SECONDS)
         sqs, url = self.queue.sqs, self.queue.url
         consumer = Careful(sqs, url, once, charges.charge, TIMEOUT_SECONDS)
         ends = monotonic() + PATIENCE_SECONDS
@@ -93,3 +103,167 @@ def test_what_stands_behind_a_failed_order_of_its_group_does_not_overtake_it(
     shop.send("other", MessageGroupId="b")
     shop.careful(charges, left=3)
     assert set(charges) == {ORDERS[0], "other"}
+
+
+class Killed(BaseException):
+    """The consumer's process is gone: nothing may catch this."""
+
+
+class Lab(Shop):
+    """One order, whose message goes to a DLQ at its third receive, and consumers in trouble."""
+
+    def __init__(self, account: LocalAccount) -> None:
+        self.dead = new_queue(account)
+        policy = Redrive(self.dead.arn, MAX_RECEIVE_COUNT).text
+        timeout = str(TENTH_OF_TIMEOUT_SECONDS)
+        super().__init__(account, VisibilityTimeout=timeout, RedrivePolicy=policy)
+        self.charged: list[str] = []
+
+    def consumer(self, work: Callable[[Mapping[str, Any]], object] | None = None) -> Careful:
+        """A consumer with clients of its own, as in a process of its own."""
+        # Whether the SDK calls again after a lost answer is not what saves the order.
+        once = Config(retries={"total_max_attempts": 1})
+        sqs, dynamodb = (self.account.client(name, config=once) for name in ("sqs", "dynamodb"))
+        memory = Once(dynamodb, self.table, TENTH_OF_CLAIM_SECONDS)
+        work = work or self.charge
+        return Careful(sqs, self.queue.url, memory, work, TENTH_OF_TIMEOUT_SECONDS)
+
+    def charge(self, order: Mapping[str, Any]) -> None:
+        self.charged.append(order["order_id"])
+
+    def consume_all(self, consumer: Careful) -> None:
+        """Consume until no message is left, neither visible nor in flight."""
+        ends = monotonic() + PATIENCE_SECONDS
+        while self.left():
+            assert monotonic() < ends, "a message is left"
+            consumer.consume()
+
+    def require_done_once(self, order_id: str = ORDERS[0]) -> None:
+        assert self.charged == [order_id]
+        assert self.dead.count() == 0
+        item = self.dynamodb.get_item(TableName=self.table, Key={"key": {"S": order_id}})["Item"]
+        assert "is_done" in item
+
+
+def _consume_until(consumer: Careful, happened: Callable[[], object]) -> None:
+    ends = monotonic() + PATIENCE_SECONDS
+    while not happened():
+        assert monotonic() < ends, "it did not happen in time"
+        consumer.consume()
+
+
+def test_order_of_a_crashed_consumer_is_done_once_and_not_a_dlq_message(
+    account: LocalAccount,
+) -> None:
+    """The claim of the dead consumer ends before SQS gives the message up."""
+    lab, crashed = Lab(account), Event()
+
+    def die(_order: Mapping[str, Any]) -> None:
+        crashed.set()
+        raise Killed
+
+    lab.send(ORDERS[0])
+    with pytest.raises(Killed):
+        _consume_until(lab.consumer(die), crashed.is_set)
+    lab.consume_all(lab.consumer())
+    lab.require_done_once()
+
+
+def test_order_is_done_once_though_the_second_consumer_crashes_before_it_begins(
+    account: LocalAccount,
+) -> None:
+    """Of three receives one is left, and that one holds the message until the claim is over."""
+    lab, received = Lab(account), Event()
+
+    def die(_order: Mapping[str, Any]) -> None:
+        received.set()
+        raise Killed
+
+    lab.send(ORDERS[0])
+    with pytest.raises(Killed):
+        _consume_until(lab.consumer(die), received.is_set)
+    # The next consumer receives the message and crashes before it asks for the claim.
+    eventually(lab.queue.receive)
+    lab.consume_all(lab.consumer())
+    lab.require_done_once()
+
+
+def _lose_answer(consumer: Careful, words: str) -> Event:
+    """Let the first write to DynamoDB that says these words land, and lose its answer."""
+    lost = Event()
+
+    def lose(request: Any, **_: Any) -> None:
+        if words in str(request.body) and not lost.is_set():
+            lost.set()
+            URLLib3Session().send(request)
+            raise ReadTimeoutError(endpoint_url="dynamodb")
+
+    consumer.once.dynamodb.meta.events.register("before-send.dynamodb.UpdateItem", lose)
+    return lost
+
+
+@pytest.mark.parametrize("words", ["attribute_not_exists(held_until)", "if_not_exists(is_done"])
+def test_order_is_done_once_though_an_answer_of_dynamodb_is_lost(
+    account: LocalAccount, words: str
+) -> None:
+    """The answer to the claim, or to the record that the order is done."""
+    lab = Lab(account)
+    consumer = lab.consumer()
+    lost = _lose_answer(consumer, words)
+    lab.send(ORDERS[0])
+    lab.consume_all(consumer)
+    assert lost.is_set()
+    lab.require_done_once()
+
+
+def test_order_is_done_once_though_the_answer_to_a_renewal_is_lost(account: LocalAccount) -> None:
+    lab = Lab(account)
+
+    def work(order: Mapping[str, Any]) -> None:
+        assert lost.wait(PATIENCE_SECONDS)
+        lab.charge(order)
+
+    consumer = lab.consumer(work)
+    lost = _lose_answer(consumer, "AND held_by = :owner")
+    lab.send(ORDERS[0])
+    lab.consume_all(consumer)
+    lab.require_done_once()
+
+
+def test_order_of_a_slow_consumer_that_lost_its_message_is_done_once(
+    account: LocalAccount,
+) -> None:
+    """The second consumer holds the message for longer than three visibility timeouts.
+
+    Its heartbeat tells when: each extension comes half a visibility timeout after the last.
+    """
+    lab = Lab(account)
+    works, held_for_long = Event(), Event()
+    extensions: list[int] = []
+
+    def work_slowly(order: Mapping[str, Any]) -> None:
+        works.set()
+        assert held_for_long.wait(PATIENCE_SECONDS)
+        lab.charge(order)
+
+    slow, second = lab.consumer(work_slowly), lab.consumer()
+
+    def refuse(**_: Any) -> None:
+        raise ConnectTimeoutError(endpoint_url="sqs")
+
+    def count(**_: Any) -> None:
+        extensions.append(1)
+        if len(extensions) > 2 * MAX_RECEIVE_COUNT:
+            held_for_long.set()
+
+    slow.sqs.meta.events.register("before-call.sqs.ChangeMessageVisibility", refuse)
+    second.sqs.meta.events.register("before-call.sqs.ChangeMessageVisibility", count)
+    lab.send(ORDERS[0])
+    with ThreadPoolExecutor(1) as process:
+        first = process.submit(_consume_until, slow, works.is_set)
+        assert works.wait(PATIENCE_SECONDS)
+        _consume_until(second, held_for_long.is_set)
+        first.result()
+    assert lab.charged == [ORDERS[0]]
+    lab.consume_all(second)
+    lab.require_done_once()

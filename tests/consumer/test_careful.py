@@ -1,0 +1,356 @@
+"""The consumer that people copy: it deletes what is done, and holds what is busy elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from mendq.consumer.idempotent import MOST_WAITING, Busy, Careful, ClaimLost, Once
+from tests.consumer.orders_table import TABLE, Killed, OrdersTable, eventually, orders_table
+
+CLAIM_SECONDS = 600
+VISIBILITY_SECONDS = 600
+
+
+@dataclass
+class Shop:
+    """A queue of orders that moto keeps, a consumer of it, and what the consumer did."""
+
+    table: OrdersTable
+    is_fifo: bool = False
+    max_receive_count: int = 0
+    claim_seconds: int = CLAIM_SECONDS
+    seconds: int = VISIBILITY_SECONDS
+    fails: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.sqs = boto3.client("sqs", region_name="us-east-1")
+        ending = ".fifo" if self.is_fifo else ""
+        fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"} if self.is_fifo else {}
+        dead = self.sqs.create_queue(QueueName=f"dead{ending}", Attributes=fifo)["QueueUrl"]
+        attributes = {"VisibilityTimeout": "30", **fifo}
+        if self.max_receive_count:
+            asked = self.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])
+            arn = asked["Attributes"]["QueueArn"]
+            policy = {"deadLetterTargetArn": arn, "maxReceiveCount": self.max_receive_count}
+            attributes["RedrivePolicy"] = json.dumps(policy)
+        made = self.sqs.create_queue(QueueName=f"orders{ending}", Attributes=attributes)
+        self.url = made["QueueUrl"]
+        self.once = Once(self.table.client(), TABLE, self.claim_seconds)
+        self.consumer = Careful(self.sqs, self.url, self.once, self.do, self.seconds)
+        self.deleted: list[str] = []
+        self.extended: list[Mapping[str, Any]] = []
+        events = self.sqs.meta.events
+        events.register("before-parameter-build.sqs.DeleteMessage", self._note_delete)
+        for name in ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"):
+            events.register(f"before-parameter-build.sqs.{name}", self._note_extension)
+
+    @property
+    def done(self) -> list[str]:
+        return self.table.done
+
+    def _note_delete(self, params: Any, **_: Any) -> None:
+        self.deleted.append(params["ReceiptHandle"])
+
+    def _note_extension(self, params: Any, **_: Any) -> None:
+        self.extended.extend(params.get("Entries", [params]))
+
+    def do(self, order: Mapping[str, Any]) -> None:
+        if order["order_id"] in self.fails:
+            raise ValueError(order["order_id"])
+        self.done.append(order["order_id"])
+
+    def send(self, *order_ids: str, group: str = "") -> None:
+        for order_id in order_ids:
+            fifo = {"MessageGroupId": group} if group else {}
+            body = json.dumps({"order_id": order_id, "group": group})
+            self.sqs.send_message(QueueUrl=self.url, MessageBody=body, **fifo)
+
+    def count(self, *, hidden: bool) -> int:
+        name = "ApproximateNumberOfMessages" + ("NotVisible" if hidden else "")
+        answer = self.sqs.get_queue_attributes(QueueUrl=self.url, AttributeNames=[name])
+        return int(answer["Attributes"][name])
+
+    def claim_elsewhere(self, order_id: str) -> None:
+        """Another consumer claims the order, and crashes."""
+
+        def die() -> None:
+            raise Killed
+
+        with pytest.raises(Killed):
+            Once(self.table.client(), TABLE, CLAIM_SECONDS).run(order_id, die)
+
+    def finish_elsewhere(self, order_id: str) -> None:
+        """Another consumer's claim of the order ends with the order done."""
+        self.table.client().update_item(
+            TableName=TABLE,
+            Key={"key": {"S": order_id}},
+            UpdateExpression="SET is_done = :by",
+            ExpressionAttributeValues={":by": {"S": "another consumer"}},
+        )
+
+
+@pytest.fixture
+def table() -> Iterator[OrdersTable]:
+    with orders_table() as made:
+        yield made
+
+
+def test_busy_order_is_neither_deleted_nor_done_and_stays_held(table: OrdersTable) -> None:
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send("a", "b")
+    for _ in range(3):
+        shop.consumer.consume()
+        assert shop.done == ["b"]
+        assert len(shop.deleted) == 1
+        assert (shop.count(hidden=True), shop.count(hidden=False)) == (1, 0)
+    assert shop.extended == [], "it is hidden for long: it was neither given back nor extended"
+
+
+def test_busy_order_that_is_done_elsewhere_is_deleted_and_not_done_again(
+    table: OrdersTable,
+) -> None:
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send("a")
+    shop.consumer.consume()
+    shop.finish_elsewhere("a")
+    shop.consumer.consume()
+    assert shop.done == []
+    assert shop.count(hidden=True) + shop.count(hidden=False) == 0
+
+
+def test_busy_order_whose_claim_is_over_is_done(table: OrdersTable) -> None:
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send("a")
+    shop.consumer.consume()
+    table.now += CLAIM_SECONDS + 1
+    shop.consumer.consume()
+    assert shop.done == ["a"]
+    assert shop.count(hidden=True) + shop.count(hidden=False) == 0
+
+
+def test_later_messages_of_a_busy_fifo_group_wait_and_keep_their_order(
+    table: OrdersTable,
+) -> None:
+    shop = Shop(table, is_fifo=True)
+    shop.claim_elsewhere("a1")
+    shop.send("a1", "a2", "a3", group="a")
+    shop.send("b1", "b2", group="b")
+    for _ in range(2):
+        shop.consumer.consume()
+        assert shop.done == ["b1", "b2"]
+        assert len(shop.deleted) == 2
+        assert shop.extended == [], "none of the group is given back: each would use up a receive"
+    table.now += CLAIM_SECONDS + 1
+    shop.consumer.consume()
+    assert shop.done == ["b1", "b2", "a1", "a2", "a3"]
+    assert shop.count(hidden=True) + shop.count(hidden=False) == 0
+
+
+def test_later_messages_of_a_failed_fifo_group_are_given_back(table: OrdersTable) -> None:
+    shop = Shop(table, is_fifo=True, fails={"a1"})
+    shop.send("a1", "a2", group="a")
+    shop.send("b1", group="b")
+    shop.consumer.consume()
+    assert shop.done == ["b1"]
+    assert len(shop.deleted) == 1
+    assert [each["VisibilityTimeout"] for each in shop.extended] == [0]
+
+
+def test_group_that_was_busy_and_then_fails_is_not_overtaken(table: OrdersTable) -> None:
+    shop = Shop(table, is_fifo=True, fails={"a1"})
+    shop.claim_elsewhere("a1")
+    shop.send("a1", "a2", group="a")
+    shop.consumer.consume()
+    table.now += CLAIM_SECONDS + 1
+    shop.consumer.consume()
+    assert shop.done == []
+    assert shop.deleted == []
+
+
+@pytest.mark.parametrize("raised", [Busy, ClaimLost])
+def test_whatever_says_busy_deletes_nothing_and_runs_nothing_behind_it(
+    table: OrdersTable, raised: type[Busy]
+) -> None:
+    """Also a `Once` of one's own, and a claim that was lost while the work ran."""
+
+    class Never(Once):
+        def run(self, key: str, work: Any) -> bool:
+            if key == "a1":
+                raise raised(key)
+            return super().run(key, work)
+
+    shop = Shop(table, is_fifo=True)
+    shop.consumer.once = Never(table.client(), TABLE, CLAIM_SECONDS)
+    shop.send("a1", "a2", group="a")
+    shop.send("b1", group="b")
+    shop.consumer.consume()
+    shop.consumer.consume()
+    assert shop.done == ["b1"]
+    assert len(shop.deleted) == 1
+    assert shop.count(hidden=True) == 2
+
+
+def test_a_held_busy_message_is_extended_and_a_failed_one_is_not(table: OrdersTable) -> None:
+    shop = Shop(table, seconds=2, claim_seconds=CLAIM_SECONDS, fails={"failed"})
+    shop.claim_elsewhere("busy")
+    shop.send("busy", "failed")
+    shop.consumer.consume()
+    handles = {each["ReceiptHandle"] for each in shop.extended}
+
+    def extend() -> bool:
+        shop.consumer.consume()
+        handles.update(each["ReceiptHandle"] for each in shop.extended)
+        return len(shop.extended) >= 3
+
+    eventually(extend)
+    assert len(handles) == 1
+    assert shop.done == []
+    assert {each["VisibilityTimeout"] for each in shop.extended} == {2}
+
+
+def test_another_thread_finishes_what_one_thread_left_waiting(table: OrdersTable) -> None:
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send("a")
+    shop.consumer.consume()
+    table.now += CLAIM_SECONDS + 1
+    other = Thread(target=shop.consumer.consume)
+    other.start()
+    other.join(30)
+    assert shop.done == ["a"]
+
+
+def test_two_threads_of_one_consumer_do_each_order_once(table: OrdersTable) -> None:
+    """The order comes twice, and its second message is received while the first is worked on."""
+    shop = Shop(table)
+    works, may_end = Event(), Event()
+
+    def work(order: Mapping[str, Any]) -> None:
+        works.set()
+        assert may_end.wait(30)
+        shop.done.append(order["order_id"])
+
+    shop.consumer.work = work
+    shop.send("a")
+    first = Thread(target=shop.consumer.consume)
+    first.start()
+    assert works.wait(30)
+    shop.send("a")
+    shop.consumer.consume()
+    assert shop.deleted == []
+    may_end.set()
+    first.join(30)
+    shop.consumer.consume()
+    assert shop.done == ["a"]
+    assert shop.count(hidden=True) + shop.count(hidden=False) == 0
+
+
+def test_a_receive_that_fails_forgets_no_waiting_message(table: OrdersTable) -> None:
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send("a")
+    shop.consumer.consume()
+
+    def refuse(**_: Any) -> None:
+        shop.sqs.meta.events.unregister("before-call.sqs.ReceiveMessage", refuse)
+        raise ConnectionRefusedError
+
+    shop.sqs.meta.events.register("before-call.sqs.ReceiveMessage", refuse)
+    with pytest.raises(ConnectionRefusedError):
+        shop.consumer.consume()
+    table.now += CLAIM_SECONDS + 1
+    shop.consumer.consume()
+    assert shop.done == ["a"]
+
+
+def test_only_so_many_busy_messages_are_held(table: OrdersTable) -> None:
+    """A body can be 1 MiB: what is beyond that comes again after its visibility timeout."""
+    shop = Shop(table)
+    shop.claim_elsewhere("a")
+    shop.send(*["a"] * (MOST_WAITING + 10))
+    for _ in range(MOST_WAITING // 10 + 1):
+        shop.consumer.consume()
+    table.now += CLAIM_SECONDS + 1
+    shop.consumer.consume()
+    assert shop.done == ["a"]
+    assert len(shop.deleted) == MOST_WAITING
+    assert shop.count(hidden=True) == 10
+
+
+def test_queue_whose_retries_end_before_the_claim_is_refused_and_nothing_is_received(
+    table: OrdersTable,
+) -> None:
+    shop = Shop(table, max_receive_count=5, claim_seconds=120, seconds=30)
+    shop.send("a")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"set claim_seconds to less than 120, or set maxRec"):
+            shop.consumer.consume()
+    assert shop.done == []
+    assert shop.count(hidden=False) == 1
+
+
+def test_one_receive_before_the_dlq_is_refused(table: OrdersTable) -> None:
+    shop = Shop(table, max_receive_count=1, claim_seconds=20, seconds=30)
+    shop.send("a")
+    with pytest.raises(ValueError, match=r"leave 0 s .*set maxReceiveCount to at least 2$"):
+        shop.consumer.consume()
+    assert shop.count(hidden=False) == 1
+
+
+@pytest.mark.parametrize(("max_receive_count", "claim_seconds"), [(5, 119), (2, 20), (0, 900)])
+def test_queue_whose_retries_outlast_the_claim_is_consumed(
+    table: OrdersTable, max_receive_count: int, claim_seconds: int
+) -> None:
+    """0: without a DLQ a message comes again until it expires."""
+    shop = Shop(table, max_receive_count=max_receive_count, claim_seconds=claim_seconds, seconds=30)
+    shop.send("a")
+    shop.consumer.consume()
+    assert shop.done == ["a"]
+
+
+def test_consumer_that_may_not_read_the_queue_still_consumes_and_says_so_once(
+    table: OrdersTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
+    asked: list[str] = []
+
+    def refuse(**_: Any) -> None:
+        asked.append("GetQueueAttributes")
+        error = {"Code": "AccessDenied", "Message": "not authorized"}
+        raise ClientError({"Error": error}, "GetQueueAttributes")
+
+    shop.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", refuse)
+    shop.send("a")
+    shop.consumer.consume()
+    shop.consumer.consume()
+    shop.sqs.meta.events.unregister("before-call.sqs.GetQueueAttributes", refuse)
+    assert shop.done == ["a"]
+    assert len(asked) == 1
+    assert caplog.text.count("claim_seconds is not checked") == 1
+
+
+def test_failing_queue_check_is_made_again_until_sqs_answers(table: OrdersTable) -> None:
+    shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
+
+    def refuse(**_: Any) -> None:
+        shop.sqs.meta.events.unregister("before-call.sqs.GetQueueAttributes", refuse)
+        error = {"Code": "RequestThrottled", "Message": "slow down"}
+        raise ClientError({"Error": error}, "GetQueueAttributes")
+
+    shop.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", refuse)
+    shop.send("a")
+    shop.consumer.consume()
+    assert shop.done == ["a"], "SQS did not answer: that is no reason to stop"
+    with pytest.raises(ValueError, match="claim_seconds"):
+        shop.consumer.consume()
