@@ -79,9 +79,9 @@ class Once:
     Args:
         dynamodb: A client that may call GetItem and UpdateItem.
         table: A table with the partition key `key` and the time to live `expires_at`.
-        claim_seconds: How long a key stays claimed after a crash. The claim is renewed four times
-            as often while the work runs, so the work may take longer. Shorter than the visibility
-            timeout, so that the first redelivery after a crash can do the work.
+        claim_seconds: How long a key stays claimed after a crash. The claim is renewed every
+            quarter of that while the work runs, so the work may take longer. Choose less than the
+            visibility timeout: then the first redelivery after a crash can do the work.
     """
 
     dynamodb: DynamoDBClient

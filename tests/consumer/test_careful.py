@@ -327,8 +327,7 @@ def test_consumer_that_may_not_read_the_queue_still_consumes_and_says_so_once(
 
     def refuse(**_: Any) -> None:
         asked.append("GetQueueAttributes")
-        error = {"Code": "AccessDenied", "Message": "not authorized"}
-        raise ClientError({"Error": error}, "GetQueueAttributes")
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetQueueAttributes")
 
     shop.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", refuse)
     shop.send("a")
@@ -345,8 +344,7 @@ def test_failing_queue_check_is_made_again_until_sqs_answers(table: OrdersTable)
 
     def refuse(**_: Any) -> None:
         shop.sqs.meta.events.unregister("before-call.sqs.GetQueueAttributes", refuse)
-        error = {"Code": "RequestThrottled", "Message": "slow down"}
-        raise ClientError({"Error": error}, "GetQueueAttributes")
+        raise ClientError({"Error": {"Code": "RequestThrottled"}}, "GetQueueAttributes")
 
     shop.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", refuse)
     shop.send("a")

@@ -48,8 +48,8 @@ class Shop:
     """A queue of orders, and the table of those that are done."""
 
     def __init__(self, account: LocalAccount, *, fifo: bool = False, **attributes: str) -> None:
-        attributes = {"VisibilityTimeout": str(TIMEOUT_SECONDS), **attributes}
-        self.account, self.queue = account, new_queue(account, fifo=fifo, **attributes)
+        given: dict[str, Any] = {"VisibilityTimeout": str(TIMEOUT_SECONDS), **attributes}
+        self.account, self.queue = account, new_queue(account, fifo=fifo, **given)
         self.dynamodb, self.table = account.client("dynamodb"), f"shop-{uuid.uuid4().hex[:8]}"
         self.dynamodb.create_table(
             TableName=self.table,
