@@ -16,7 +16,7 @@ from ministack.core import lambda_runtime
 from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
-from local_account import cloudformation, cloudwatch, scheduler
+from local_account import cloudformation, cloudwatch, kms, scheduler
 from local_account.account_page import AccountPage, SwitchRefused, sent
 from local_account.cloudtrail import events
 from local_account.cloudtrail.delivery import Delivery
@@ -30,6 +30,7 @@ from local_account.permissions import (
     AccessAnalyzer,
     SignedCalls,
     install_organization,
+    install_resource_arns,
     issue_root_credentials,
 )
 from local_account.sqs import errors, messages, queues
@@ -63,6 +64,7 @@ class Emulator:
         """Hook MiniStack; `accepted` gets what of a template is taken and does nothing."""
         issue_root_credentials(self._url)
         install_organization()
+        install_resource_arns()
         processes.install(self._scratch / "runtime")
         mappings.install()
         errors.install_words()
@@ -72,6 +74,7 @@ class Emulator:
         self._errors.install()  # around all that SQS does
         cloudwatch.install(self._counting)
         events.install()
+        kms.install()
         cloudformation.install(accepted.append)
         scheduler.install()
         self._history.install()

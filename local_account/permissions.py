@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import ministack.app
-from ministack.core import iam_evaluator, router
+from ministack.core import iam_actions, iam_evaluator, router
 from ministack.core.iam_actions import access_denied_response
 from ministack.core.iam_evaluator import CredentialResolutionError, resolve_credential
 from ministack.core.responses import _account_from_sts_session, get_account_id, get_region, new_uuid
@@ -106,6 +106,29 @@ def install_organization() -> None:
             return inner(bucket, key, headers)
         finally:
             del here[alias]
+
+
+def install_resource_arns() -> None:
+    """Have IAM asked for a role with its path, and for a rule of the default bus without the bus.
+
+    MiniStack leaves the path out, names the bus, and asks for no rule in calls on its targets.
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
+    """
+
+    @around(iam_actions, "extract_resource_arn")
+    def extract(inner: Any, service: str, *rest: Any) -> Any:
+        arn = inner(service, *rest)
+        if service == "iam" and ":role/" in arn:
+            role = iam._roles.get(arn.rpartition("/")[2])
+            return role["Arn"] if role else arn
+        if service == "events":
+            _method, _path, _headers, body, *_ = rest
+            rule = iam_actions._safe_json_field(body, "Rule")
+            bus = iam_actions._safe_json_field(body, "EventBusName") or "default"
+            if rule and arn == "*":
+                arn = f"arn:aws:events:{get_region()}:{get_account_id()}:rule/{bus}/{rule}"
+            return arn.replace(":rule/default/", ":rule/")
+        return arn
 
 
 def account_of(access_key: str) -> str:

@@ -1,0 +1,105 @@
+"""KMS keys: what KMS refuses when a key or its policy is made, and MiniStack takes.
+
+A key policy must let the caller change it later, unless the call bypasses that check, and its
+principals in this account must exist. Tags need a right of their own.
+https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import ministack.app
+from ministack.core import iam_evaluator
+from ministack.core.responses import error_response_json, get_account_id
+from ministack.services import iam, kms
+
+from local_account.hooks import around
+from local_account.permissions import context_of
+
+MALFORMED = "MalformedPolicyDocumentException"
+LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
+NO_SUCH_PRINCIPAL = "Policy contains a statement with one or more invalid principals."
+Answer = tuple[int, dict[str, str], bytes]
+
+
+def install() -> None:
+    """Hook the making of keys and of their policies; once per process."""
+
+    @around(kms, "_create_key")
+    def create_key(inner: Any, data: Mapping[str, Any]) -> Any:
+        return _refusal_of_tags(data) or _refusal_of_policy(data) or inner(data)
+
+    @around(kms, "_put_key_policy")
+    def put_key_policy(inner: Any, data: Mapping[str, Any]) -> Any:
+        return _refusal_of_policy(data) or inner(data)
+
+
+def _refusal_of_policy(data: Mapping[str, Any]) -> Any:
+    """Return KMS's answer if it does not take the key policy, else None."""
+    if "Policy" not in data:
+        return None  # CreateKey gives the key a policy that names the account
+    try:
+        document = json.loads(data["Policy"])
+        statements = document["Statement"]
+    except (ValueError, LookupError, TypeError):
+        return error_response_json(MALFORMED, "The policy is no JSON policy document.")
+    if not ministack.app.AUTH:
+        return None
+    if isinstance(statements, dict):
+        statements = [statements]
+    if not all(_exists(arn) for arn in _principals(statements)):
+        return error_response_json(MALFORMED, NO_SUCH_PRINCIPAL)
+    is_checked = not data.get("BypassPolicyLockoutSafetyCheck")
+    if is_checked and not _lets_caller_change_it(document):
+        return error_response_json(MALFORMED, LOCKED_OUT)
+    return None
+
+
+def _lets_caller_change_it(key_policy: Mapping[str, Any]) -> bool:
+    context = context_of(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
+    decided = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
+    return bool(decided.decision == "Allow")
+
+
+def _principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
+    for statement in statements:
+        principal = statement.get("Principal")
+        arns = principal.get("AWS", []) if isinstance(principal, dict) else []
+        yield from [arns] if isinstance(arns, str) else arns
+
+
+def _exists(arn: str) -> bool:
+    """Return False if a principal is a role or user of this account that IAM does not have."""
+    for kind, stored in (("role", iam._roles), ("user", iam._users)):
+        if arn.startswith(f"arn:aws:iam::{get_account_id()}:{kind}/"):
+            return any(known["Arn"] == arn for known in stored.values())
+    return True
+
+
+def _refusal_of_tags(data: Mapping[str, Any]) -> Any:
+    """Return KMS's answer if the caller may not tag the key that it makes, else None."""
+    if not data.get("Tags") or not ministack.app.AUTH:
+        return None
+    caller = iam_evaluator.caller_arn()
+    policies = _policies_of(caller)
+    if policies is None:
+        return None
+    context = context_of(caller, "User", "kms:TagResource", "*")
+    if iam_evaluator.evaluate(context, policies).decision == "Allow":
+        return None
+    message = f"User: {caller} is not authorized to perform: kms:TagResource"
+    return error_response_json("AccessDeniedException", message)
+
+
+def _policies_of(caller: str) -> Any:
+    """Return the IAM policies of a user or role, None for the root user, who may do everything."""
+    name = caller.rpartition("/")[2]
+    if ":assumed-role/" in caller:
+        name = caller.split("/")[1]
+        return iam_evaluator._gather_role_policies(name, get_account_id())
+    if ":user/" in caller:
+        return iam_evaluator._gather_user_policies(name, get_account_id())
+    return None
