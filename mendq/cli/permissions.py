@@ -8,7 +8,6 @@ from typing import Any
 
 from mendq.cli.commands import INVOKE, Kind, Rights, declared
 from mendq.cli.deploy.drill import RECORDING
-from mendq.cli.deploy.record_failed_calls import KEY_TAG
 
 RIGHTS: Rights = {each.typed: each.actions for each in declared()}
 LOOKING, STEERING, MESSAGES, OFFLINE = (
@@ -49,12 +48,10 @@ def steer() -> dict[str, Any]:
 
 
 def record() -> dict[str, Any]:
-    """The policy of `mendq drill --record DIR`; of keys, only those that it has tagged."""
-    tagged = {"Condition": {"StringLike": {f"aws:ResourceTag/{KEY_TAG}": "*"}}}
+    """Return the policy of `mendq drill --record DIR`. The rest comes from its key's own policy."""
     statements = [
-        {"Effect": "Allow", "Action": names.split(), "Resource": [where]}
-        | (tagged if ":key/" in where else {})
-        for where, names in RECORDING.items()
+        {"Effect": "Allow", "Action": actions, "Resource": [resource]}
+        for resource, actions in RECORDING.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}
 

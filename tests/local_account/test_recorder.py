@@ -15,13 +15,18 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.client import BaseClient
+from botocore.exceptions import ReadTimeoutError
 from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
+from local_account.where import ACCOUNT, REGION
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
+from mendq.cli.permissions import record
 from tests.cli.conftest import things_in
+from tests.local_account.callers import session_of, user
 from tests.local_account.mendq_here import mendq_here
 
 pytestmark = pytest.mark.account
@@ -166,3 +171,102 @@ def _assert_explained(folder: Path, rows: dict[str, Any]) -> None:
         explained = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
         said = json.loads(explained.stdout)
         assert (said["symptom"] or f"not read: {said['unreadable']}") == each["matched as"]
+
+
+def _run_as(
+    account: LocalAccount, keys: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, Any], list[str]]:
+    """Run the recorder with some credentials, for seconds. Return its document and its calls."""
+    for name in ("PAUSE", "LATE", "DISABLED"):
+        monkeypatch.setattr(recorder, f"{name}_SECONDS", 1 if name == "LATE" else 0)
+    monkeypatch.setattr(recorder, "BURST", 20)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", account.endpoint_url)
+    session = boto3.Session(**keys, region_name=REGION)  # type: ignore[arg-type]
+    asked: list[str] = []
+    session.events.register("before-call", lambda model, **_: asked.append(model.name))
+    return recorder.drill(session, folder, 0.05, str, str), asked
+
+
+def _record_policy() -> list[dict[str, Any]]:
+    text = json.dumps(record()).replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
+    statements: list[dict[str, Any]] = json.loads(text)["Statement"]
+    return statements
+
+
+def _own_key(account: LocalAccount, run: str) -> dict[str, Any]:
+    """The run's key, as the root user sees it."""
+    kms = account.client("kms")
+    keys = [kms.describe_key(KeyId=key["KeyId"]) for key in kms.list_keys()["Keys"]]
+    (metadata,) = [
+        key["KeyMetadata"] for key in keys if run in key["KeyMetadata"].get("Description", "")
+    ]
+    return dict(metadata)
+
+
+def test_recorder_needs_only_the_record_policy_as_a_user(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = things_in(account.client)
+    arn, keys = user(account, *_record_policy())
+    document, asked = _run_as(account, keys, tmp_path, monkeypatch)
+    assert (document["refused"], document["left"], document["left_alone"]) == ({}, {}, {})
+    assert things_in(account.client) == before
+    key = _own_key(account, document["run"])
+    assert key["KeyState"] == "PendingDeletion"
+    policy = account.client("kms").get_key_policy(KeyId=key["KeyId"])["Policy"]
+    assert arn in policy
+    assert "ListKeys" not in asked
+
+
+def test_recorder_finds_lost_key_with_only_the_record_policy(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, keys = user(account, *_record_policy())
+    send = BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def lose_key(client: Any, operation: str, params: Any) -> Any:
+        answer = send(client, operation, params)
+        if operation == "CreateKey":
+            raise ReadTimeoutError(endpoint_url="https://kms")
+        return answer
+
+    foreign = account.client("kms").create_key(Description="production")["KeyMetadata"]["KeyId"]
+    monkeypatch.setattr(BaseClient, "_make_api_call", lose_key)
+    document, asked = _run_as(account, keys, tmp_path, monkeypatch)
+    assert "Read timeout" in document["refused"]["key"]
+    assert (document["left"], document["left_alone"]) == ({}, {})
+    assert "ListKeys" in asked
+    assert _own_key(account, document["run"])["KeyState"] == "PendingDeletion"
+    state = account.client("kms").describe_key(KeyId=foreign)["KeyMetadata"]["KeyState"]
+    assert state == "Enabled"
+
+
+@pytest.mark.parametrize("may_get_role", [True, False])
+def test_key_policy_names_role_with_its_path_if_the_role_may_be_read(
+    account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_get_role: bool
+) -> None:
+    iam = account.client("iam")
+    name = f"sandbox-{tmp_path.name[-30:]}-{may_get_role}"
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+        "Action": "sts:AssumeRole",
+    }
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    role = iam.create_role(RoleName=name, Path="/teams/a/", AssumeRolePolicyDocument=document)
+    arn = role["Role"]["Arn"]
+    statements = _record_policy()
+    if may_get_role:
+        statements.append({"Effect": "Allow", "Action": "iam:GetRole", "Resource": arn})
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements})
+    iam.put_role_policy(RoleName=name, PolicyName="record", PolicyDocument=policy)
+    found, _ = _run_as(account, session_of(account, arn), tmp_path, monkeypatch)
+    assert found["left"] == {}
+    if may_get_role:
+        assert found["refused"] == {}
+        key = _own_key(account, found["run"])
+        assert key["KeyState"] == "PendingDeletion"
+        assert arn in account.client("kms").get_key_policy(KeyId=key["KeyId"])["Policy"]
+    else:
+        assert "invalid principals" in found["refused"]["key"]
+        assert "allow yourself iam:GetRole on it" in found["refused"]["key"]

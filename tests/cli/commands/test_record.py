@@ -1,6 +1,6 @@
-"""The recorder on an account in moto, where other things lie: what it leaves behind is nothing.
+"""`mendq drill --record` on an account in moto that holds other resources as well.
 
-moto delivers no records; how they are read, tests/local_account/test_recorder.py shows.
+moto delivers no CloudTrail records: tests/local_account/test_recorder.py shows how they are read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import boto3
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
+from moto.kms.models import kms_backends
 from typer.testing import CliRunner
 
 from mendq.cli.app import app
@@ -30,60 +31,135 @@ from tests.cli.asked import noted
 from tests.cli.conftest import things_in
 
 REGION = "eu-west-1"
-CREATES = {name: does for name, does, *_ in recorder.PARTS}
-# SQS's own use of the key, what comes with another action, what a lost answer takes, and a file.
-NO_CALLS = {"kms:Decrypt", "kms:GenerateDataKey", "kms:TagResource", "tag:GetResources"}
+ACCOUNT = "123456789012"
+CALLER = f"arn:aws:sts::{ACCOUNT}:user/moto"
+CREATES = {part.name: part.create for part in recorder.PARTS}
+# IAM policies grant these to nobody: the run's own key policy does.
+BY_KEY_POLICY = {"kms:DisableKey", "kms:ScheduleKeyDeletion"}
+# Asked only if the trail has delivered a file, an answer was lost, or an earlier run is there.
 OF_A_FILE = {"s3:GetObject", "s3:DeleteObject"}
+OF_A_SEARCH = {"kms:ListKeys", "sqs:GetQueueAttributes", "sqs:ListQueueTags"}
+READS = ("Get", "List", "Describe")
 
 
 class Account:
-    """Somebody's account: another run's things are in it, which its folder alone may delete."""
+    """An account with a key in production and, if wanted, a live run of another folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.session, self.folder = boto3.Session(region_name=REGION), folder
+    def __init__(self, folder: Path, *, has_live_run: bool) -> None:
+        self.session = boto3.Session(region_name=REGION)
+        self.folder = folder
+        self.questions: list[str] = []
+        self.said: list[str] = []
+        self.production_key = self.make_key("production")
         another = folder.with_name("another")
         another.mkdir()
-        recorder.Run(self.session, another, str).make()
+        self.another = recorder.Run(self.session, another, str)
+        if has_live_run:
+            self.another.make()
         self.before = self.all()
-        assert len(self.before) > 10
+        assert (len(self.before) > 10) == has_live_run
 
     def client(self, service: str) -> Any:
         return self.session.client(service)
 
-    def all(self) -> set[str]:
-        """All that an account may be left with; a key that waits for its deletion is gone."""
+    def make_key(self, description: str, **more: Any) -> str:
+        key = self.client("kms").create_key(Description=description, **more)
+        return str(key["KeyMetadata"]["KeyId"])
+
+    def key_states(self) -> dict[str, str]:
         kms = self.client("kms")
-        keys = [each["KeyId"] for each in kms.list_keys()["Keys"]]
-        states = {each: kms.describe_key(KeyId=each)["KeyMetadata"]["KeyState"] for each in keys}
-        pending = {key for key, state in states.items() if state == "PendingDeletion"}
-        return {*keys} - pending | things_in(self.client)
+        keys = [key["KeyId"] for key in kms.list_keys()["Keys"]]
+        return {key: kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] for key in keys}
 
-    def drill(self) -> dict[str, Any]:
-        return recorder.drill(self.session, self.folder, 0.002, str, str)
+    def all(self) -> set[str]:
+        """Everything in the account but keys that wait for their deletion."""
+        states = self.key_states().items()
+        keys = {key for key, state in states if state != "PendingDeletion"}
+        return keys | things_in(self.client)
 
-    def answers(self, found: dict[str, Any]) -> dict[str, str]:
-        return {each["call"]: each["answer"] for each in found["calls"]}
+    def drill(self, confirm: Callable[[str], object] = str) -> dict[str, Any]:
+        def ask(question: str) -> object:
+            self.questions.append(question)
+            return confirm(question)
+
+        return recorder.drill(self.session, self.folder, 0.002, self.said.append, ask)
+
+    def clean_up(self) -> str:
+        """Say yes to the clean-up and no to a new run. Return what was said."""
+        with pytest.raises(SystemExit, match=r"no: Start\?"):
+            self.drill(_yes_to_clean_up)
+        return "\n".join(self.said)
+
+    def answers(self, document: dict[str, Any]) -> dict[str, str]:
+        return {row["call"]: row["answer"] for row in document["calls"]}
 
     def at(self, operation: str, happens: Callable[[], object], when: str = "before") -> None:
-        """Before a call is sent, such as `kms.CreateKey`, or after it was answered."""
+        """Do something before a call such as `kms.CreateKey` is sent, or after it was answered."""
 
         def then(**_: Any) -> None:
             happens()
 
         self.session.events.register(f"{when}-call.{operation}", then)
 
+    def note_calls(self) -> list[str]:
+        """Return a list that gets the name of every call from now on."""
+        names: list[str] = []
+
+        def note(model: Any, **_: Any) -> None:
+            names.append(model.name)
+
+        self.session.events.register("before-call", note)
+        return names
+
+    def plant(self, content: str | bytes) -> Path:
+        """Write `unfinished.json` as somebody else would."""
+        self.folder.mkdir(exist_ok=True)
+        file = self.folder / recorder.UNFINISHED
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        return file
+
+    def plant_run(self, run_id: str, **more: Any) -> Path:
+        return self.plant(json.dumps({"run": run_id, "here": f"{REGION}:{ACCOUNT}", **more}))
+
+    def kill_run(self, monkeypatch: pytest.MonkeyPatch, moment: str, when: str = "before") -> str:
+        """Start a run that dies at a call without any clean-up. Return its id."""
+
+        def killed(*_: object) -> NoReturn:
+            raise SystemExit("killed")
+
+        with monkeypatch.context() as within:
+            within.setattr(recorder.Run, "clean", killed)
+            self.at(moment, killed, when)
+            with pytest.raises(SystemExit, match="killed"):
+                self.drill()
+        self.session = boto3.Session(region_name=REGION)
+        self.questions.clear()
+        self.said.clear()
+        return str(json.loads((self.folder / recorder.UNFINISHED).read_text())["run"])
+
     @property
-    def unfinished(self) -> bool:
+    def is_unfinished(self) -> bool:
         return (self.folder / recorder.UNFINISHED).exists()
 
 
-@pytest.fixture
-def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    for name, value in {"PAUSE": 0.01, "LATE": 0.01, "DISABLED": 0.01}.items():
-        monkeypatch.setattr(recorder, f"{name}_SECONDS", value)
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAUSE", "LATE", "DISABLED"):
+        monkeypatch.setattr(recorder, f"{name}_SECONDS", 0.01)
     monkeypatch.setattr(recorder, "BURST", 20)
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Account]:
     with moto_account():
-        yield Account(tmp_path / "records")
+        yield Account(tmp_path / "records", has_live_run=True)
+
+
+@pytest.fixture
+def quiet_account(tmp_path: Path) -> Iterator[Account]:
+    """An account without another run."""
+    with moto_account():
+        yield Account(tmp_path / "records", has_live_run=False)
 
 
 def _refuse(operation: str) -> Callable[[], NoReturn]:
@@ -93,113 +169,371 @@ def _refuse(operation: str) -> Callable[[], NoReturn]:
     return refuse
 
 
-def _operation(does: str) -> str:
+def _lose_answer() -> NoReturn:
+    raise ReadTimeoutError(endpoint_url="https://kms")
+
+
+def _answer_no(question: str) -> NoReturn:
+    raise SystemExit(f"no: {question}")
+
+
+def _operation(call: str) -> str:
     """`s3.create_bucket` as botocore's events name it."""
-    service, name = does.split(".")
-    return f"{service}.{''.join(each.capitalize() for each in name.split('_'))}"
+    service, name = call.split(".")
+    return f"{service}.{''.join(word.capitalize() for word in name.split('_'))}"
+
+
+def _yes_to_clean_up(question: str) -> None:
+    if question == "Start?":
+        _answer_no(question)
+
+
+def _assert_only_reads(calls: list[str]) -> None:
+    assert calls
+    assert [call for call in calls if not call.startswith(READS)] == []
 
 
 @pytest.mark.parametrize("name", ["access", "key"])
-def test_what_aws_refuses_is_said_and_the_rest_goes_on_and_is_deleted(
-    account: Account, name: str
-) -> None:
+def test_drill_records_the_rest_if_aws_refuses_one_part(account: Account, name: str) -> None:
     account.at(_operation(CREATES[name]), _refuse(CREATES[name]))
-    found = account.drill()
-    assert "AccessDenied" in found["refused"][name]
-    assert (account.all(), found["left"]) == (account.before, {})
-    assert account.answers(found)["missing_queue"].startswith("AWS.SimpleQueueService.NonExistent")
+    document = account.drill()
+    assert "AccessDenied" in document["refused"][name]
+    assert (account.all(), document["left"]) == (account.before, {})
+    answer = account.answers(document)["missing_queue"]
+    assert answer.startswith("AWS.SimpleQueueService.NonExistent")
 
 
-def test_without_a_trail_and_a_rule_no_call_is_made(account: Account) -> None:
+def test_drill_makes_no_call_without_trail_and_rule(account: Account) -> None:
     for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
         account.at(operation, _refuse(operation))
-    found = account.drill()
-    assert {"trail", "logging", "rule", "target"} <= found["refused"].keys()
-    assert found["calls"] == []
+    document = account.drill()
+    assert {"trail", "logging", "rule", "target"} <= document["refused"].keys()
+    assert document["calls"] == []
     assert account.all() == account.before
 
 
-# Within the making, of which no answer may be lost, and at the calls and waits after it.
-MOMENTS = ("kms.CreateKey", "kms.DisableKey")
+def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: Account) -> None:
+    quiet_account.at("sqs.CreateQueue", _refuse("CreateQueue"))
+    calls = quiet_account.note_calls()
+    document = quiet_account.drill()
+    assert [*document["refused"]] == ["events"]
+    assert [call for call in calls if call.startswith("Create")] == []
+    assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_ends_it_with_everything_deleted(account: Account, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["kms.CreateKey", "kms.DisableKey"])
+def test_drill_deletes_everything_after_ctrl_c(account: Account, moment: str) -> None:
     account.at(moment, lambda: os.kill(os.getpid(), signal.SIGINT), "after")
-    found = account.drill()
-    assert found["refused"]["the rest"] == "interrupted"
-    assert (account.all(), found["left"]) == (account.before, {})
-    assert not account.unfinished
+    document = account.drill()
+    assert document["refused"]["the rest"] == "interrupted"
+    assert (account.all(), document["left"]) == (account.before, {})
+    assert not account.is_unfinished
 
 
-@pytest.mark.parametrize("is_found", [True, False])
-def test_a_key_of_which_aws_never_answered_is_deleted_or_left(
-    account: Account, is_found: bool
-) -> None:
-    def lost() -> NoReturn:
-        raise ReadTimeoutError(endpoint_url="https://kms")
+def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(quiet_account: Account) -> None:
+    asked: list[dict[str, Any]] = []
 
-    account.at("kms.CreateKey", lost, "after")
-    if not is_found:
-        account.at("resource-groups-tagging-api.GetResources", _refuse("GetResources"))
-    found = account.drill()
-    assert "Read timeout" in found["refused"]["key"]
-    assert account.unfinished == ("key" in found["left"]) == (not is_found)
-    assert (account.all() == account.before) == is_found
+    def note(params: dict[str, Any], **_: Any) -> None:
+        asked.append(json.loads(params["body"]))
 
-
-@pytest.mark.parametrize(
-    ("moment", "when"), [("sns.Publish", "before"), ("kms.CreateKey", "after")]
-)
-def test_what_a_killed_run_left_the_next_deletes(
-    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
-) -> None:
-    def killed(*_: object) -> NoReturn:
-        raise SystemExit
-
-    with monkeypatch.context() as within:
-        within.setattr(recorder.Run, "clean", killed)
-        account.at(moment, killed, when)
-        with pytest.raises(SystemExit):
-            account.drill()
-    assert account.all() - account.before
-    account.session = boto3.Session(region_name=REGION)
-    found = account.drill()
-    assert (account.all(), found["left"]) == (account.before, {})
-    assert found["calls"]
+    quiet_account.session.events.register("before-call.kms.CreateKey", note)
+    document = quiet_account.drill()
+    (create_key,) = asked
+    assert create_key.keys() == {"Description", "Policy"}
+    assert document["run"] in create_key["Description"]
+    (statement,) = json.loads(create_key["Policy"])["Statement"]
+    assert statement == {
+        "Effect": "Allow",
+        "Principal": {"AWS": CALLER},
+        "Action": [
+            "kms:PutKeyPolicy",
+            "kms:DescribeKey",
+            "kms:GetKeyPolicy",
+            "kms:DisableKey",
+            "kms:GenerateDataKey",
+            "kms:Decrypt",
+            "kms:ScheduleKeyDeletion",
+        ],
+        "Resource": "*",
+    }
 
 
-def test_what_cannot_be_deleted_is_said_and_tried_again_before_anything_new(
-    account: Account,
-) -> None:
-    account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
-    found = account.drill()
-    assert [*found["left"]] == ["trail"]
-    (left,) = account.all() - account.before
-    assert left == found["run"]
-    again = account.drill()
-    assert (again["run"], [*again["left"]], again["calls"]) == (found["run"], ["trail"], [])
+def test_drill_deletes_key_whose_answer_was_lost(account: Account) -> None:
+    account.at("kms.CreateKey", _lose_answer, "after")
+    document = account.drill()
+    assert "Read timeout" in document["refused"]["key"]
+    assert (document["left"], account.all()) == ({}, account.before)
+    assert sorted(account.key_states().values()).count("PendingDeletion") == 1
+    assert not account.is_unfinished
+
+
+def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: Account) -> None:
+    account.at("kms.CreateKey", _lose_answer, "after")
+    account.at("kms.ListKeys", _refuse("ListKeys"))
+    document = account.drill()
+    assert document["run"] in document["left"]["key"]
+    assert account.is_unfinished
+    # The queue that proves whose run it was stays until the rest is gone.
+    assert document["left"].keys() == {"key", "events"}
     account.session = boto3.Session(region_name=REGION)
     assert account.drill()["left"] == {}
     assert account.all() == account.before
 
 
-@pytest.mark.parametrize("wrong", [{"here": "us-east-1:1"}, {"run": "../x"}, {"run": ""}])
-def test_a_list_of_something_else_deletes_nothing(account: Account, wrong: dict[str, str]) -> None:
-    state = {"run": "ffffffff", "here": f"{REGION}:123456789012", "key": "", **wrong}
-    account.folder.mkdir()
-    (account.folder / recorder.UNFINISHED).write_text(json.dumps(state))
-    with pytest.raises(SystemExit, match=r"unfinished\.json is of"):
-        account.drill()
+@pytest.mark.parametrize(
+    ("moment", "when"), [("sns.Publish", "before"), ("kms.CreateKey", "after")]
+)
+def test_drill_cleans_up_killed_run_after_yes(
+    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
+) -> None:
+    killed = account.kill_run(monkeypatch, moment, when)
+    assert account.all() - account.before
+    document = account.drill()
+    assert account.questions == [f"Delete what {recorder.PREFIX}{killed} left?", "Start?"]
+    assert (account.all(), document["left"]) == (account.before, {})
+    assert document["calls"]
+
+
+def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = account.kill_run(monkeypatch, "sns.Publish")
+    existing, states = account.all(), account.key_states()
+    calls = account.note_calls()
+    with pytest.raises(SystemExit, match=f"no: Delete what {recorder.PREFIX}{killed} left"):
+        account.drill(_answer_no)
+    _assert_only_reads(calls)
+    assert (account.all(), account.key_states()) == (existing, states)
+    assert account.is_unfinished
+    (key,) = existing - account.before - things_in(account.client)
+    assert key in "".join(account.said)
+
+
+def test_drill_says_what_it_cannot_delete_and_tries_again_before_anything_new(
+    account: Account,
+) -> None:
+    account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
+    document = account.drill()
+    assert [*document["left"]] == ["trail", "events"]
+    assert "aws cloudtrail delete-trail --cli-input-json" in document["left"]["trail"]
+    assert "aws sqs delete-queue --cli-input-json" in document["left"]["events"]
+    assert len(account.all() - account.before) == 2
+    again = account.drill()
+    assert again["run"] == document["run"]
+    assert ([*again["left"]], again["calls"]) == (["trail", "events"], [])
+    account.session = boto3.Session(region_name=REGION)
+    assert account.drill()["left"] == {}
     assert account.all() == account.before
+
+
+# What somebody could write into DIR, and what DIR holds after a full disk.
+HOSTILE = {
+    "empty": b"",
+    "torn": b'{"run": "ff',
+    "no JSON": b"\xff\xfe\x00",
+    "deep": b"[" * 60_000,
+    "long": b" " * 70_000 + b"{}",
+    "no object": b"[]",
+    "no run": b"{}",
+    "a number": b'{"run": 12345678}',
+    "a path": b'{"run": "../../x", "here": "eu-west-1:123456789012"}',
+    "a line more": b'{"run": "ffffffff\\n", "here": "eu-west-1:123456789012"}',
+    "a wildcard": b'{"run": "*", "here": "eu-west-1:123456789012"}',
+    "no place": b'{"run": "ffffffff"}',
+    "other region": b'{"run": "ffffffff", "here": "us-east-1:123456789012"}',
+    "other account": b'{"run": "ffffffff", "here": "eu-west-1:111111111111"}',
+    "unknown run": b'{"run": "ffffffff", "here": "eu-west-1:123456789012"}',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
+def test_command_refuses_file_that_names_no_run_of_the_caller(
+    quiet_account: Account, content: bytes
+) -> None:
+    file = quiet_account.plant(content)
+    states = quiet_account.key_states()
+    done = _mendq(quiet_account, "--yes")
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)
+    (line,) = [line for line in done.stderr.splitlines() if line]
+    assert str(file) in line
+    assert "Nothing was deleted" in line
+    assert f"rm {file}" in line or "another DIR" in line
+    assert (quiet_account.all(), quiet_account.key_states()) == (quiet_account.before, states)
+    assert file.read_bytes() == content
+
+
+def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Account) -> None:
+    quiet_account.folder.mkdir()
+    file = quiet_account.folder / recorder.UNFINISHED
+    for target in ("/dev/zero", "missing", "."):
+        file.symlink_to(target)
+        with pytest.raises(SystemExit, match="is no regular file"):
+            quiet_account.drill()
+        file.unlink()
+    assert quiet_account.all() == quiet_account.before
+
+
+def test_drill_leaves_key_alone_that_only_a_planted_file_names(quiet_account: Account) -> None:
+    quiet_account.plant_run("ffffffff", key=quiet_account.production_key, made=["key"])
+    calls = quiet_account.note_calls()
+    with pytest.raises(SystemExit, match=quiet_account.production_key):
+        quiet_account.drill()
+    _assert_only_reads(calls)
+    assert quiet_account.questions == []
+    assert quiet_account.all() == quiet_account.before
+
+
+def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> None:
+    account.plant_run(account.another.id, key=account.production_key, made=["key"])
+    calls = account.note_calls()
+    with pytest.raises(SystemExit, match="no: Delete what"):
+        account.drill(_answer_no)
+    _assert_only_reads(calls)
+    assert "If another terminal is still running it, answer no" in account.said[0]
+    assert account.production_key in account.said[0]
+    assert account.all() == account.before
+    things = things_in(account.client)
+    account.clean_up()
+    # After yes, that run goes, and nothing else: not the key that the file names.
+    assert account.key_states()[account.production_key] == "Enabled"
+    others = {thing for thing in things if account.another.name not in thing}
+    assert account.all() == others | {account.production_key}
+
+
+def test_drill_leaves_run_of_another_caller_alone(account: Account) -> None:
+    url = account.client("sqs").get_queue_url(QueueName=f"{account.another.name}-events")
+    tags = {recorder.CALLER_TAG: "AROAANOTHER"}
+    account.client("sqs").tag_queue(QueueUrl=url["QueueUrl"], Tags=tags)
+    account.plant_run(account.another.id)
+    calls = account.note_calls()
+    with pytest.raises(SystemExit, match="not tagged with your identity"):
+        account.drill()
+    _assert_only_reads(calls)
+    assert (account.questions, account.all()) == ([], account.before)
+
+
+def _key_policy(*principals: Any, effect: str = "Allow") -> str:
+    statements = [
+        {"Effect": effect, "Principal": principal, "Action": "kms:Decrypt", "Resource": "*"}
+        for principal in principals
+    ]
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})
+
+
+OWN_POLICY = _key_policy({"AWS": CALLER})
+HOUR_SECONDS = 3_600
+OTHER_KEYS = {
+    "created before": (OWN_POLICY, -HOUR_SECONDS),
+    "created just before": (OWN_POLICY, -30),
+    "created later": (OWN_POLICY, HOUR_SECONDS),
+    "another's": (_key_policy({"AWS": f"arn:aws:iam::{ACCOUNT}:role/another"}), 0),
+    "another account's user": (_key_policy({"AWS": "arn:aws:sts::111111111111:user/moto"}), 0),
+    "the account's": (_key_policy({"AWS": f"arn:aws:iam::{ACCOUNT}:root"}), 0),
+    "everybody's": (_key_policy("*", {"AWS": "*"}), 0),
+    "denied": (_key_policy({"AWS": CALLER}, effect="Deny"), 0),
+    "a service's": (_key_policy({"Service": "sqs.amazonaws.com"}), 0),
+    "no policy": ("{", 0),
+}
+
+
+@pytest.mark.parametrize(("policy", "seconds"), OTHER_KEYS.values(), ids=OTHER_KEYS.keys())
+def test_drill_leaves_key_alone_if_one_of_three_answers_differs(
+    quiet_account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: str,
+    seconds: int,
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
+    name = f"{recorder.PREFIX}{killed}"
+    key = quiet_account.make_key(f"{name}: made by somebody", Policy=policy)
+    kms_backends[ACCOUNT][REGION].keys[key].creation_date += seconds
+    assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
+    assert quiet_account.key_states()[key] == "Enabled"
+    assert quiet_account.all() == {*quiet_account.before, key}
+
+
+def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
+    key = quiet_account.make_key(f"{recorder.PREFIX}{killed}: made by somebody")
+    quiet_account.at("kms.GetKeyPolicy", _refuse("GetKeyPolicy"))
+    assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
+    assert quiet_account.all() == {*quiet_account.before, key}
+
+
+def test_drill_names_key_that_it_left_alone_at_its_end(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
+    name = f"{recorder.PREFIX}{killed}"
+    key = quiet_account.make_key(f"{name}: made by somebody")
+    sqs = quiet_account.client("sqs")
+    url = sqs.get_queue_url(QueueName=f"{name}-events")["QueueUrl"]
+    sqs.tag_queue(QueueUrl=url, Tags={recorder.KEY_TAG: key})
+    document = quiet_account.drill()
+    assert ([*document["left_alone"]], document["left"]) == ([key], {})
+    assert quiet_account.key_states()[key] == "Enabled"
+    (line,) = [line for line in recorder.table(document) if key in line]
+    assert f"aws kms describe-key --key-id {key}" in line
+    assert quiet_account.all() == {*quiet_account.before, key}
+
+
+@pytest.mark.parametrize(
+    "description",
+    ["", "production", "{id}", "mendq-drill-record-", "mendq-drill-record-{id}0", "x-record-{id}"],
+)
+def test_drill_leaves_key_alone_whose_description_names_another_run(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch, description: str
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
+    key = quiet_account.make_key(description.format(id=killed), Policy=OWN_POLICY)
+    quiet_account.clean_up()
+    assert quiet_account.key_states()[key] == "Enabled"
+    assert quiet_account.all() == {*quiet_account.before, key}
+
+
+def test_drill_finds_its_own_key_if_its_tag_names_another(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey", "after")
+    sqs = quiet_account.client("sqs")
+    url = sqs.get_queue_url(QueueName=f"{recorder.PREFIX}{killed}-events")["QueueUrl"]
+    sqs.tag_queue(QueueUrl=url, Tags={recorder.KEY_TAG: quiet_account.production_key})
+    quiet_account.clean_up()
+    assert quiet_account.key_states()[quiet_account.production_key] == "Enabled"
+    assert quiet_account.all() == quiet_account.before
+
+
+def test_clean_up_looks_at_no_other_key_if_its_own_is_tagged(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet_account.kill_run(monkeypatch, "sns.Publish")
+    calls = quiet_account.note_calls()
+    quiet_account.clean_up()
+    assert calls.count("DescribeKey") == 1
+    assert "ListKeys" not in calls
 
 
 def _mendq(account: Account, *arguments: str) -> Any:
     words = ["drill", "--record", str(account.folder), "--minutes", "0.1", "--region", REGION]
-    return CliRunner().invoke(app, [*words, *arguments])
+    return CliRunner().invoke(app, [*words, *arguments], env={"COLUMNS": "10000"})
 
 
-def test_the_command_asks_first_and_then_leaves_nothing_asking_what_its_policy_allows(
+def test_command_asks_before_it_cleans_up(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.kill_run(monkeypatch, "sns.Publish")
+    existing = account.all()
+    refused = _mendq(account)
+    assert (refused.exit_code, "--yes confirms" in refused.stderr) == (2, True)
+    assert (account.all(), account.is_unfinished) == (existing, True)
+    done = _mendq(account, "--yes")
+    assert done.exit_code == 0, done.output
+    assert (account.all(), account.is_unfinished) == (account.before, False)
+
+
+def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
     account: Account,
 ) -> None:
     refused = _mendq(account)
@@ -209,33 +543,36 @@ def test_the_command_asks_first_and_then_leaves_nothing_asking_what_its_policy_a
         done = _mendq(account, "--yes", "--json")
     assert done.exit_code == 0, done.output
     assert account.all() == account.before
-    allowed = {each for one in record()["Statement"] for each in one["Action"]}
-    assert asked == allowed - NO_CALLS - OF_A_FILE
-    found = json.loads(done.stdout)
-    assert (found["left"], found["refused"], account.unfinished) == ({}, {}, False)
-    answers = account.answers(found)
-    assert [*answers] == [name for name, *_ in recorder.CALLS]
+    allowed = {action for statement in record()["Statement"] for action in statement["Action"]}
+    assert asked == (allowed | BY_KEY_POLICY) - OF_A_SEARCH - OF_A_FILE
+    document = json.loads(done.stdout)
+    assert (document["left"], document["left_alone"], document["refused"]) == ({}, {}, {})
+    assert not account.is_unfinished
+    answers = account.answers(document)
+    assert [*answers] == [call.name for call in recorder.CALLS]
     assert answers["throttled"] == "answered with 200"
     (index,) = account.folder.glob("*/index.json")
-    assert json.loads(index.read_text()) == found
+    assert json.loads(index.read_text()) == document
     columns = [line.split() for line in done.stderr.splitlines()]
     assert ["late_delete", "no", "no", "-", "-"] in columns
 
 
-def test_every_right_but_making_a_key_is_on_things_of_its_own() -> None:
-    (anything,) = (names for where, names in RECORDING.items() if where == "*")
-    assert anything.split() == ["kms:CreateKey", "kms:TagResource", "tag:GetResources"]
-    for each in record()["Statement"]:
-        (where,) = each["Resource"]
-        assert recorder.PREFIX in where or where == "*" or "Condition" in each
+def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
+    assert RECORDING["*"] == ["kms:CreateKey", "kms:ListKeys"]
+    for statement in record()["Statement"]:
+        (resource,) = statement["Resource"]
+        assert recorder.PREFIX in resource or resource == "*"
+        assert not [action for action in statement["Action"] if "Tag" in action and "kms" in action]
 
 
-def test_it_runs_alone_on_an_older_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_runs_alone_on_an_older_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = Path(recorder.__file__).read_text()
     tree = ast.parse(text, feature_version=(3, 9))
-    heads = [each for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
-    names = {each.module or "" for each in heads if isinstance(each, ast.ImportFrom)}
-    assert not any(each.startswith("mendq") for each in names)
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {node.module or "" for node in imports if isinstance(node, ast.ImportFrom)}
+    assert not any(name.startswith("mendq") for name in names)
     alone = tmp_path / "record_failed_calls.py"
     alone.write_text(text)
     environment = {**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
@@ -251,7 +588,7 @@ def test_it_runs_alone_on_an_older_python(tmp_path: Path, monkeypatch: pytest.Mo
     assert recorder.matched_as({}) == "install mendq"
 
 
-def test_what_it_says_twice_is_what_mendq_says() -> None:
-    """It cannot import Mendq's words."""
+def test_prefix_and_tags_are_the_ones_that_mendq_leaves_alone() -> None:
+    """The file runs alone, so it cannot import Mendq's names."""
     assert recorder.PREFIX.startswith(DRILL_QUEUE)
     assert {MODE_TAG: OFF, DRILL_TAG: "true"} == recorder.TAGS
