@@ -52,7 +52,7 @@ def install() -> None:
     def collect(inner: Any, queue: Queue, *rest: Any) -> list[Message]:
         """Remember every handle: MiniStack itself knows only the latest."""
         with sqs._queues_lock:
-            received = [each for each in inner(queue, *rest) if not _goes_to_the_dlq(queue, each)]
+            received = _without_dead(queue, inner(queue, *rest))
             book: OrderedDict[str, Message] = queue.setdefault(_BOOK, OrderedDict())
             book.update((each["receipt_handle"], each) for each in received)
             while len(book) > MOST_HANDLES:
@@ -60,19 +60,27 @@ def install() -> None:
         return received
 
 
-def _goes_to_the_dlq(queue: Queue, message: Message) -> bool:
+def _without_dead(queue: Queue, received: list[Message]) -> list[Message]:
     """Put back what came due since MiniStack swept for the DLQ, a moment ago: the next one has it.
 
-    Else it would be received more often than maxReceiveCount.
+    Else it would be received more often than maxReceiveCount. In a FIFO queue the messages behind
+    one that is put back in its group are put back too, so that none overtakes it.
     """
     redrive = redrive_of(queue["attributes"].get("RedrivePolicy", ""))
-    if redrive is None or message["receive_count"] <= redrive.max_receive_count:
-        return False
-    if sqs._queue_by_arn(redrive.dlq_arn) is None:
-        return False
-    message["receive_count"] -= 1
-    message["visible_at"] = 0.0
-    return True
+    if redrive is None or sqs._queue_by_arn(redrive.dlq_arn) is None:
+        return received
+    staying: list[Message] = []
+    blocked_groups: set[str] = set()
+    for message in received:
+        is_dead = message["receive_count"] > redrive.max_receive_count
+        is_behind = queue["is_fifo"] and message["group_id"] in blocked_groups
+        if not is_dead and not is_behind:
+            staying.append(message)
+            continue
+        blocked_groups.add(message["group_id"])
+        message["receive_count"] -= 1
+        message["visible_at"] = 0.0
+    return staying
 
 
 def _refuse_calls() -> None:

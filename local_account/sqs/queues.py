@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ministack.core import iam_actions
@@ -88,7 +90,8 @@ def _install_dlqs() -> None:
         """A FIFO queue's DLQ message gets its own id as its deduplication id, and a new time."""
         dead = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
         before = len(dead["messages"]) if dead else 0
-        inner(queue)
+        with sqs._queues_lock, _without_locked_groups(queue):
+            inner(queue)
         for message in dead["messages"][before:] if dead and dead["is_fifo"] else ():
             dead["fifo_seq"] += 1
             message["seq"] = str(dead["fifo_seq"]).zfill(20)
@@ -101,6 +104,32 @@ def _install_dlqs() -> None:
         _method, _path, _headers, body, *_ = rest
         source = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
         return source or inner(service, *rest)
+
+
+@contextmanager
+def _without_locked_groups(queue: Queue) -> Iterator[None]:
+    """Keep the messages of locked FIFO groups out of the queue meanwhile, and in their place after.
+
+    A group is locked while one of its messages is in flight: SQS returns no other of it, and so
+    moves none to the DLQ. The messages behind a failing one never overtake it on their way there.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
+    """
+    if not queue["is_fifo"]:
+        yield
+        return
+    messages, now = queue["messages"], time.time()
+    locked_groups = {
+        message.get("group_id")
+        for message in messages
+        if message.get("receive_count") and message["visible_at"] > now
+    }
+    locked_ids = {message["id"] for message in messages if message.get("group_id") in locked_groups}
+    queue["messages"] = [message for message in messages if message["id"] not in locked_ids]
+    try:
+        yield
+    finally:
+        staying_ids = {message["id"] for message in queue["messages"]} | locked_ids
+        queue["messages"] = [message for message in messages if message["id"] in staying_ids]
 
 
 def _refuse_attributes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -66,3 +67,45 @@ def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
     fitting.set(RedriveAllowPolicy=json.dumps(by_others))
     source.set(RedrivePolicy=_to(fitting.arn))
     assert fitting.arn in source.attributes()["RedrivePolicy"]
+
+
+def _bodies(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["Body"] for message in messages]
+
+
+def test_fifo_dlq_takes_head_and_followers_of_a_batch_together_and_in_order(
+    account: LocalAccount,
+) -> None:
+    """The receives of a batch are counted for each of its messages: SQS gives them one fate."""
+    source, dlq = new_queue(account, fifo=True), new_queue(account, fifo=True)
+    source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": dlq.arn, "maxReceiveCount": 2}))
+    sent = [f"message {number}" for number in range(12)]
+    for body in sent:
+        source.send(body, group="one")
+    for receives in ("1", "2"):
+        batch = source.receive_some(MessageSystemAttributeNames=["ApproximateReceiveCount"])
+        assert _bodies(batch) == sent[:10]
+        counts = {message["Attributes"]["ApproximateReceiveCount"] for message in batch}
+        assert counts == {receives}
+        for message in batch:
+            source.change(message["ReceiptHandle"], 0)
+    assert _bodies(source.receive_some()) == sent[10:]
+    assert _bodies(dlq.receive_some()) == sent[:10]
+
+
+def test_fifo_group_moves_nothing_to_the_dlq_while_its_head_is_in_flight(
+    account: LocalAccount,
+) -> None:
+    source, dlq = new_queue(account, fifo=True), new_queue(account, fifo=True)
+    source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": dlq.arn, "maxReceiveCount": 1}))
+    for body in ("head", "second", "third"):
+        source.send(body, group="locked")
+    source.send("free", group="other")
+    head, *others = source.receive_some(VisibilityTimeout=60)
+    for message in others:
+        source.change(message["ReceiptHandle"], 0)
+    assert source.receive_some() == []
+    assert _bodies(dlq.receive_some()) == ["free"], "another group is not held up"
+    source.change(head["ReceiptHandle"], 0)
+    assert source.receive_some() == []
+    assert _bodies(dlq.receive_some()) == ["head", "second", "third"]
