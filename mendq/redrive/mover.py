@@ -60,6 +60,8 @@ class MessageMover:
         self._groups: dict[str, set[str]] = {}
         self._may_go_on: dict[str, None] = {}
         self._is_opening = False
+        # FIFO groups of which a message could not be sent: nothing behind it may overtake it.
+        self._stopped_groups: set[str] = set()
         self._ready: list[Message] = []
         # Never to be given (again): what was, and the copies that this mover has sent.
         self._given: set[str] = set()
@@ -85,7 +87,8 @@ class MessageMover:
 
         Each is given once: one that comes again stays held, one that was sent already is deleted,
         and the copies that this mover has sent are not given either. Of a FIFO group no more than
-        the first ten that stay can be seen. Raises FactsUnavailable or QueueRefusesUs.
+        the first ten that stay can be seen, and nothing is given behind a message that could not be
+        sent. Raises FactsUnavailable or QueueRefusesUs.
         """
         while len(self._ready) < most:
             received = self._shown(most - len(self._ready))
@@ -94,6 +97,7 @@ class MessageMover:
             new = [each for each in received if self._is_new(each)]
             for each in received:
                 self._groups.setdefault(each.group_id, set()).add(each.message_id)
+            new = [each for each in new if each.group_id not in self._stopped_groups]
             self._may_go_on |= dict.fromkeys(each.group_id for each in new)
             self._ready += new
         messages, self._ready = self._ready[:most], self._ready[most:]
@@ -188,7 +192,10 @@ class MessageMover:
         self._sent |= sent.copies.keys()
         self._given |= set(sent.copies.values())
         gone = self.delete(went)
-        for group in {each.group_id for each in went} & self._groups.keys():
+        if to.is_fifo:
+            self._stop_groups_of(each for each in batch if each.message_id not in sent.copies)
+        still_open = {each.group_id for each in went} - self._stopped_groups
+        for group in still_open & self._groups.keys():
             self._groups[group] -= gone
             self._may_go_on |= {group: None} if self._groups[group] else {}
         order.settle(batch, gone, is_hopeless=sent.is_hopeless)
@@ -198,6 +205,13 @@ class MessageMover:
             unmarked=sum(not to.can_mark(each) for each in went),
             failed=(*(NotMoved(each, "lost", LOST, passes=True) for each in lost), *sent.refused),
         )
+
+    def _stop_groups_of(self, unsent: Iterable[Message]) -> None:
+        """Give no further message of their groups."""
+        self._stopped_groups |= {message.group_id for message in unsent}
+        for group in self._stopped_groups:
+            self._may_go_on.pop(group, None)
+        self._ready = [each for each in self._ready if each.group_id not in self._stopped_groups]
 
 
 def message_of(message: Mapping[str, Any]) -> Message:

@@ -215,6 +215,21 @@ def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) ->
     assert bodies(left(fifo)) == texts(5)[1:]
 
 
+def test_mover_sends_nothing_behind_a_fifo_message_that_failed_even_if_seen_later(
+    fifo: Redriving,
+) -> None:
+    """SQS shows what stands behind the first ten of a group only after some of those have gone."""
+    fifo.configure(fifo.source, MaximumMessageSize="1024")
+    fifo.send(*texts(3), "x" * 2_000, *texts(12), group="a")
+    fifo.send(*texts(14), group="b")
+    moved = move(fifo)
+    sent = arrived(fifo)
+    assert len(moved.failed) == 1
+    assert bodies([each for each in sent if each.group_id == "a"]) == texts(3)
+    assert bodies([each for each in sent if each.group_id == "b"]) == texts(14)
+    assert bodies(left(fifo)) == ["x" * 2_000, *texts(12)]
+
+
 @pytest.mark.parametrize(
     ("code", "passes"), [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)]
 )
