@@ -31,13 +31,19 @@ _A_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
 class Choice(Struct, frozen=True):
-    """What a person asks for; `limit` and `per_second` are None where nobody said."""
+    """What a person asks for; `limit` and `per_second` are None where nobody said.
+
+    With `leave_first` the first message of each FIFO group stays, whatever the filter says of it.
+    `command` is how the command begins that was given, without these options.
+    """
 
     messages: MessageFilter
     limit: int | None = None
     per_second: float | None = None
     dry_run: bool = False
     yes: bool = False
+    leave_first: bool = False
+    command: str = ""
 
     def going(self, chosen: int) -> int:
         """How many at most."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
+from shlex import quote
 
 from msgspec import Struct, field
 from rich.text import Text
@@ -15,7 +16,8 @@ from mendq.cli.output import Output, table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain, value
-from mendq.redrive.message_filter import Judgement, MessageFilter
+from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
+from mendq.redrive.message_filter import Judgement, MessageFilter, literal
 from mendq.redrive.messages import REDRIVEN, Message
 
 MOST_SAMPLES = 3
@@ -27,11 +29,17 @@ class Tally(Struct):
 
     `others` counts those that stay whatever the filter says, by the queue that they died in (empty
     where nobody knows). No body is kept, and of no body a part.
+
+    With `leave_first` the first message of each FIFO group is never chosen. `groups_in_dlq` is what
+    was seen of the groups then, and `matching_groups` those of which the filter takes a message.
     """
 
     route: Route
     chosen_by: MessageFilter
     now: datetime
+    leave_first: bool = False
+    groups_in_dlq: dict[str, GroupInDlq] = field(default_factory=dict)
+    matching_groups: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
     chosen: dict[str, None] = field(default_factory=dict)
     judged: int = 0
@@ -50,6 +58,7 @@ class Tally(Struct):
         self.seen.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         source_arn = self.route.died_in(message)
+        is_first = self.leave_first and self._is_first_of_its_group(message, source_arn)
         if self._stays(source_arn):
             self.others[source_arn or ""] += 1
             return
@@ -57,8 +66,34 @@ class Tally(Struct):
         self.judged += 1
         self.missing.update(name for name, found in judged.values.items() if found is None)
         self.errors.update([judged.error] if judged.error else [])
-        if judged.matches:
+        if not judged.matches:
+            return
+        self.matching_groups.add(message.group_id)
+        if not is_first:
             self._note_chosen(message, judged)
+
+    def _is_first_of_its_group(self, message: Message, source_arn: str | None) -> bool:
+        """Note what is seen of the message's group: a mover gives a group's messages in order."""
+        group = self.groups_in_dlq.get(message.group_id)
+        is_first = group is None
+        if group is None:
+            group = GroupInDlq.begun_by(message)
+            self.groups_in_dlq[message.group_id] = group
+        group.add(message, is_from_source=source_arn == self.route.source.queue_arn)
+        return is_first
+
+    @property
+    def staying_first(self) -> dict[str, str]:
+        """The ids of the first messages that stay, by message group, where the filter takes any."""
+        ids = {name: group.first_id for name, group in self.groups_in_dlq.items()}
+        return {name: ids[name] for name in sorted(self.matching_groups & ids.keys())}
+
+    @property
+    def unclear_groups(self) -> list[UnclearGroup]:
+        """The groups whose first message may not be the one that failed."""
+        if not self.leave_first:
+            return []
+        return find_unclear_groups(self.groups_in_dlq, self.matching_groups, self.groups)
 
     def _stays(self, source_arn: str | None) -> bool:
         """Return True where the filter is not even asked.
@@ -87,6 +122,7 @@ class Tally(Struct):
 
 
 _MOST_ROWS = 10
+_MOST_UNCLEAR = 3
 _MOST_ERRORS = 3
 
 
@@ -117,7 +153,8 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
             out.whole(each, indent=2)
     notes = (*_of_what_stays(tally), *_of_what_goes(tally))
     out.lines(("-", "dim", each) for each in notes)
-    every = chosen and tally.chosen_by.tree is None and not route.leads_nowhere
+    takes_all = tally.chosen_by.tree is None and not tally.leave_first
+    every = chosen and takes_all and not route.leads_nowhere
     if every and route.messages.queue_arn == route.dlq_arn:
         out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
         region = parts_of(route.dlq_arn).region
@@ -139,6 +176,10 @@ def _groups(out: Output, tally: Tally) -> None:
 
 def _of_what_stays(tally: Tally) -> Iterable[str]:
     name, judged = tally.route.messages.name, counted(tally.judged, "message")
+    for group_id, first_id in islice(tally.staying_first.items(), _MOST_ROWS):
+        yield f"the first message of group {value(group_id, _WIDEST)} stays here: {first_id}"
+    if (more := len(tally.staying_first) - _MOST_ROWS) > 0:
+        yield f"and the first message of {counted(more, 'more group')}"
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
@@ -154,6 +195,25 @@ def _of_what_stays(tally: Tally) -> Iterable[str]:
                 f"somebody sent {messages} to {name} by hand: SQS does not say for which source, "
                 f"so {stay}. Whoever knows receives them and sends them there"
             )
+
+
+def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
+    """Say of each group why its first message may not be the one that failed, and what to do.
+
+    `command` is how the commands begin that are printed.
+    """
+    redrive = f"{command} --region {parts_of(tally.route.messages.queue_arn).region}"
+    for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR):
+        out.say(f"group {value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
+        its_own = f"group_id == {literal(unclear.group_id)}"
+        if unclear.can_be_named:
+            out.under("if its first message is the one that failed, send back the others:")
+            out.command(f"{redrive} --where {quote(its_own)} --leave-first")
+        out.under("else put the id of the message that failed, from the consumer's log, for ID:")
+        all_but_one = f"{its_own} && message_id != 'ID'"
+        out.command(f"{redrive} --where {quote(all_but_one)}")
+    if (more := len(tally.unclear_groups) - _MOST_UNCLEAR) > 0:
+        out.say(f"and {counted(more, 'more group')}", "yellow")
 
 
 def _it(messages: int, one: str = "stays", many: str = "stay") -> str:

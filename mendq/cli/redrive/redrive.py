@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from threading import Event
 from typing import Annotated
 
 import typer
+from msgspec import structs
 
 from mendq.aws.queue import queue_url
 from mendq.catalogue._time_left import left_of
@@ -31,24 +33,35 @@ from mendq.redrive.send_batches import Destination
 QueueName = Annotated[str, queue_argument("The source; with --to, the DLQ:")]
 _TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")
 _FROM = typer.Option("--from", metavar="SOURCE", help="With --to: those that died there alone.")
+_LEAVE_FIRST = typer.Option("--leave-first", help="Leave the first message of each FIFO group.")
 To = Annotated[str | None, _TO]
 From = Annotated[str | None, _FROM]
+LeaveFirst = Annotated[bool, _LEAVE_FIRST]
 
 
 @command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
 @choosing
-def redrive(
-    call: Invocation, queue: QueueName, choice: Choice, to: To = None, died_in: From = None
+def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
+    call: Invocation,
+    queue: QueueName,
+    choice: Choice,
+    to: To = None,
+    died_in: From = None,
+    leave_first: LeaveFirst = False,
 ) -> Exit:
     """Send DLQ messages back to their source.
 
     Looking at a message is a receive: its receive count rises, with --dry-run too.
 
     Examples:
-      mendq redrive orders --all --dry-run
       mendq redrive orders --where "body.type == 'order'" --limit 5
+      mendq redrive steps.fifo --all --leave-first --dry-run
       mendq redrive orders-dlq --to orders-new --all --rate 10/s
     """
+    options = {"--to": to, "--from": died_in}
+    given = [word for option, name in options.items() if name for word in (option, name)]
+    again = shlex.join(("mendq", "redrive", queue, *given))
+    choice = structs.replace(choice, leave_first=leave_first, command=again)
     if to is not None:
         return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
     if died_in is not None:
@@ -61,6 +74,11 @@ def send_back(call: Invocation, choice: Choice, look: Callable[[], Route]) -> Ex
     """Do what somebody asks for; `look` says from where to where, and is asked again at the end."""
     with call.out.waiting("looking at the queues and their messages"):
         route = look()
+    if choice.leave_first and not route.messages.is_fifo:
+        line = (
+            f"--leave-first is for FIFO queues: the messages of {route.source.name} have no order"
+        )
+        raise Stopped(f"{line}; leave some with --where", Exit.USAGE)
     return SendBack(call, route, choice, datetime.now(UTC), look).carry_out()
 
 
@@ -91,6 +109,9 @@ class SendBack(Work, frozen=True):
         rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages
         speed = "as fast as it goes" if rate is None else f"{rate:g} a second"
         messages = counted(self.choice.going(chosen), "message")
+        if self.choice.leave_first:
+            back = f"Send {messages} back to {self.route.source.name} in their order, {speed}"
+            return f"{back}, and leave the first message of each group in {waiting.name}?"
         if waiting.is_fifo and (limit is None or chosen < limit):
             most = limit or max(chosen, waiting.visible)
             messages += f", and what matches behind them (some {most:,} in all at most),"

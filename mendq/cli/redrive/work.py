@@ -22,7 +22,7 @@ from mendq.cli.interrupts import stoppable
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import Choice
-from mendq.cli.redrive.preview import Tally, print_preview
+from mendq.cli.redrive.preview import Tally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, remedy, with_remedies
 from mendq.notifications.text import counted, plain
 from mendq.redrive.messages import REDRIVEN, Message, MoveResult
@@ -30,6 +30,7 @@ from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, Me
 
 ENDING = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
 _MOST_FAILURES = 5
+_MOST_NAMED = 3
 
 
 Tell = Callable[[int], None]
@@ -77,6 +78,7 @@ class Ended(Struct, frozen=True):
     """`matched` messages were asked for of all that are `there`; `fault` says why it ended early.
 
     `hidden` of those that are there were in somebody else's hand, and nobody could look at them.
+    `staying_first` are the ids of the messages that stay as the first of their groups.
     """
 
     done: MoveResult
@@ -84,6 +86,7 @@ class Ended(Struct, frozen=True):
     there: int
     hidden: int = 0
     fault: str = ""
+    staying_first: tuple[str, ...] = ()
 
     @property
     def moved(self) -> int:
@@ -137,12 +140,16 @@ class Work(Struct, frozen=True):
         look_at(self.call, self.route, before.add)
         print_preview(out, before, self.choice.limit)
         warn_of_freeze(self.call)
+        self._require_clear_groups(before)
         matched = len(before.chosen)
         if self.choice.dry_run or not matched:
-            ended = self._ended(MoveResult(), matched, before.seen)
+            ended = self._ended(MoveResult(), matched, before)
             out.document(self._document(ended))
             if not matched:
-                out.say("no message that can be seen matches: there is nothing to do", "yellow")
+                none = "no message that can be seen matches"
+                if before.staying_first:
+                    none = "no message stands behind the first of its group"
+                out.say(f"{none}: there is nothing to do", "yellow")
             line = f"nothing was {self.done}; each message that was looked at counts a receive more"
             out.say(line, "dim")
             return Exit.DONE
@@ -153,16 +160,32 @@ class Work(Struct, frozen=True):
             ended = self._act_upon(before, act, stop, faults)
         return self._say(ended)
 
+    def _require_clear_groups(self, before: Tally) -> None:
+        """Stopped where the first message of a group may not be the one that failed."""
+        unclear = before.unclear_groups
+        if not unclear:
+            return
+        print_unclear_groups(self.call.out, before, self.choice.command)
+        which = ", ".join(plain(group.group_id, 60) for group in unclear[:_MOST_NAMED])
+        line = (
+            f"of {counted(len(unclear), 'group')} ({which}) the messages do not tell which failed"
+        )
+        why = unclear[0].reason
+        look = "look at the consumer's log, and leave the one that failed with --where"
+        raise Stopped(f"{line}: {why}. Nothing was moved; {look}", word="first_unclear")
+
     def _tally(self) -> Tally:
-        return Tally(self.route, self.choice.messages, self.now)
+        return Tally(self.route, self.choice.messages, self.now, self.choice.leave_first)
 
     def _act_upon(self, before: Tally, act: Act, stop: Event, faults: list[str]) -> Ended:
         """What came of it, however it ended."""
         tally, done, is_fifo = self._tally(), MoveResult(), self.route.messages.is_fifo
         chosen, choice = before.chosen, self.choice
-        # What came since the question was not asked for, but for what a FIFO queue had hidden.
-        wanted = tally.chosen if is_fifo else chosen
-        most = maxsize if is_fifo else len(chosen)
+        # What came since the question was not asked for, but for what a FIFO queue had hidden. With
+        # `leave_first` nobody has asked for that either: another message may have failed there.
+        takes_hidden = is_fifo and not choice.leave_first
+        wanted = tally.chosen if takes_hidden else chosen
+        most = maxsize if takes_hidden else len(chosen)
         if choice.limit is not None:
             most = choice.limit
         pace = Pace(choice.per_second, stop.wait)
@@ -174,6 +197,8 @@ class Work(Struct, frozen=True):
                     going, others = self._taken(mover, tally, wanted, most - done.tried, stop)
                     if not going and not others:
                         break
+                    if choice.leave_first:
+                        going = self._behind_the_same_first(going, before, tally)
                     if not is_fifo:
                         # Else at the end: of a group nothing is shown behind what was let go.
                         mover.release(others)
@@ -190,8 +215,31 @@ class Work(Struct, frozen=True):
             stop.set()
         if stop.is_set():
             faults.append("interrupted: what was in hand is visible again")
+        faults += self._changed_groups(before, tally)
         matched = len(chosen.keys() | wanted.keys())
-        return self._ended(done, matched, before.seen | tally.seen, next(iter(faults), ""))
+        tally.seen |= before.seen
+        return self._ended(done, matched, tally, next(iter(faults), ""))
+
+    def _behind_the_same_first(
+        self, going: Sequence[Message], before: Tally, now: Tally
+    ) -> list[Message]:
+        """The messages whose group still begins with the message that somebody agreed to leave."""
+        agreed, found = before.staying_first, now.groups_in_dlq
+        return [each for each in going if found[each.group_id].first_id == agreed[each.group_id]]
+
+    def _changed_groups(self, before: Tally, now: Tally) -> list[str]:
+        """What to say if a group begins with another message than somebody agreed to leave."""
+        agreed, found = before.staying_first, now.groups_in_dlq
+        changed = [
+            group_id
+            for group_id in sorted(before.groups & found.keys())
+            if self.choice.leave_first and found[group_id].first_id != agreed[group_id]
+        ]
+        if not changed:
+            return []
+        which = ", ".join(plain(group_id, 60) for group_id in changed[:_MOST_NAMED])
+        line = f"the first message of {counted(len(changed), 'group')} ({which}) is another one now"
+        return [f"{line}: nothing of it was moved; look again"]
 
     def _require_there(self, moved: MoveResult, done: MoveResult) -> None:
         """Stopped at the first send that finds the source gone; what is in hand is let go then.
@@ -226,16 +274,20 @@ class Work(Struct, frozen=True):
                     others.append(each.message_id)
         return going, others
 
-    def _ended(self, done: MoveResult, matched: int, seen: set[str], fault: str = "") -> Ended:
+    def _ended(self, done: MoveResult, matched: int, tally: Tally, fault: str = "") -> Ended:
         """There were those in others' hands as well, and in a FIFO queue those behind the seen."""
-        messages = self.route.messages
-        shown = max(len(seen), messages.visible) if messages.is_fifo else len(seen)
+        messages, seen = self.route.messages, len(tally.seen)
+        shown = max(seen, messages.visible) if messages.is_fifo else seen
         hidden = self.route.hidden(shown)
-        return Ended(done, matched, shown + hidden, hidden, fault)
+        first = tuple(tally.staying_first.values())
+        return Ended(done, matched, shown + hidden, hidden, fault, first)
 
     def _document(self, ended: Ended) -> dict[str, Any]:
         numbers = {"matched": ended.matched, self.done: ended.moved, "left": ended.left}
-        return {**numbers, "failed": len(ended.done.failed)}
+        document: dict[str, Any] = {**numbers, "failed": len(ended.done.failed)}
+        if self.choice.leave_first:
+            document["staying_first"] = list(ended.staying_first)
+        return document
 
     def _say(self, ended: Ended) -> Exit:
         """What became of the messages: what did not go and why, and what would let it."""

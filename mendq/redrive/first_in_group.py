@@ -1,0 +1,98 @@
+"""Tell which message blocked a FIFO group, from what of the group lies in the DLQ.
+
+A message that always fails is the first of its group while it is tried: SQS returns the others only
+behind it. It reaches the DLQ together with the messages that SQS returned in the same receives, and
+before them. So the first message of the group in the DLQ is the one that failed, as long as
+
+1. the messages of the group reached the DLQ together: of two that reached it at different times,
+   each may have blocked the group, and what stood between them is gone;
+2. they reached it alone: a receive may return messages of several groups, and a consumer that gives
+   a whole batch back lets the first messages of other groups die with the one that failed;
+3. all of them died in the source: what a person sent there by hand never blocked anything.
+
+Where one of these does not hold, nobody but the consumer's log can say which message failed.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from mendq.notifications.text import counted
+from mendq.redrive.messages import Message
+
+# Messages of one batch become visible at one moment, and SQS moves them at the next receives. The
+# next message that blocks the group has to be received maxReceiveCount times before it follows.
+TOGETHER = timedelta(seconds=60)
+
+
+class GroupInDlq(Struct):
+    """What was seen of one message group in a DLQ, in the order in which SQS returns it."""
+
+    first_id: str
+    first_at: datetime
+    last_at: datetime
+    has_others: bool = False
+
+    @classmethod
+    def begun_by(cls, message: Message) -> GroupInDlq:
+        """The group, of which this message is the first."""
+        return cls(message.message_id, message.sent_at, message.sent_at)
+
+    def add(self, message: Message, *, is_from_source: bool) -> None:
+        """Count one of its messages; a FIFO queue's DLQ says of each when it came there."""
+        self.first_at = min(self.first_at, message.sent_at)
+        self.last_at = max(self.last_at, message.sent_at)
+        self.has_others = self.has_others or not is_from_source
+
+    def came_with(self, other: GroupInDlq) -> bool:
+        """Return True if messages of both groups may have reached the DLQ in one batch."""
+        return (
+            self.first_at <= other.last_at + TOGETHER and other.first_at <= self.last_at + TOGETHER
+        )
+
+
+class UnclearGroup(Struct, frozen=True):
+    """A group of which the DLQ cannot tell which message failed.
+
+    `can_be_named`: the first did fail if a person says that this group was the blocked one.
+    """
+
+    group_id: str
+    reason: str
+    can_be_named: bool = False
+
+
+def find_unclear_groups(
+    groups: Mapping[str, GroupInDlq], chosen: Collection[str], going: Collection[str]
+) -> list[UnclearGroup]:
+    """Return the groups whose first message may not be the one that failed.
+
+    Args:
+        groups: All groups that were seen in the DLQ, by message group id.
+        chosen: The groups of which the person's filter takes messages.
+        going: Those of them of which messages would be sent back.
+    """
+    unclear = list[UnclearGroup]()
+    for group_id in sorted(going):
+        group = groups[group_id]
+        beside = [
+            other_id
+            for other_id in chosen
+            if other_id != group_id and group.came_with(groups[other_id])
+        ]
+        if group.has_others:
+            reason = "some of its messages did not die in this source, or were sent there by hand"
+            unclear.append(UnclearGroup(group_id, reason))
+        elif group.last_at - group.first_at > TOGETHER:
+            came = f"{group.first_at:%Y-%m-%d %H:%M:%S} to {group.last_at:%Y-%m-%d %H:%M:%S} UTC"
+            reason = f"its messages came to the DLQ at different times, from {came}"
+            unclear.append(UnclearGroup(group_id, reason))
+        elif beside:
+            others = counted(len(beside), "other group")
+            reason = f"messages of {others} came to the DLQ with it, maybe out of one batch"
+            unclear.append(UnclearGroup(group_id, reason, can_be_named=True))
+    return unclear

@@ -1,0 +1,65 @@
+"""Which groups of a DLQ are clear: the first message failed, and nothing else can have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.redrive.first_in_group import TOGETHER, GroupInDlq, find_unclear_groups
+from mendq.redrive.messages import Message
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+# Group, seconds after AT, and whether it died in the source.
+DRAWN = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 400), st.booleans()), max_size=12)
+
+
+def grouped(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
+    groups = dict[str, GroupInDlq]()
+    for number, (name, seconds, is_from_source) in enumerate(drawn):
+        message = Message(f"m-{number}", "", AT + timedelta(seconds=seconds), group_id=name)
+        if name not in groups:
+            groups[name] = GroupInDlq.begun_by(message)
+        groups[name].add(message, is_from_source=is_from_source)
+    return groups
+
+
+@given(DRAWN)
+def test_group_is_clear_only_if_it_died_together_alone_and_in_the_source(
+    drawn: list[tuple[str, int, bool]],
+) -> None:
+    groups = grouped(drawn)
+    unclear = {group.group_id for group in find_unclear_groups(groups, groups, groups)}
+    for name in groups.keys() - unclear:
+        own = [seconds for of, seconds, _ in drawn if of == name]
+        others = [seconds for of, seconds, _ in drawn if of != name]
+        assert all(is_from_source for of, _, is_from_source in drawn if of == name)
+        assert max(own) - min(own) <= TOGETHER.total_seconds()
+        assert all(abs(mine - other) > 60 for mine in own for other in others)
+
+
+@given(DRAWN)
+def test_group_that_a_person_names_is_unclear_only_for_what_lies_in_it(
+    drawn: list[tuple[str, int, bool]],
+) -> None:
+    groups = grouped(drawn)
+    for name in groups:
+        alone = grouped([message for message in drawn if message[0] == name])
+        named = find_unclear_groups(groups, {name}, {name})
+        assert named == find_unclear_groups(alone, alone, alone)
+        assert not any(group.can_be_named for group in named)
+
+
+@given(DRAWN)
+def test_first_message_is_the_one_that_sqs_returned_first(
+    drawn: list[tuple[str, int, bool]],
+) -> None:
+    firsts = {name: group.first_id for name, group in grouped(drawn).items()}
+    for name, first_id in firsts.items():
+        assert first_id == f"m-{[of for of, _, _ in drawn].index(name)}"
+
+
+def test_group_of_which_nothing_goes_is_never_unclear() -> None:
+    groups = grouped([("a", 0, True), ("a", 300, True), ("b", 0, True)])
+    assert find_unclear_groups(groups, groups, ()) == []
