@@ -91,6 +91,7 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
         batch_size=mapping.get("BatchSize", BATCH_SIZE),
         reports_item_failures="ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", ()),
         maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
+        modified_at=mapping.get("LastModified"),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
+from mendq.catalogue._moved_along import ask_first, say_taken_along
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FUNCTION,
@@ -55,9 +56,15 @@ def suspects(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The very queue that is named, or one of its own."""
+    """The very queue that is named, or one of its own; of a FIFO queue a person is asked first."""
     found = detect(facts)
     because = facts.found or (found.because if found else "it has no DLQ")
+    if facts.is_fifo:
+        return ask_first(_make(facts, f"{because}. {say_taken_along(facts)}"))
+    return _make(facts, because)
+
+
+def _make(facts: Facts, because: str) -> Plan | Refusal:
     dlq_arn = gone(facts)
     if dlq_arn is not None:
         return make_again(facts, dlq_arn, because)

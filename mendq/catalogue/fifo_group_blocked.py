@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
+from mendq.catalogue._moved_along import ask_first, say_moved_along, section_of_good_messages
 from mendq.catalogue._stuck_group import TRIES, head_is_stuck, one_group_blocks
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
@@ -64,10 +65,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
-    because = f"{found.because}. To its readers a group that is held looks like an empty queue"
+    because = f"{found.because}. {say_moved_along(facts)}"
     if has_none(facts):
-        takes = f"A DLQ would take it, where `mendq dlq {facts.name}` shows it"
-        return make_and_attach(facts, f"{because}. {takes}")
+        return ask_first(make_and_attach(facts, because))
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
         f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
@@ -114,12 +114,19 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails holds up all that come behind it in its group.",
-    plan_in_words="Make a DLQ and attach it after 5 receives; page where one takes it hours later. "
-    "Never while visibility_timeout_too_short or consumer_failing is open.",
+    plan_in_words="Make a DLQ and attach it after 5 receives, once a person has agreed: good "
+    "messages may move along. Page where one takes it hours later. Never while "
+    "visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
-    needs=frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES}),
+    needs=frozenset(
+        {
+            *(Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES),
+            *(Need.DLQ_NAMESAKE, Need.OPEN_CASES),
+        }
+    ),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
+    beside=section_of_good_messages,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect

@@ -119,7 +119,8 @@ class LambdaConsumer:
 
     Its figures are of the last hour, and of a whole invocation, which is a batch.
     `mapping_id` is the mapping's; `maximum_concurrency` is None where it sets none, and
-    `reserved_concurrency` where nobody asked or the function has none of its own.
+    `reserved_concurrency` where nobody asked or the function has none of its own. `modified_at` is
+    when the mapping was last changed, None where Lambda does not say.
     """
 
     function_arn: str
@@ -135,6 +136,7 @@ class LambdaConsumer:
     reports_item_failures: bool = False
     maximum_concurrency: int | None = None
     reserved_concurrency: int | None = None
+    modified_at: datetime | None = None
 
     @property
     def name(self) -> str:
