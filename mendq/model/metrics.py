@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
+from statistics import median
 from typing import NamedTuple
 
 Points = Sequence[tuple[datetime, float]]
@@ -124,6 +125,8 @@ TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
 # What was deleted within it, somebody may still be deleting.
 LATELY = timedelta(minutes=15)
+# Length of the stretches by which one tells steady receives from a burst.
+STRETCH = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class Recent:
     In its last hour `received` messages, and `deduplicated` sends that SQS dropped as repeated, 0
     where nobody asked. `standstill` is measured since one message is the oldest, None where that is
     new, `before` until then; `fruitless_by_minute` are receives less deletes meanwhile.
+    `stretches` are half hours of the window, the last one last, back to its beginning or to one in
+    which CloudWatch had nothing; the first may be shorter.
     """
 
     received: int = 0
@@ -157,6 +162,7 @@ class Recent:
     standstill: Measured | None = None
     before: Measured | None = None
     fruitless_by_minute: tuple[int, ...] = ()
+    stretches: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,11 @@ class Measured:
     `deleted_lately` in the last minutes of all, `hours_with_deletes` in how many hours, counted
     back from `until`, there were any. `processing_p99_seconds` is how long messages took in the
     slowest hour, as their consumers publish it, None where none do.
+
+    `fewest_messages` and `usual_messages` are the least and the median of the backlogs of all
+    minutes, None if there are no minutes to look at. `sent_since_delete` and
+    `received_since_delete` count what came after the minute of the last delete; 0 if nothing was
+    deleted.
     """
 
     since: datetime
@@ -187,6 +198,10 @@ class Measured:
     hours_with_deletes: int = 0
     recent: Recent = Recent()
     processing_p99_seconds: float | None = None
+    fewest_messages: int | None = None
+    usual_messages: int | None = None
+    sent_since_delete: int = 0
+    received_since_delete: int = 0
 
     @property
     def lasted(self) -> timedelta:
@@ -249,6 +264,41 @@ class Measured:
         """Receives that ended in no delete; those of messages still in flight may yet."""
         return max(0, self.received - self.deleted - self.now.in_flight)
 
+    @property
+    def messages(self) -> int:
+        """Messages that there were to finish: those that waited at first, and those sent since."""
+        return self.before.backlog + self.sent
+
+    @property
+    def unfinished(self) -> int:
+        """Messages that came and were not deleted, less those of before that were."""
+        return self.sent - self.deleted
+
+    def receives_per_finished(self, *, is_fifo: bool = False) -> float | None:
+        """Receives for each finished message, at most; None if nothing was deleted.
+
+        The receives of messages that never finish are in this mean, because sums cannot tell them
+        apart. Receives after the last delete are not: no finished message needed them. A message
+        that was deleted twice counts once; a FIFO queue deletes none twice.
+        """
+        if self.deleted == 0:
+            return None
+        deleted_twice = 0 if is_fifo else max(0, self.surplus_deletes)
+        finished = max(1, self.deleted - deleted_twice)
+        return max(1.0, (self.received - self.received_since_delete) / finished)
+
+    @property
+    def has_stopped_finishing(self) -> bool:
+        """True if messages came and were received since the last delete, and none was finished.
+
+        It says nothing while the last delete is only minutes ago, nor of a single message: that may
+        be the one that comes back.
+        """
+        if self.deleted == 0:
+            return self.sent > 1 and self.received > self.now.in_flight
+        in_vain = self.received_since_delete - self.now.in_flight
+        return self.deleted_lately == 0 and self.sent_since_delete > 1 and in_vain > 0
+
     def dead_after(self, receives: int) -> int:
         """How many left after so many receives each and no delete; 0 where the counts say no such.
 
@@ -309,6 +359,8 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
     counted_since = window.since if is_one or is_empty else first + datetime.resolution
     began = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
     deleted_at = [at for at, value in points["deleted"] if value]
+    after_delete = deleted_at[-1] + datetime.resolution if deleted_at else window.until
+    backlogs = _backlogs(points)
     return Measured(
         since=window.since,
         until=window.until,
@@ -326,7 +378,31 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
         began_silent=began_silent,
         recent=Recent() if is_part else _recent(points, window),
         processing_p99_seconds=max(possible, default=None),
+        fewest_messages=min(backlogs, default=None),
+        usual_messages=round(median(backlogs)) if backlogs else None,
+        sent_since_delete=total("sent", after_delete),
+        received_since_delete=total("received", max(after_delete, counted_since)),
     )
+
+
+def _backlogs(points: Series) -> list[int]:
+    """The backlog of each minute that SQS reported; a gauge that it left out counts 0."""
+    gauged = [dict(points[key]) for key in BACKLOG]
+    minutes = {at for values in gauged for at in values}
+    return [round(sum(values.get(at, 0) for values in gauged)) for at in sorted(minutes)]
+
+
+def _stretches(points: Series, window: Window) -> tuple[Measured, ...]:
+    found = list[Measured]()
+    until = window.until
+    while until > window.since:
+        since = max(window.since, until - STRETCH)
+        stretch = measured(points, Window(since, until), is_part=True)
+        if stretch is None:
+            break
+        found.append(stretch)
+        until = since
+    return tuple(reversed(found))
 
 
 def _recent(points: Series, window: Window) -> Recent:
@@ -338,14 +414,15 @@ def _recent(points: Series, window: Window) -> Recent:
         int(sum(value for at, value in points[key] if at >= hour))
         for key in ("received", "deduplicated")
     )
+    stretches = _stretches(points, window)
     if began is None:
-        return Recent(received, dropped)
+        return Recent(received, dropped, stretches=stretches)
     counts = {key: dict(points[key]) for key in ("received", "deleted")}
     minutes = (at for at, _ in points["age"] if at > began)
     in_vain = (counts["received"].get(at, 0) - counts["deleted"].get(at, 0) for at in minutes)
     parts = (Window(began, window.until), Window(window.since, began))
     still, before = (measured(points, each, is_part=True) for each in parts)
-    return Recent(received, dropped, still, before, tuple(map(int, in_vain)))
+    return Recent(received, dropped, still, before, tuple(map(int, in_vain)), stretches)
 
 
 def _oldest_since(ages: Points) -> datetime | None:

@@ -283,6 +283,27 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
 
+def test_receives_after_the_last_delete_are_no_finished_message_s() -> None:
+    quiet = known(
+        6,
+        sent=[(0, 10), (5, 10), (200, 2)],
+        received=[(5, 10), (6, 10), *[(n, 2) for n in range(201, 360)]],
+        deleted=[(6, 10), (7, 10)],
+        visible=[(0, 0), (100, 0), (201, 1), (359, 1)],
+        in_flight=[(0, 0), (100, 0), (201, 1), (359, 1)],
+    )
+    assert (quiet.sent_since_delete, quiet.received_since_delete) == (2, 318)
+    assert quiet.has_stopped_finishing
+    assert quiet.receives_per_finished() == 1.0
+    assert (quiet.fewest_messages, quiet.usual_messages) == (0, 1)
+    last = quiet.recent.stretches[-1]
+    assert (last.until - last.since, last.fewest_messages, last.received) == (HOUR / 2, 2, 60)
+    assert len(quiet.recent.stretches) == 6, "SQS reported nothing in earlier half hours"
+    nothing = known(1, sent=[(0, 1)], received=[(5, 3)], visible=[(0, 1)])
+    assert nothing.receives_per_finished() is None
+    assert not nothing.has_stopped_finishing, "it may be one bad message"
+
+
 def test_what_was_lately_is_of_the_last_hour() -> None:
     found = known(6, received=[(299, 5), (300, 7), (359, 1)], deduplicated=[(10, 3), (301, 2)])
     assert (found.recent.received, found.recent.deduplicated) == (8, 2)
