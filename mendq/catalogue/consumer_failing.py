@@ -1,4 +1,4 @@
-"""Consumers receive messages and do not finish them: most receives come to nothing."""
+"""Consumers receive messages and do not finish them: more and more are left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from mendq.catalogue._attach_dlq import EXPLAINED_BY, failing_in
 from mendq.catalogue._visibility import failing_consumer
-from mendq.catalogue.examples import FAILING, as_dlq, standard
+from mendq.catalogue.examples import FAILING, as_dlq, but, standard, with_dlq
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, NotFound, Paged
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -20,11 +20,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     retained = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count
-        else "no DLQ takes what fails, so it is tried until it expires"
+        else "no DLQ takes what fails, so it is tried until it expires; attach none before the "
+        "consumers work, because it would take everything"
     )
     reason = (
-        f"{facts.found}. Its consumers fail, or give the messages back: a longer visibility "
-        f"timeout would only slow the retries. Now {retained}"
+        f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
+        f"longer visibility timeout would only slow the retries. Now {retained}"
     )
     return Escalate("consumer_failing", reason, _where_it_shows(facts))
 
@@ -39,19 +40,24 @@ def _where_it_shows(facts: Facts) -> str:
     return aws_command("logs filter-log-events", facts.queue_arn, options)
 
 
-def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 1_000, **over: Any) -> Facts:
-    """A queue of which every message takes three tries; `over` that."""
+def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
+    """A queue of which most messages are not finished; `over` that."""
     counted = {"sent": sent, "received": received, "deleted": deleted}
     return standard(ApproximateNumberOfMessagesNotVisible=5, **counted, **over)
 
 
 _BY_LAMBDA = _queue(12, 60, 2, backlog_now=10, lambda_consumers=(FAILING,))
 _STANDS_STILL = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
+_NONE = _queue(60, 1_200, 0, backlog_now=60)
+_GIVEN_BACK = _queue(420, 840, 420)
+_FEW_BAD = _queue(140, 500, 137, backlog_now=3)
+_DIED = with_dlq(ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90)
+_ALL_WAITS = {"backlog_before": 1_000, "backlog_now": 1_000}
 _ONE_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_STANDS_STILL)
 
 CONSUMER_FAILING = Paged(
     name="consumer_failing",
-    sentence="Consumers receive messages and do not finish them: most receives come to nothing.",
+    sentence="Consumers receive messages and do not finish them: more and more are left.",
     plan_in_words="Page with the numbers; a longer visibility timeout would only slow the retries.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -64,12 +70,27 @@ CONSUMER_FAILING = Paged(
         lambda facts: facts.visible + facts.in_flight > 0,
     ),
     examples=lambda: (
-        Detected("every message takes three tries", _queue(), "consumer_failing"),
+        Detected("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
+        Detected("of few messages none is finished", _NONE, "consumer_failing"),
+        Detected("most died", _DIED, "consumer_failing"),
         Detected("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
+        NotFound("half are given back twice, all are finished", _GIVEN_BACK),
+        NotFound("the same by Lambda", but(_GIVEN_BACK, lambda_consumers=(FAILING,))),
+        NotFound("every message takes three tries", _queue(deleted=1_000)),
+        NotFound("what waits does not grow", _queue(500, 4_000, 500, **_ALL_WAITS)),
+        NotFound("three bad messages, the others are finished", _FEW_BAD),
         NotFound("more deletes than messages, some of them late", _queue(deleted=1_400)),
         NotFound("one message holds up its group", _ONE_GROUP),
-        NotFound("people look at DLQ messages", as_dlq(_queue(0, 3_000, 0, backlog_before=500))),
-        NotFound("late calls have opened a case already", _queue(open_symptoms=EXPLAINED_BY)),
-        NotFound("DLQ messages are being moved back", _queue(move_task_running=True)),
+        NotFound(
+            "people look at DLQ messages",
+            as_dlq(_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
+        ),
+        NotFound(
+            "late calls have opened a case already",
+            _queue(backlog_now=600, open_symptoms=EXPLAINED_BY),
+        ),
+        NotFound(
+            "DLQ messages are being moved back", _queue(backlog_now=600, move_task_running=True)
+        ),
     ),
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from math import sqrt
+from statistics import median
 
 from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
 from mendq.catalogue._moved_along import ask_first, say_taken_along
 from mendq.catalogue.examples import (
     DLQ_ARN,
+    FAILING,
     FUNCTION,
     STANDARD_ARN,
     as_dlq,
@@ -19,13 +24,25 @@ from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import Measured
+from mendq.model.metrics import PERIOD, STRETCH, Measured
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import counted, span
 
 RECEIVES_PER_DELETE = 3
+# Receives in vain tell of a message that never finishes from so many timeouts on, and from half of
+# the receives on that one such message takes.
+ENOUGH_TRIES, LEAST_BAD = 10, 0.5
+# Of the messages that the receives in vain point to, so many are always there; what is always there
+# is at most so many times them, because readers may set longer timeouts of their own.
+SHARE_THAT_STAYS, MOST_TIMES_BAD, FEW_BAD = 0.8, 10, 10
+# As many receives in vain in both halves of the time, or nearly: a burst of failures is no message
+# that stays.
+STEADY_SHARE = 0.4
+LATELY_STRETCHES, STRETCHES_OF_BUSY = 2, 8
+# On a busy queue: receives in vain are few, and all that is there is a few minutes' work.
+FEW_SHARE, MINUTES_OF_WORK = 0.1, 5
 # A case of it is about the same thing, and says it better.
 SAID_BY = frozenset({"fifo_group_blocked"})
 _NEEDS = frozenset(
@@ -80,29 +97,157 @@ def _why_it_needs_one(facts: Facts) -> str | None:
         function_arn = facts.lambda_consumers[0].function_arn
         return f"it has no DLQ, and what {function_arn} fails at comes back forever"
     measured = facts.measured
-    if measured is None or facts.move_task_running or not _comes_back(measured):
+    if measured is None or facts.move_task_running or not _comes_back(facts, measured):
         return None
-    messages = counted(measured.sent + measured.before.backlog, "message")
+    messages = counted(measured.messages, "message")
     return (
         f"it has no DLQ, and messages come back: {measured.received:,} receives of {messages} in "
-        f"{span(measured.lasted)}, {measured.deleted:,} of them deleted"
+        f"{span(measured.lasted)}, {measured.deleted:,} of them deleted, "
+        f"{counted(measured.now.backlog, 'message')} left"
     )
 
 
-def _comes_back(measured: Measured) -> bool:
-    """More receives than there were messages, few deletes, and something left to receive."""
-    messages = measured.sent + measured.before.backlog
+def _comes_back(facts: Facts, measured: Measured) -> bool:
+    """True if some messages are there all the while and are received again and again.
+
+    If the queue is empty at times, whatever is received again is finished in the end.
+    """
+    if measured.now.backlog == 0 or measured.fewest_messages == 0:
+        return _few_stay_lately(facts, measured)
+    messages = measured.messages
+    is_often = measured.received > RECEIVES_PER_DELETE * measured.deleted
+    if is_often and measured.received > messages:
+        return True
+    stretches = measured.recent.stretches
+    if not stretches:
+        return _few_stay_by_sums(facts, measured)
+    return _few_stay_lately(facts, measured) or _few_stay_among_many(facts, stretches)
+
+
+def _tries(facts: Facts, lasted: timedelta) -> float:
+    """How often a message that never finishes is received, if at once after each timeout."""
+    return lasted.total_seconds() / max(facts.visibility_seconds, 1)
+
+
+def _few_stay_by_sums(facts: Facts, measured: Measured) -> bool:
+    """What is left is no more than those that are received once in each timeout explain."""
+    bad = measured.fruitless_receives / max(_tries(facts, measured.lasted), 1)
+    return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
+
+
+def _few_stay_lately(facts: Facts, measured: Measured) -> bool:
+    """In the last hour, or in all that was measured if timeouts are long, hardly anything else
+    is there than messages that are received once in each timeout.
+    """
+    stretches = measured.recent.stretches
+    if _tries(facts, LATELY_STRETCHES * STRETCH) >= ENOUGH_TRIES:
+        stretches = stretches[-LATELY_STRETCHES:]
+    stays = _Stays.of(facts, stretches)
     return (
-        measured.received > RECEIVES_PER_DELETE * measured.deleted
-        and measured.received > messages
-        and measured.now.backlog > 0
+        stays is not None
+        and stays.tries >= ENOUGH_TRIES
+        and stays.is_steady
+        and stays.bad >= LEAST_BAD
+        and SHARE_THAT_STAYS * stays.bad <= stays.fewest <= MOST_TIMES_BAD * stays.bad + 1
+        and stays.usual <= 2 * stays.fewest + 2
+        and not stays.comes_and_goes
     )
 
 
-_ATTACH = (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, MAX_RECEIVE_COUNT).text))
+def _few_stay_among_many(facts: Facts, stretches: Sequence[Measured]) -> bool:
+    """On a busy queue, few receives end in no delete, and as many early on as later.
+
+    Good messages are always there as well, so how many are left says little: it must only be no
+    more than is finished within minutes.
+    """
+    stays = _Stays.of(facts, stretches)
+    return (
+        stays is not None
+        and len(stretches) >= STRETCHES_OF_BUSY
+        and stays.tries >= ENOUGH_TRIES
+        and stays.is_steady
+        and stays.bad >= LEAST_BAD
+        and stays.fewest >= stays.bad
+        and stays.in_vain <= FEW_SHARE * stays.received
+        and stays.usual <= stays.deleted_a_minute * MINUTES_OF_WORK
+        and not stays.grows
+    )
+
+
+@dataclass(frozen=True)
+class _Stays:
+    """Messages of some stretches: how many there always were, and how many receives in vain.
+
+    `bad` is how many messages explain these receives, if each is received once in each timeout.
+    """
+
+    tries: float
+    received: int
+    in_vain: int
+    bad: float
+    fewest: int
+    usual: float
+    deleted_a_minute: float
+    is_steady: bool
+    grows: bool
+
+    @property
+    def comes_and_goes(self) -> bool:
+        """True if many fail at random and are finished later: then their number varies by chance,
+        by about its square root and more. Few that stay are told apart by what is always there.
+        """
+        return self.bad > FEW_BAD and self.usual - self.fewest > sqrt(self.bad)
+
+    @classmethod
+    def of(cls, facts: Facts, stretches: Sequence[Measured]) -> _Stays | None:
+        backlogs = [each.usual_messages for each in stretches if each.usual_messages is not None]
+        fewest = min((each.fewest_messages or 0 for each in stretches), default=0)
+        if not fewest or len(backlogs) < len(stretches):
+            return None
+        lasted = stretches[-1].until - stretches[0].since
+        tries = max(_tries(facts, lasted), 1)
+        half = len(stretches) // 2
+        halves = (stretches[:half], stretches[half:]) if half else (stretches,)
+        in_vain = [_in_vain(part) for part in halves]
+        # What began meanwhile and is still at work is not in vain yet.
+        more_in_flight = stretches[-1].now.in_flight - stretches[0].before.in_flight
+        total = max(0, sum(in_vain) - max(0, more_in_flight))
+        return cls(
+            tries,
+            sum(stretch.received for stretch in stretches),
+            total,
+            total / tries,
+            fewest,
+            median(backlogs),
+            sum(stretch.deleted for stretch in stretches) / (lasted / PERIOD),
+            min(in_vain) >= STEADY_SHARE * max(in_vain),
+            backlogs[-1] > 1.5 * backlogs[0] + 10,
+        )
+
+
+def _in_vain(stretches: Sequence[Measured]) -> int:
+    return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
+
+
+def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
+    return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
+
+
+_ATTACH = _attach(MAX_RECEIVE_COUNT)
 _NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
 _READ = but(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
 _COMES_BACK = but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
+_FEW_BAD = but(_NONE, sent=140, received=500, deleted=137, backlog_now=3, visible_now=3)
+# The function fails at a few messages, and that in most of its runs.
+_FEW_FAIL = but(_FEW_BAD, lambda_consumers=(FAILING,))
+_AMONG_MANY = but(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
+_GIVEN_BACK = but(_NONE, sent=90, received=1_080, deleted=82, backlog_now=8, visible_now=8)
+_ALONE = but(_NONE, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1)
+_OFTEN = but(_COMES_BACK, received=720)
+_NONE_FINISHED = but(_NONE, sent=60, received=1_200, deleted=0, backlog_now=60, visible_now=60)
+_TWO_CAME = but(_NONE_FINISHED, sent=2, backlog_now=2, visible_now=2)
+_ALL_FINISHED = but(_NONE, sent=420, received=840, deleted=420)
+_SLOW = but(_NONE, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20)
 _THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
 _QUARANTINE = arn_of_quarantine(STANDARD_ARN)
 
@@ -114,9 +259,10 @@ def _naming(dlq_arn: str) -> Facts:
 DLQ_MISSING = Fixed(
     name="dlq_missing",
     sentence="No DLQ takes what cannot be handled, so it comes back till it expires.",
-    plan_in_words="Make the queue that RedrivePolicy names, under that name; where none is named, "
-    "make one and attach it after 5 receives. Never while consumers fail or are too slow, "
-    "nor before that was measured.",
+    plan_in_words="Make the queue that RedrivePolicy names, under that name; if none is named, "
+    "make one and attach it after 5 receives. If messages are received more than once, a person "
+    "approves a limit of at least three times the mean. Never while consumers finish nothing or "
+    "are too slow, nor before that was measured.",
     aws_page=DLQ_GUIDE,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
@@ -127,10 +273,20 @@ DLQ_MISSING = Fixed(
     examples=lambda: (
         Detected("the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)),
         Detected("a Lambda function reads it", _READ, _ATTACH),
-        Detected("a message comes back again and again", _COMES_BACK, _ATTACH),
+        Detected("a message comes back again and again", _COMES_BACK, _attach(100)),
+        Detected("a few of many come back", _FEW_BAD, _attach(20)),
+        Detected("a function fails at a few of many", _FEW_FAIL, _attach(20)),
+        Detected("a few of very many come back", _AMONG_MANY, _ATTACH),
+        Detected("good ones are given back ten times", _GIVEN_BACK, _attach(50)),
+        Detected("one message, nothing known of earlier", _ALONE, _attach(100)),
         Detected("somebody's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"),
+        Refused("no limit is known to be safe", _OFTEN, "no_safe_limit"),
+        Refused("nothing is finished", _NONE_FINISHED, "cause_first"),
+        Refused("two came and none is finished", _TWO_CAME, "nothing_finished"),
         Refused("it names a quarantine that is gone", _naming(_QUARANTINE), "names_a_quarantine"),
         NotFound("it has one", with_dlq(dlq=_THERE)),
+        NotFound("given back, and all are finished", _ALL_FINISHED),
+        NotFound("slow consumers, a growing backlog", _SLOW),
         NotFound("it takes DLQ messages itself", as_dlq(_READ)),
         NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
     ),

@@ -21,7 +21,9 @@ def detect(facts: Facts) -> Found | None:
     return Found(
         f"after {counted(receives, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
-        f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well"
+        f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the function "
+        "gives messages back on purpose, go to three times its mean of receives or more: "
+        "NumberOfMessagesReceived divided by NumberOfMessagesDeleted"
     )
 
 

@@ -78,6 +78,8 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     # DLQs.
     "denied_to_all": ("Let the DLQ's redrive allow policy name this source.", _LOOK),
     "dlq_unfit": ("Name another DLQ: this one does not fit.", _LOOK),
+    "no_safe_limit": ("Choose maxReceiveCount yourself and attach a DLQ; see the runbook.", _LOOK),
+    "nothing_finished": ("Look at the consumer's log: hardly a message is finished.", _MAPPINGS),
     "name_taken": ("Rename or remove the queue that has the name.", _LOOK),
     "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _LOOK),
     "network_only_policy": ("Send them back from within that network.", _PREVIEW),

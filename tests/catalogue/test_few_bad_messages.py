@@ -1,0 +1,246 @@
+"""When a DLQ is proposed, asked about or refused: a wrong answer costs good messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mendq.catalogue._attach_dlq import make_again, make_and_attach
+from mendq.catalogue.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.examples import (
+    DLQ_ARN,
+    FAILING,
+    FUNCTION,
+    QUEUE_ARN,
+    STANDARD_ARN,
+    but,
+    measured,
+    queue,
+    standard,
+)
+from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
+from mendq.model.limits import Mode
+from mendq.model.metrics import Recent
+from mendq.model.plan import Ignore, Plan, Refusal, Refuse
+from mendq.model.queue import MAX_RECEIVE_COUNT, MOST_RECEIVES, Redrive, arn_of_dlq, redrive_of
+from tests.catalogue.asking import answer_to, found_in, planned, refused
+
+
+def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Facts:
+    """A queue without a DLQ, of which these messages came and `left` are left."""
+    ends = {"backlog_now": left, "visible_now": left}
+    facts = standard(
+        ApproximateNumberOfMessages=left,
+        dlq_namesake=QueueFacts(DLQ_ARN, {}),
+        sent=sent,
+        received=received,
+        deleted=deleted,
+        **ends,
+    )
+    return but(facts, **over)
+
+
+def limit_of(plan: Plan | Refusal) -> int:
+    """The maxReceiveCount that a plan sets."""
+    assert isinstance(plan, Plan), plan
+    redrive = redrive_of(str(plan.steps[-1].after))
+    assert redrive is not None
+    return redrive.max_receive_count
+
+
+def answer(facts: Facts) -> Plan | Refusal:
+    return make_and_attach(facts, "because")
+
+
+def test_attach_dlq_refused_while_consumers_finish_nothing() -> None:
+    facts = counts(60, 1_200, 0, 60)
+    found = found_in(CONSUMER_FAILING, facts)
+    assert found is not None
+    assert "No message was finished in the last 6 h" in found.found
+    assert isinstance(answer(facts), Ignore)
+    assert refused(DLQ_MISSING, facts).code == "cause_first"
+
+
+@pytest.mark.parametrize("messages", [2, 3, 9])
+def test_attach_dlq_refused_however_few_messages_came_unfinished(messages: int) -> None:
+    facts = counts(messages, 20 * messages, 0, messages)
+    assert found_in(CONSUMER_FAILING, facts) is None, "too few for a page"
+    refusal = answer(facts)
+    assert isinstance(refusal, Refuse), "people hear why"
+    assert refusal.code == "nothing_finished"
+    assert f"{messages} messages came" in refusal.reason
+    assert isinstance(make_again(facts, DLQ_ARN, "because"), Refuse)
+
+
+def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
+    """They finished 500 messages before; of the 12 that came since, none."""
+    stopped = {"sent_since_delete": 12, "received_since_delete": 240}
+    facts = counts(512, 740, 500, 12, **stopped)
+    assert isinstance(answer(facts), Refuse)
+    assert isinstance(answer(but(facts, deleted_lately=3)), Plan), "the last delete is minutes ago"
+    assert isinstance(answer(but(facts, sent_since_delete=1)), Plan), "it may be the bad one"
+
+
+def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
+    hour = (measured(sent=30, received=600, deleted=2), measured(sent=30, received=600, deleted=1))
+    facts = counts(1_040, 2_200, 1_003, 37, recent=Recent(stretches=hour))
+    refusal = answer(facts)
+    assert isinstance(refusal, Refuse)
+    assert "of 60 messages that came in the last hour, 3 were finished" in refusal.reason
+    good = (measured(sent=30, received=600, deleted=29),) * 2
+    assert isinstance(answer(but(facts, recent=Recent(stretches=good))), Plan)
+
+
+def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() -> None:
+    facts = counts(0, 720, 0, 1, backlog_before=1)
+    assert found_in(DLQ_MISSING, facts) is not None
+    plan = planned(DLQ_MISSING, facts)
+    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MOST_RECEIVES)
+    assert "No message was finished in the last 6 h" in plan.reason
+    assert "1 message waits now" in plan.reason
+
+
+def test_attach_dlq_goes_by_what_a_quiet_queue_finished_earlier() -> None:
+    """50 were finished at the first receive; since then one message came back 700 times."""
+    facts = counts(51, 751, 50, 1, sent_since_delete=0, received_since_delete=700)
+    plan = answer(facts)
+    assert isinstance(plan, Plan)
+    assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MAX_RECEIVE_COUNT)
+
+
+def test_three_bad_messages_get_dlq_and_no_page() -> None:
+    facts = counts(140, 500, 137, 3)
+    assert found_in(CONSUMER_FAILING, facts) is None
+    assert found_in(DLQ_MISSING, facts) is not None
+    plan = planned(DLQ_MISSING, facts)
+    assert plan.at_most is Mode.PROPOSE
+    assert "3 messages wait now" in plan.reason
+    assert "up to 3.6 times on average" in plan.reason
+
+
+@pytest.mark.parametrize("good", [10, 100, 10_000, 500_000])
+def test_three_bad_messages_are_found_whatever_else_comes(good: int) -> None:
+    """Each is received once in each visibility timeout of 30 s for six hours."""
+    facts = counts(good + 3, good + 3 * 720, good, 3)
+    assert found_in(CONSUMER_FAILING, facts) is None
+    assert found_in(DLQ_MISSING, facts) is not None
+
+
+def test_lambda_that_fails_at_a_few_messages_gets_dlq() -> None:
+    """It fails in most runs, because three messages come back all the time."""
+    facts = counts(140, 500, 137, 3, lambda_consumers=(FAILING,))
+    assert found_in(CONSUMER_FAILING, facts) is None
+    assert planned(DLQ_MISSING, facts).at_most is Mode.PROPOSE
+    most_fail = counts(140, 500, 37, 103, lambda_consumers=(FAILING,))
+    assert found_in(CONSUMER_FAILING, most_fail) is not None
+    assert refused(DLQ_MISSING, most_fail).code == "cause_first"
+
+
+def test_limit_spares_messages_that_are_given_back_on_purpose() -> None:
+    plan = planned(DLQ_MISSING, counts(90, 1_080, 82, 8))
+    assert plan.at_most is Mode.PROPOSE
+    assert limit_of(plan) >= 3 * 1_080 / 82
+    assert "up to 13.2 times on average" in plan.reason
+    assert "CloudWatch's sums cannot tell them apart" in plan.reason
+
+
+def test_no_limit_is_proposed_if_three_times_the_mean_is_beyond_bounds() -> None:
+    refusal = answer(counts(3, 720, 2, 1))
+    assert isinstance(refusal, Refuse)
+    assert refusal.code == "no_safe_limit"
+    assert "up to 360.0 times on average" in refusal.reason
+
+
+def test_give_backs_that_are_all_finished_do_not_page() -> None:
+    for consumers in ((), (FAILING,)):
+        facts = counts(420, 840, 420, 0, lambda_consumers=consumers)
+        assert found_in(CONSUMER_FAILING, facts) is None
+    with_dlq = but(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    assert found_in(CONSUMER_FAILING, with_dlq) is None
+    behind = counts(420, 840, 320, 100)
+    assert found_in(CONSUMER_FAILING, behind) is not None, "what is left grows"
+
+
+def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -> None:
+    facts = counts(140, 500, 137, 3, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    plan = make_again(facts, DLQ_ARN, "because")
+    assert isinstance(plan, Plan)
+    assert plan.at_most is Mode.PROPOSE
+    assert "up to 3.6 times on average" in plan.reason
+
+
+MESSAGES = st.integers(0, 20) | st.integers(0, 100_000)
+RECEIVES = st.integers(0, 50) | st.integers(0, 2_000_000)
+CONSUMERS: st.SearchStrategy[tuple[LambdaConsumer, ...]] = st.sampled_from(
+    [(), (FUNCTION,), (FAILING,)]
+)
+COUNTED = st.fixed_dictionaries(
+    {
+        "sent": MESSAGES,
+        "received": RECEIVES,
+        "deleted": st.just(0) | MESSAGES,
+        "backlog_before": MESSAGES,
+        "backlog_now": MESSAGES,
+        "in_flight_now": st.just(0) | MESSAGES,
+        "deleted_lately": st.integers(0, 9),
+        "sent_since_delete": MESSAGES,
+        "groups_in_flight_now": st.sampled_from([None, 0, 1, 2]),
+        "oldest_age_seconds_now": st.sampled_from([0, 60, 21_600]),
+    }
+)
+
+
+def any_queue(counted: dict[str, Any], consumers: Any, *, fifo: bool) -> Facts:
+    arn = QUEUE_ARN if fifo else STANDARD_ARN
+    facts = queue(
+        queue_arn=arn, dlq_sources=(), ApproximateNumberOfMessages=counted["backlog_now"], **counted
+    )
+    namesake = QueueFacts(arn_of_dlq(arn), {})
+    return but(facts, lambda_consumers=consumers, dlq_namesake=namesake)
+
+
+@given(COUNTED, CONSUMERS, st.booleans())
+def test_no_dlq_is_attached_without_person_if_no_message_was_finished(
+    counted: dict[str, Any], consumers: Any, fifo: bool
+) -> None:
+    facts = any_queue({**counted, "deleted": 0}, consumers, fifo=fifo)
+    plan = answer(facts)
+    if isinstance(plan, Plan):
+        assert plan.at_most is Mode.PROPOSE
+        assert fifo or counted["sent"] <= 1 or counted["received"] <= counted["in_flight_now"]
+
+
+@given(COUNTED, CONSUMERS, st.booleans())
+def test_limit_is_never_below_three_times_the_mean(
+    counted: dict[str, Any], consumers: Any, fifo: bool
+) -> None:
+    assume(counted["deleted"])
+    plan = answer(any_queue(counted, consumers, fifo=fifo))
+    if not isinstance(plan, Plan):
+        return
+    assert all(step.out_of_bounds() is None for step in plan.steps)
+    in_flight = counted["in_flight_now"]
+    mean = (counted["received"] - in_flight) / counted["deleted"]
+    assert limit_of(plan) >= max(MAX_RECEIVE_COUNT, 3 * mean)
+    if mean > 1:
+        assert plan.at_most is Mode.PROPOSE
+
+
+@given(COUNTED, CONSUMERS)
+def test_no_page_while_all_that_came_was_finished(counted: dict[str, Any], consumers: Any) -> None:
+    """Nothing waits, so neither backlog nor age grows, however often messages were given back."""
+    done = {**counted, "deleted": counted["sent"], "backlog_before": 0, "backlog_now": 0}
+    done |= {"in_flight_now": 0, "oldest_age_seconds_now": 0}
+    facts = any_queue(done, consumers, fifo=False)
+    assert found_in(CONSUMER_FAILING, facts) is None
+
+
+def test_answer_is_the_same_through_the_entry() -> None:
+    facts = counts(140, 500, 137, 3)
+    found = found_in(DLQ_MISSING, facts)
+    assert found is not None
+    assert limit_of(answer_to(DLQ_MISSING, found)) == limit_of(answer(facts))
