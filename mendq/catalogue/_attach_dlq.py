@@ -230,9 +230,9 @@ def _mean(facts: Facts) -> str:
     sums = _sums_of_finished(facts, measured)
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
-        f"a finished message was received up to {mean:,.1f} times on average in "
+        f"for each finished message CloudWatch counted {mean:,.1f} receives on average in "
         f"{span(sums.lasted)}. Receives of messages that never finish are in this mean, because "
-        "CloudWatch's sums cannot tell them apart"
+        "sums cannot tell them apart"
     )
 
 
@@ -248,13 +248,18 @@ def _to_know(facts: Facts, receives: int) -> str:
             "the consumers work and only these messages fail: look at their log before you "
             "approve, and decline if they finish nothing"
         )
+        if receives == MOST_RECEIVES:
+            said.append(
+                f"Nor does anything say how often a good message is received: {receives} is the "
+                "highest limit that Mendq sets"
+            )
     elif measured.has_stopped_finishing:
         came = counted(measured.sent_since_delete, "message")
         said.append(f"{came} came since the last delete, and none was finished: look at the log")
     elif measured.fruitless_receives:
         said.append(
-            f"{_mean(facts)[0].upper()}{_mean(facts)[1:]}. If consumers give messages back on "
-            "purpose, approve only if none of them needs more receives than that limit"
+            f"F{_mean(facts)[1:]}. If consumers give messages back on purpose, approve only if "
+            f"none of them needs more than {counted(receives, 'receive')}"
         )
     if measured.surplus_deletes > 0:
         said.append(
@@ -318,9 +323,9 @@ def _nothing_finished(facts: Facts, measured: Measured) -> Refusal | None:
     """Messages come and are not finished, though too few for a page: no DLQ, however few."""
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
-        came = measured.sent_since_delete if measured.deleted else measured.sent
+        messages = measured.sent_since_delete if measured.deleted else measured.sent
         since = "since the last delete" if measured.deleted else f"in {span(measured.lasted)}"
-        finished = f"{counted(came, 'message')} came {since}, and none was finished"
+        finished = f"{counted(messages, 'message')} came {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
             f"of {counted(measured.sent, 'message')} that came in {span(measured.lasted)}, "

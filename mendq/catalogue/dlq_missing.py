@@ -237,15 +237,39 @@ _ATTACH = _attach(MAX_RECEIVE_COUNT)
 _NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
 _READ = but(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
 _COMES_BACK = but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
-_FEW_BAD = but(_NONE, sent=140, received=500, deleted=137, backlog_now=3, visible_now=3)
+_FEW_BAD = but(
+    _NONE,
+    ApproximateNumberOfMessages=3,
+    sent=140,
+    received=500,
+    deleted=137,
+    backlog_now=3,
+    visible_now=3,
+)
 # The function fails at a few messages, and that in most of its runs.
 _FEW_FAIL = but(_FEW_BAD, lambda_consumers=(FAILING,))
 _AMONG_MANY = but(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
-_GIVEN_BACK = but(_NONE, sent=90, received=1_080, deleted=82, backlog_now=8, visible_now=8)
+_GIVEN_BACK = but(
+    _NONE,
+    ApproximateNumberOfMessages=8,
+    sent=90,
+    received=1_080,
+    deleted=82,
+    backlog_now=8,
+    visible_now=8,
+)
 _ALONE = but(_NONE, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1)
 _OFTEN = but(_COMES_BACK, received=720)
-_NONE_FINISHED = but(_NONE, sent=60, received=1_200, deleted=0, backlog_now=60, visible_now=60)
-_TWO_CAME = but(_NONE_FINISHED, sent=2, backlog_now=2, visible_now=2)
+_NONE_FINISHED = but(
+    _NONE,
+    ApproximateNumberOfMessages=60,
+    sent=60,
+    received=1_200,
+    deleted=0,
+    backlog_now=60,
+    visible_now=60,
+)
+_TWO_CAME = but(_NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2)
 _ALL_FINISHED = but(_NONE, sent=420, received=840, deleted=420)
 _SLOW = but(_NONE, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20)
 _THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})

@@ -119,7 +119,7 @@ def test_three_bad_messages_get_dlq_and_no_page() -> None:
     plan = planned(DLQ_MISSING, facts)
     assert plan.at_most is Mode.PROPOSE
     assert "3 messages wait now" in plan.reason
-    assert "up to 3.6 times on average" in plan.reason
+    assert "3.6 receives on average" in plan.reason
 
 
 @pytest.mark.parametrize("good", [10, 100, 10_000, 500_000])
@@ -144,15 +144,15 @@ def test_limit_spares_messages_that_are_given_back_on_purpose() -> None:
     plan = planned(DLQ_MISSING, counts(90, 1_080, 82, 8))
     assert plan.at_most is Mode.PROPOSE
     assert limit_of(plan) >= 3 * 1_080 / 82
-    assert "up to 13.2 times on average" in plan.reason
-    assert "CloudWatch's sums cannot tell them apart" in plan.reason
+    assert "13.2 receives on average" in plan.reason
+    assert "sums cannot tell them apart" in plan.reason
 
 
 def test_no_limit_is_proposed_if_three_times_the_mean_is_beyond_bounds() -> None:
     refusal = answer(counts(3, 720, 2, 1))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "no_safe_limit"
-    assert "up to 360.0 times on average" in refusal.reason
+    assert "360.0 receives on average" in refusal.reason
 
 
 def test_give_backs_that_are_all_finished_do_not_page() -> None:
@@ -170,7 +170,7 @@ def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -
     plan = make_again(facts, DLQ_ARN, "because")
     assert isinstance(plan, Plan)
     assert plan.at_most is Mode.PROPOSE
-    assert "up to 3.6 times on average" in plan.reason
+    assert "3.6 receives on average" in plan.reason
 
 
 MESSAGES = st.integers(0, 20) | st.integers(0, 100_000)

@@ -26,7 +26,7 @@ from tests.prove.simulated_queues import (
 
 TOO_SHORT, FAILING = "visibility_timeout_too_short", "consumer_failing"
 ARRIVING, BLOCKED = "dlq_messages_arriving", "fifo_group_blocked"
-WASTES = "mapping_wastes_receives"
+WASTES, MISSING = "mapping_wastes_receives", "dlq_missing"
 Rate = float | Callable[[float], float]
 
 
@@ -227,6 +227,26 @@ def stuck_group(played: Played) -> None:
     sends(played, 0.01, since=2 * HOUR + 1, groups="stuck")
 
 
+def bad_messages(how_many: int) -> Callable[[Played], None]:
+    """So many messages that always fail, all sent in the first two hours."""
+
+    def then(played: Played) -> None:
+        for n in range(how_many):
+            at = (0.5 + 1.5 * n / how_many) * HOUR
+            played.world.at(at, partial(played.queue.send, f"{n}", poison=True))
+
+    return then
+
+
+def given_back(times: int, seconds: float) -> Callable[[Played], None]:
+    """Each message is given back so often before it is finished, as some frameworks do."""
+
+    def then(played: Played) -> None:
+        played.consumer.outcome = lambda message: seconds if message.receives < times else DONE
+
+    return then
+
+
 def repeats(played: Played) -> None:
     played.world.every(5 * MINUTE, lambda: played.queue.count(REPEATED))
 
@@ -237,6 +257,8 @@ _fifo = partial(Scene, groups=8, workers=8)
 _late = partial(Scene, work=between(20, 75), ill=(TOO_SHORT,), timeout=30, dies_after=50)
 _dead = partial(_late, rate=for_three_hours, queue={"tags": needs(50)}, dies_after=3)
 _stuck = partial(Scene, ill=(BLOCKED,), dies_after=0, then=stuck_group)
+_no_dlq = partial(Scene, dies_after=0)
+_stays = partial(_no_dlq, ill=(MISSING,))
 _extends = partial(Scene, work=between(20, 300), workers=20, queue={"tags": needs(300)})
 _extends = partial(_extends, consumer={"heartbeats": True})
 
@@ -316,7 +338,28 @@ HEALTHY: dict[str, Scene] = {
     ),
     "archive that nobody reads": Scene(0.05, workers=0, dies_after=0),
     "DLQ with old messages": Scene(then=old_dead),
-    "poison now and then, no DLQ": Scene(0.1, poison=0.0005, dies_after=0),
+    # Only if its seed sends one that fails, and from then on.
+    "poison now and then, no DLQ": Scene(0.1, poison=0.0005, dies_after=0, also=(MISSING,)),
+    "most receives fail, all are finished": Scene(outcomes={FAILS: 0.7}, dies_after=60, workers=8),
+    "workers crash often, all are finished": Scene(
+        outcomes={CRASHES: 0.75}, workers=30, dies_after=99
+    ),
+    "given back twice by half": Scene(0.02, outcomes={30.0: 0.5}, dies_after=50),
+    "given back eleven times": Scene(0.02, workers=30, dies_after=50, then=given_back(12, 5)),
+    "given back twice by half, no DLQ": _no_dlq(0.02, outcomes={30.0: 0.5}),
+    "given back eleven times, no DLQ": _no_dlq(0.004, workers=30, then=given_back(12, 20)),
+    "some fail at first, no DLQ": _no_dlq(outcomes={FAILS: 0.1}),
+    "a third fails at first, busy, no DLQ": _no_dlq(1.5, workers=20, outcomes={FAILS: 0.3}),
+    "bursts, no DLQ": _no_dlq(now_and_then(2 * HOUR, 300, 2, 0.02)),
+    "bursts that fail at first, no DLQ": _no_dlq(
+        now_and_then(2 * HOUR, 300, 2, 0.02), outcomes={FAILS: 0.2}, workers=8
+    ),
+    "growing backlog, no DLQ": _no_dlq(0.5, workers=1),
+    "growing backlog, given back at times, no DLQ": _no_dlq(1, workers=2, outcomes={5.0: 0.2}),
+    "slow work, no DLQ": _no_dlq(0.01, between(600, 2_000), 60, timeout=4 * HOUR),
+    "long backoff, no DLQ": _no_dlq(0.02, outcomes={900.0: 0.05}),
+    "deployments, no DLQ": _no_dlq(workers=8, then=deployed(3, 4.5, 5, 6.5, 7.9)),
+    "dependency down for ten minutes, no DLQ": _no_dlq(then=fails_between(6, 6.17)),
     "queue browser left open": Scene(
         0.02,
         workers=0.0,
@@ -338,7 +381,11 @@ ILL: dict[str, Scene] = {
     "dead for want of time, late deletes": _dead(
         work=between(35, 50), workers=60, also=(ARRIVING,), timeout=10
     ),
-    "most receives fail": Scene(outcomes={FAILS: 0.7}, ill=(FAILING,), dies_after=60, workers=8),
+    "most messages are never finished": _no_dlq(poison=0.6, workers=8, ill=(FAILING,)),
+    "nothing is finished, few messages": _no_dlq(0.003, outcomes={FAILS: 1}, ill=(FAILING,)),
+    "nothing is finished after a deployment": _no_dlq(
+        0.05, ill=(FAILING,), then=fails_between(2.5, 9)
+    ),
     "Lambda that always fails": Scene(
         function={"reports_items": False},
         outcomes={FAILS: 0.95},
@@ -346,9 +393,7 @@ ILL: dict[str, Scene] = {
         also=(ARRIVING, WASTES),
     ),
     "dependency down for hours": Scene(ill=(FAILING,), dies_after=500, then=fails_between(4, 8)),
-    "workers that crash": Scene(
-        outcomes={CRASHES: 0.75}, workers=30, ill=(FAILING,), dies_after=99
-    ),
+    "workers that crash": Scene(outcomes={CRASHES: 0.9}, workers=8, ill=(FAILING,), dies_after=500),
     "poison": Scene(poison=0.03, ill=(ARRIVING,), queue={"tags": needs(10)}),
     "poison, and a tag above the timeout": _extends(poison=0.08, ill=(ARRIVING,)),
     "one poison message": Scene(
@@ -382,9 +427,22 @@ ILL: dict[str, Scene] = {
         queue={"wait_seconds": 0},
     ),
     "poison comes back for ever, no DLQ": Scene(
-        0.004, poison=0.12, ill=("dlq_missing",), also=(FAILING,), dies_after=0
+        0.004, poison=0.12, ill=(MISSING,), also=(FAILING,), dies_after=0
     ),
-    "FIFO head of the only group fails": _stuck(0, groups=1, also=("dlq_missing", FAILING)),
+    "bad messages, nothing else": _stays(0, then=bad_messages(1)),
+    "bad messages, few others": _stays(0.0006, then=bad_messages(2)),
+    "bad messages, one other a minute": _stays(1 / 60, then=bad_messages(3)),
+    "bad messages, one other a second": _stays(1, workers=20, then=bad_messages(3)),
+    "bad messages, a thousand others a minute": _stays(
+        17, between(0.5, 2), 60, timeout=30, then=bad_messages(5)
+    ),
+    "bad messages, busy by day": _stays(
+        now_and_then(3 * HOUR, HOUR, 3, 0.2), workers=40, timeout=30, then=bad_messages(4)
+    ),
+    "bad messages, readers choose a longer timeout": _stays(
+        0.05, timeout=30, consumer={"receive_seconds": 150}, then=bad_messages(3)
+    ),
+    "FIFO head of the only group fails": _stuck(0, groups=1, also=(MISSING, FAILING)),
     "FIFO one group stuck, others flow": _stuck(groups=5, workers=6),
     "FIFO one group stuck, DLQ far away": _stuck(groups=5, workers=6, dies_after=1_000),
     "Lambda that crashes, timeout of hours": Scene(
