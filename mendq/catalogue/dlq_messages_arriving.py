@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue._redrive_causes import CAUSES
 from mendq.catalogue._visibility import MAX_PROCESSING_TAG
-from mendq.catalogue.examples import dlq, source
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.examples import AT, STANDARD_ARN, dlq, source
+from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged, Refused
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
+from mendq.model.harms import OWN_CHANGE
 from mendq.model.limits import Limits
-from mendq.model.plan import Escalate, Refusal
+from mendq.model.own_change import OwnChange
+from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import messages_of
+from mendq.notifications.own_change import rollback_command
 from mendq.notifications.text import counted, span
 
 _NEEDS = frozenset(
@@ -32,7 +36,7 @@ def detect(facts: Facts) -> Found | None:
         return None
     return Found(
         f"{counted(risen, 'more DLQ message')} in {span(measured.lasted)}, "
-        f"{measured.now.visible:,} in all, from {named(facts.source_arns)}; no open case says why"
+        f"{measured.now.visible:,} in all, from {named(facts.source_arns)}"
     )
 
 
@@ -42,13 +46,21 @@ def suspects(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: what is wrong with the messages or with who handles them is not the queue's."""
-    reason = (
-        f"{facts.found or 'messages arrive'}. Look at what handled them, then at a message; "
+    """A page: what is wrong with the messages or with who handles them is not the queue's.
+
+    If a change by Mendq moves them, that comes first, and people hear of it once.
+    """
+    found, change = facts.found or "messages arrive", facts.own_change
+    if change is not None and change.is_reported and len(facts.source_arns) == 1:
+        return Ignore("said_of_another", f"case {change.case_id} reports these messages already")
+    look = (
+        "Look at what handled them, then at a message; "
         f"send them back when it is fixed{_or_for_want_of_time(facts)}"
     )
+    if change is not None:
+        return Escalate(OWN_CHANGE, f"{found}. {look}", rollback_command(change))
     command = messages_of(facts.source_arns[0]) if facts.source_arns else ""
-    return Escalate("no_known_cause", reason, command)
+    return Escalate("no_known_cause", f"{found}; no open case says why. {look}", command)
 
 
 def _or_for_want_of_time(facts: Facts) -> str:
@@ -71,11 +83,21 @@ def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:
 
 
 _FIRST = _queue(1, 1, began_silent=True, dlq_sources=(source(),))
+_ATTACHED = OwnChange(
+    case_id="dlq_missing-0123456789ab",
+    queue_arn=STANDARD_ARN,
+    written_at=AT,
+    did="attached the DLQ orders-dlq to orders",
+    effect="messages that had been received 5 times move there",
+    take_back="To take the change back",
+)
+_REPORTED = replace(_ATTACHED, is_reported=True)
 
 DLQ_MESSAGES_ARRIVING = Paged(
     name="dlq_messages_arriving",
-    sentence="Messages arrive in a DLQ, and no known cause explains them.",
-    plan_in_words="Page with the sources and the numbers; messages are not touched.",
+    sentence="Messages that nobody could finish arrive in a DLQ.",
+    plan_in_words="Page with the sources and the numbers, and first with Mendq's own change if "
+    "that can be the cause; messages are not touched.",
     aws_page=DLQ_GUIDE,
     plan=plan,
     gives_way_to=CAUSES,
@@ -84,6 +106,8 @@ DLQ_MESSAGES_ARRIVING = Paged(
     examples=lambda: (
         Detected("one more than there were", _queue(), "no_known_cause"),
         Detected("the first one after hours of silence", _FIRST, "no_known_cause"),
+        Detected("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE),
+        Refused("that case reports it", _queue(own_change=_REPORTED), "said_of_another"),
         NotFound("the only message is there all the while", _queue(1, 1)),
         NotFound("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
         NotFound("a redrive moves them", _queue(move_task_running=True)),

@@ -22,6 +22,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately
 from mendq.heal.guardrails import FEW_QUEUES, Situation, is_fresh
+from mendq.heal.own_changes import with_own_change
 from mendq.heal.recover import settle_whosever
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, Need
@@ -216,7 +217,9 @@ def with_facts(situation: Situation, run: FixContext) -> Situation:
         facts = situation.facts
     facts = situation.view.with_what_calls_said(facts, situation.in_question)
     situation = structs.replace(situation, facts=facts)
-    return situation if situation.is_borne else _with_changes(situation, run)
+    if not situation.is_borne:
+        return _with_changes(situation, run)
+    return with_own_change(situation, run)
 
 
 def _with_changes(situation: Situation, run: FixContext) -> Situation:

@@ -29,6 +29,7 @@ from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode, deployed_by
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
+from mendq.notifications.own_change import named_first, rollback_command
 from mendq.notifications.text import moment
 
 ACTOR = "heal"
@@ -200,7 +201,7 @@ def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
     assert situation.open_case is not None  # noqa: S101 - strangers are strange to it
     case = situation.open_case.moved(
         State.ESCALATED,
-        refusal.reason,
+        _with_own_change(situation, refusal.reason),
         situation.now,
         actor=ACTOR,
         code=refusal.code,
@@ -218,6 +219,9 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
         return _decline(situation, refusal, plan.steps, of_the_plan=overridden)
     if situation.lowered_by and situation.mode is Mode.HEAL:
         plan = _lowered(plan, situation.lowered_by)
+    change = situation.facts.own_change
+    if change is not None and situation.mode is Mode.HEAL:
+        plan = _for_a_person_to_choose(plan)
     mode, owner = min(situation.mode, plan.at_most), plan.steps[0].owner
     if mode is Mode.HEAL and owner is situation.whose:
         return Write(plan, _opened(situation, State.APPLIED, plan.reason, plan.steps))
@@ -234,7 +238,10 @@ def _act_on(situation: Situation, plan: Plan) -> Verdict:
         return SayNo(Ignore("said_already", case.reason))
     notification = _notified(situation, case)
     beyond = tuple(map(str, plan.proposal))
-    return Record(case, structs.replace(notification, first=plan.first, beyond=beyond))
+    first = plan.first
+    if change is not None:
+        first = (f"decide first: {change.take_back}:", rollback_command(change), *first)
+    return Record(case, structs.replace(notification, first=first, beyond=beyond))
 
 
 def _lowered(plan: Plan, case_id: str) -> Plan:
@@ -244,12 +251,24 @@ def _lowered(plan: Plan, case_id: str) -> Plan:
     return replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
 
 
+def _for_a_person_to_choose(plan: Plan) -> Plan:
+    """The plan, for a person to see first: the rollback of Mendq's own change may be better."""
+    why = "the cause may be that change of Mendq's own, so a person has to approve this one"
+    return replace(plan, reason=f"{plan.reason}; {why}", at_most=min(plan.at_most, Mode.PROPOSE))
+
+
+def _with_own_change(situation: Situation, reason: str) -> str:
+    """The reason after a sentence that names Mendq's own change, if that can be the cause."""
+    change = situation.facts.own_change
+    return reason if change is None else f"{named_first(change, situation.now)}. {reason}"
+
+
 def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:
     case = opened(
         state,
         queue_arn=situation.facts.queue_arn,
         symptom=situation.symptom.name,
-        reason=reason,
+        reason=_with_own_change(situation, reason),
         evidence=situation.evidence,
         steps=steps,
         now=situation.now,

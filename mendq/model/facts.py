@@ -12,6 +12,7 @@ from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.metrics import Measured
+from mendq.model.own_change import OwnChange
 from mendq.model.policy import Pinned
 from mendq.model.queue import number_in, parsed, parts_of, redrive_of
 
@@ -270,7 +271,8 @@ class Facts(QueueFacts):
     sources; `source_cases` are the newest cases about those, one of each symptom, over or not,
     `sole_source` is the only one, None where there are more or none; `found` is what a scan found,
     in a sentence, and empty where failed calls speak. `pin` is the policy that a person called
-    good, if one did.
+    good, if one did. `own_change` is the newest change by Mendq that can have caused the symptom in
+    question; None if there is none, or if it was not looked for.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -288,6 +290,7 @@ class Facts(QueueFacts):
     sole_source: SoleSource | None = None
     found: str = ""
     pin: Pinned | None = None
+    own_change: OwnChange | None = None
 
     @property
     def source_arns(self) -> tuple[str, ...]:

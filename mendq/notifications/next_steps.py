@@ -47,6 +47,7 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     "not_any_more": ("See how the queue stands: Mendq may change it no more.", _LOOK),
     "not_by_itself": ("Wait for the new proposal and approve that.", _OPEN),
     "out_of_bounds": ("Report it: this is a defect of Mendq's.", _REPORT),
+    "own_change": ("See if Mendq's own change did this; take it back if it did.", "rollback"),
     "overridden": ("Decide which value is right and write it into the queue's template.", _SHOW),
     "plan_changed": ("Wait for the new proposal: the queue has changed since.", _OPEN),
     "queue_deleted": ("Do nothing: the queue is gone, and the proposal with it.", ""),

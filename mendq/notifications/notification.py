@@ -41,7 +41,7 @@ MOST_FIRST_LINE = 122
 _MOST_SYMPTOM = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 _MOST_NAMED = 5
-_MOST_FIRST = 2
+_MOST_FIRST = 4
 _MOST_WHY = 1_000
 
 # What is asked of the reader: in full, and where the queue's name is long.

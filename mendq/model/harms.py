@@ -1,0 +1,490 @@
+"""The harm that each kind of step can do, and the sign that verification watches for it.
+
+A fix is a change, and a change can be the cause of the next fault. Three places ask this table:
+
+1. A fault is found. If a change by Mendq that can cause it was made a short time ago, the finding
+   names that case first and offers its rollback (`change_behind`).
+2. A fix is being verified or watched. If the step's sign shows, the case is not verified: people
+   hear of it, and they decide (`sign_in`).
+3. A test. Every step has a row. A row without a symptom or without a sign says why.
+
+Rules:
+
+- A change is named only while it is watched: for the watch time after the write, or for as long as
+  its case is still being verified or watched.
+- A change that does not stand any more is not named: it was rolled back, or somebody overruled it.
+- A case is never the cause of its own symptom here. If that comes back, the fix did not help, and
+  the case's own life says so.
+- Mendq takes nothing back automatically. A fault that came after a change need not come from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from mendq.model.case import WROTE, Case, State
+from mendq.model.facts import Facts
+from mendq.model.limits import Timing
+from mendq.model.metrics import Measured
+from mendq.model.own_change import OwnChange
+from mendq.model.queue import parts_of, redrive_of
+from mendq.model.steps import (
+    AllowRedriveFrom,
+    AttachDlq,
+    AttributeStep,
+    CreateDlq,
+    DeduplicateByContent,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+    LowerVisibilityTimeout,
+    RedriveMessages,
+    RestorePolicy,
+    SetKmsDataKeyReusePeriod,
+    SetMaximumMessageSize,
+    SetMessageRetention,
+    SetReceiveWaitTime,
+    SetVisibilityTimeout,
+    kind_of,
+)
+
+# SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+MANY_IN_FLIGHT = 60_000
+
+# The code of a refusal, or of an escalated case, that names Mendq's own change as possible cause.
+OWN_CHANGE = "own_change"
+
+
+class Sign(Enum):
+    """What is measured to see whether a change does harm."""
+
+    DLQ_ARRIVALS = "messages arrive in the DLQ"
+    HELD_LONGER = "more messages are in flight, and the oldest message grows older"
+    HANDLED_TWICE = "messages are deleted twice"
+    NOTHING_FINISHED = "messages are received and none is deleted"
+    SENDS_DROPPED = "SQS drops sends as repeated"
+
+
+TAKE_BACK = "To take the change back"
+PRINTS_HOW = "To see how to take it back by hand, because Mendq does not write that by itself"
+STOP = "To stop it; what went back stays there"
+
+
+@dataclass(frozen=True)
+class Harm:
+    """What one kind of step can do to queues.
+
+    `here` are the symptoms that it can cause on the queue that was written, `at_dlq` those on that
+    queue's DLQ, and `at_target` those on the queue that messages were sent back to.
+    `why_no_symptom` and `why_no_sign` are the reasons if there is none. `did` and `effect` are
+    formatted with `queue`, `dlq`, `receives`, `before` and `after`.
+    """
+
+    did: str
+    effect: str
+    here: frozenset[str] = frozenset()
+    at_dlq: frozenset[str] = frozenset()
+    at_target: frozenset[str] = frozenset()
+    sign: Sign | None = None
+    why_no_symptom: str = ""
+    why_no_sign: str = ""
+    take_back: str = TAKE_BACK
+
+    @property
+    def symptoms(self) -> frozenset[str]:
+        """All symptoms that the step can cause, on whichever queue."""
+        return self.here | self.at_dlq | self.at_target
+
+
+_ARRIVING = frozenset({"dlq_messages_arriving"})
+
+HARMS: Mapping[type[AttributeStep], Harm] = {
+    SetVisibilityTimeout: Harm(
+        did="raised VisibilityTimeout of {queue} from {before} s to {after} s",
+        effect="a message that its consumer does not finish waits in flight that much longer",
+        here=frozenset(
+            {
+                "visibility_timeout_too_long",
+                "in_flight_limit",
+                "messages_about_to_expire",
+                "fifo_group_blocked",
+                "dedup_interval_outlasted",
+            }
+        ),
+        sign=Sign.HELD_LONGER,
+    ),
+    LowerVisibilityTimeout: Harm(
+        did="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
+        effect="a message whose work takes longer than that is handed out a second time",
+        here=frozenset({"visibility_timeout_too_short", "batch_outlasts_timeout"}),
+        at_dlq=_ARRIVING,
+        sign=Sign.HANDLED_TWICE,
+    ),
+    SetKmsDataKeyReusePeriod: Harm(
+        did="raised KmsDataKeyReusePeriodSeconds of {queue} from {before} s to {after} s",
+        effect="SQS goes on using a data key for that long after its KMS key was revoked",
+        why_no_symptom="SQS only asks KMS less often: a revoked key fails later, never earlier",
+        why_no_sign="no metric counts how long a data key is used",
+    ),
+    SetMaximumMessageSize: Harm(
+        did="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
+        effect="consumers receive longer messages than any before",
+        here=frozenset({"consumer_failing"}),
+        at_dlq=_ARRIVING,
+        sign=Sign.NOTHING_FINISHED,
+    ),
+    SetMessageRetention: Harm(
+        did="raised MessageRetentionPeriod of {queue} from {before} s to {after} s",
+        effect="a message that dies late outlasts a DLQ that keeps messages for a shorter time",
+        at_dlq=frozenset({"dlq_retention_too_short"}),
+        why_no_sign="messages are only kept longer, and the hourly scan compares queue and DLQ",
+        take_back=PRINTS_HOW,
+    ),
+    SetReceiveWaitTime: Harm(
+        did="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
+        effect="a consumer that waits for an answer for a shorter time loses what it was sent",
+        here=frozenset({"consumer_failing"}),
+        at_dlq=_ARRIVING,
+        sign=Sign.NOTHING_FINISHED,
+    ),
+    DeduplicateByContent: Harm(
+        did="turned ContentBasedDeduplication of {queue} on",
+        effect="SQS drops a send whose body equals one of the last five minutes",
+        why_no_symptom="a dropped send answers 200, so no failed call and no backlog shows it",
+        sign=Sign.SENDS_DROPPED,
+    ),
+    DeduplicateByGroup: Harm(
+        did="set DeduplicationScope of {queue} to {after}",
+        effect="a message that is sent again in another group is not dropped any more",
+        why_no_symptom="SQS counts a repeated send as any other, so no symptom can tell it apart",
+        why_no_sign="no metric tells a repeated send in another group from a new message",
+    ),
+    LimitThroughputByGroup: Harm(
+        did="set FifoThroughputLimit of {queue} to {after}",
+        effect="more messages a second reach its consumers",
+        here=frozenset({"consumer_throttled", "kms_throttled"}),
+        why_no_sign="the hourly scan measures its consumers, and failed calls tell of KMS",
+    ),
+    CreateDlq: Harm(
+        did="made {dlq}, the DLQ that {queue} names,",
+        effect="messages that had been received too often move there",
+        at_dlq=_ARRIVING,
+        sign=Sign.DLQ_ARRIVALS,
+        take_back=PRINTS_HOW,
+    ),
+    AttachDlq: Harm(
+        did="attached the DLQ {dlq} to {queue}",
+        effect="messages that had been received {receives} times move there",
+        here=frozenset({"max_receive_count_too_low"}),
+        at_dlq=_ARRIVING,
+        sign=Sign.DLQ_ARRIVALS,
+    ),
+    AllowRedriveFrom: Harm(
+        did="let more source queues into {queue}",
+        effect="their messages that had been received too often move there",
+        here=_ARRIVING,
+        sign=Sign.DLQ_ARRIVALS,
+    ),
+    RestorePolicy: Harm(
+        did="put the pinned policy of {queue} back",
+        effect="whoever only the policy before let in is refused, and whom it kept out gets in",
+        here=frozenset({"policy_is_public", "tls_not_enforced"}),
+        why_no_sign="failed calls verify it, and AWS's access check runs after the write",
+        take_back=PRINTS_HOW,
+    ),
+    RedriveMessages: Harm(
+        did="is sending messages of the DLQ {queue} back",
+        effect="they can fail a second time",
+        here=_ARRIVING,
+        at_target=frozenset(
+            {
+                "consumer_failing",
+                "consumer_throttled",
+                "fifo_group_blocked",
+                "fifo_throttled",
+                "in_flight_limit",
+                "kms_throttled",
+            }
+        ),
+        why_no_sign="the redrive itself counts what comes back, and halts",
+        take_back=STOP,
+    ),
+}
+
+CAUSED: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.values()))
+
+
+def attributes_behind(symptom: str) -> frozenset[str] | None:
+    """Return the attributes whose change can cause the symptom on the queue that was written.
+
+    None if a change of another queue can cause it too, so that these attributes do not tell.
+    """
+    causing = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
+    if any(symptom in harm.at_dlq | harm.at_target for harm in causing.values()):
+        return None
+    return frozenset(kind.attribute for kind in causing)
+
+
+Step = Mapping[str, str]
+
+
+def harm_of(step: Step) -> Harm | None:
+    """Return the table's row for a step as a transition holds it.
+
+    None if only an older Mendq knew the step.
+    """
+    kind = kind_of(step["attribute"])
+    if kind is SetVisibilityTimeout and _is_lowered(step):
+        kind = LowerVisibilityTimeout
+    return HARMS.get(kind) if kind is not None else None
+
+
+def _is_lowered(step: Step) -> bool:
+    before, after = step["before"], step["after"]
+    return before.isdigit() and after.isdigit() and int(after) < int(before)
+
+
+def step_to_watch(case: Case) -> Step | None:
+    """Return the case's last step with a sign; None if its steps have none."""
+    for step in reversed(case.steps):
+        harm = harm_of(step)
+        if harm is not None and harm.sign is not None:
+            return step
+    return None
+
+
+def sign_of(case: Case) -> Sign | None:
+    """Return the sign to watch while the case is verified; None if its steps have none."""
+    step = step_to_watch(case)
+    harm = harm_of(step) if step is not None else None
+    return harm.sign if harm is not None else None
+
+
+def dlq_named(steps: Iterable[Step]) -> str:
+    """Return the ARN of the DLQ that the steps made or attached; empty if they did neither."""
+    for step in steps:
+        if step["attribute"] == CreateDlq.attribute:
+            return step["after"]
+        redrive = redrive_of(step["after"]) if step["attribute"] == AttachDlq.attribute else None
+        if redrive is not None:
+            return redrive.dlq_arn
+    return ""
+
+
+# What may still stand in a queue.
+_STANDS = frozenset({*WROTE, State.ESCALATED, State.CLOSED})
+_UNDONE = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
+_BEING_WATCHED = frozenset({*WROTE}) - {State.INEFFECTIVE}
+
+
+def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
+    """Return True if the case may have written a step that causes the symptom on this queue.
+
+    Args:
+        case: The newest transition of a case about the queue, its DLQ or one of its sources.
+        symptom: The fault's name.
+        facts: The faulty queue, with its DLQ sources if they were read.
+    """
+    is_its_own = case.symptom == symptom and case.queue_arn == facts.queue_arn
+    if is_its_own or case.state not in _STANDS:
+        return False
+    return any(_causes(case, step, symptom, facts) for step in case.steps)
+
+
+def _causes(case: Case, step: Step, symptom: str, facts: Facts) -> bool:
+    harm = harm_of(step)
+    if harm is None:
+        return False
+    if case.queue_arn == facts.queue_arn:
+        return symptom in harm.here
+    if step["attribute"] == RedriveMessages.attribute:
+        return symptom in harm.at_target and step["after"] == facts.queue_arn
+    if case.queue_arn not in facts.source_arns:
+        return False
+    return symptom in harm.at_dlq and dlq_named([step]) in ("", facts.queue_arn)
+
+
+def change_behind(
+    symptom: str,
+    facts: Facts,
+    histories: Iterable[Sequence[Case]],
+    now: datetime,
+    timing: Timing,
+) -> OwnChange | None:
+    """Return Mendq's newest change that can have caused the fault; None if there is none.
+
+    Args:
+        symptom: The fault's name.
+        facts: The faulty queue, with its DLQ sources if they were read.
+        histories: The transitions of cases about the queue, its DLQ and its sources, each in order.
+        now: The time of the finding.
+        timing: `watch_hours` says how long a change is named.
+    """
+    found: list[OwnChange] = []
+    for history in histories:
+        written = _last_write(history)
+        if written is None or not _is_watched(history[-1], written, now, timing):
+            continue
+        if not may_be_behind(history[-1], symptom, facts):
+            continue
+        if not all(_stands(written, step, facts) for step in written.steps):
+            continue
+        causes = [step for step in written.steps if _causes(written, step, symptom, facts)]
+        if causes:
+            # A DLQ is made first and attached then: the last step says more.
+            found.append(own_change(written, causes[-1], history[-1]))
+    return max(found, key=_when, default=None)
+
+
+def _when(change: OwnChange) -> datetime:
+    return change.written_at
+
+
+def _last_write(history: Sequence[Case]) -> Case | None:
+    """Return the transition that wrote last; None if there is none, or if it was undone since."""
+    written: Case | None = None
+    for case in history:
+        if case.state is State.APPLIED:
+            written = case
+        elif case.state in _UNDONE:
+            written = None
+    return written
+
+
+def _is_watched(newest: Case, written: Case, now: datetime, timing: Timing) -> bool:
+    age = now - written.at
+    is_lately = timedelta(0) <= age <= timedelta(hours=timing.watch_hours)
+    return is_lately or newest.state in _BEING_WATCHED
+
+
+def _stands(written: Case, step: Step, facts: Facts) -> bool:
+    """Return True if the step's value stands as it was written, as far as the facts show."""
+    kind = kind_of(step["attribute"])
+    if kind is None:
+        return False
+    if kind is CreateDlq:
+        return facts.queue_arn != step["after"] or not facts.made_after(written.at)
+    if not kind.leaves_a_value:
+        return True
+    for queue in (facts, *(facts.dlq_sources or ())):
+        if queue.queue_arn == written.queue_arn and queue.exists:
+            is_same = not queue.made_after(written.at)
+            return is_same and kind.standing_in(queue.attributes) == step["after"]
+    return True
+
+
+def own_change(written: Case, step: Step, newest: Case) -> OwnChange:
+    """Describe one written step of a case as the possible cause of a fault.
+
+    Raises:
+        KeyError: The table has no row for the step.
+    """
+    harm = harm_of(step)
+    if harm is None:
+        raise KeyError(step["attribute"])
+    redrive = redrive_of(step["after"]) if step["attribute"] == AttachDlq.attribute else None
+    dlq_arn = dlq_named([step])
+    words = {
+        "queue": parts_of(written.queue_arn).name,
+        "dlq": parts_of(dlq_arn).name if dlq_arn else "",
+        "receives": redrive.max_receive_count if redrive else 0,
+        "before": step["before"][:_MOST_OF_A_VALUE],
+        "after": step["after"][:_MOST_OF_A_VALUE],
+    }
+    return OwnChange(
+        case_id=written.case_id,
+        queue_arn=written.queue_arn,
+        written_at=written.at,
+        did=harm.did.format(**words),
+        effect=harm.effect.format(**words),
+        take_back=harm.take_back,
+        is_reported=newest.state is State.ESCALATED and newest.code == OWN_CHANGE,
+    )
+
+
+_MOST_OF_A_VALUE = 60
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What was measured since a change: of the queue that was written, and of its DLQ.
+
+    `queue` and `dlq` are None if CloudWatch has nothing to say. `dlq_waiting` are the messages in
+    the DLQ now; they count as arrivals only if Mendq made the DLQ with the change.
+    """
+
+    queue: Measured | None = None
+    dlq: Measured | None = None
+    dlq_waiting: int = 0
+
+
+def sign_in(case: Case, signs: Signs) -> str:
+    """Return what shows that the case's own change may do harm; empty if nothing does.
+
+    It is the end of a sentence that begins with "Since then".
+    """
+    step, sign = step_to_watch(case), sign_of(case)
+    return _shown(sign, case, step, signs) if step is not None and sign is not None else ""
+
+
+def _shown(sign: Sign, case: Case, step: Step, signs: Signs) -> str:
+    if sign is Sign.DLQ_ARRIVALS:
+        return _arrivals(case, signs)
+    return "" if signs.queue is None else _measured(sign, step, signs.queue)
+
+
+def _measured(sign: Sign, step: Step, measured: Measured) -> str:
+    """Return what a sign says that is measured on the written queue itself."""
+    said = ""
+    if sign is Sign.HELD_LONGER:
+        said = _held_longer(measured, step)
+    elif sign is Sign.HANDLED_TWICE and measured.shows_a_race:
+        said = f"about {measured.surplus_deletes:,} more deletes than messages came"
+    elif sign is Sign.NOTHING_FINISHED and _finishes_nothing(measured):
+        said = f"{measured.received:,} receives, and no message was deleted"
+    elif sign is Sign.SENDS_DROPPED and measured.recent.deduplicated:
+        dropped = measured.recent.deduplicated
+        said = f"SQS dropped {dropped:,} sends of the last hour as repeated"
+    return said
+
+
+def _arrivals(case: Case, signs: Signs) -> str:
+    """Arrivals beyond what was sent there. SQS does not count as sent what it moves to a DLQ.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    measured = signs.dlq
+    dlq_arn = dlq_named(case.steps) or case.queue_arn
+    is_sent_to = measured is not None and measured.sent > 0
+    was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
+    arrived = 0
+    if measured is not None and measured.messages_arrived > (
+        measured.inexact_by if is_sent_to else 0
+    ):
+        arrived = measured.messages_arrived
+    if was_made and not is_sent_to:
+        arrived = max(arrived, signs.dlq_waiting)
+    if arrived < 1:
+        return ""
+    messages = "1 message" if arrived == 1 else f"{arrived:,} messages"
+    return f"{messages} moved to the DLQ {parts_of(dlq_arn).name}"
+
+
+def _held_longer(measured: Measured, step: Step) -> str:
+    now, before = measured.now, measured.before
+    grew_older = now.oldest_age_seconds - before.oldest_age_seconds
+    timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0
+    holds_more = now.in_flight > 2 * before.in_flight + measured.inexact_by
+    if now.in_flight >= MANY_IN_FLIGHT or (holds_more and grew_older > timeout_seconds):
+        return (
+            f"messages in flight went from {before.in_flight:,} to {now.in_flight:,}, and the age "
+            f"of the oldest from {before.oldest_age_seconds:,} s to {now.oldest_age_seconds:,} s"
+        )
+    return ""
+
+
+def _finishes_nothing(measured: Measured) -> bool:
+    return measured.received > measured.inexact_by and not measured.deleted

@@ -1,0 +1,340 @@
+"""The table of harms: every step has a row, every row is tried, and near misses name nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mendq.catalogue import BY_NAME
+from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, but, measured, queue, source
+from mendq.heal.undo import NEVER_PUT_BACK
+from mendq.model.case import Case, State, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts, QueueFacts
+from mendq.model.harms import (
+    HARMS,
+    PRINTS_HOW,
+    STOP,
+    TAKE_BACK,
+    Sign,
+    Signs,
+    change_behind,
+    harm_of,
+    sign_in,
+    sign_of,
+)
+from mendq.model.limits import Timing
+from mendq.model.metrics import Recent
+from mendq.model.own_change import OwnChange
+from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.steps import (
+    STEPS,
+    AllowRedriveFrom,
+    AttachDlq,
+    AttributeStep,
+    CreateDlq,
+    DeduplicateByContent,
+    DeduplicateByGroup,
+    LimitThroughputByGroup,
+    LowerVisibilityTimeout,
+    RedriveMessages,
+    RestorePolicy,
+    SetKmsDataKeyReusePeriod,
+    SetMaximumMessageSize,
+    SetMessageRetention,
+    SetReceiveWaitTime,
+    SetVisibilityTimeout,
+)
+from mendq.notifications.own_change import named_first
+
+TIMING = Timing()
+FIVE_MINUTES = timedelta(minutes=5)
+MAKE, ATTACH = CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, 5).text)
+OTHER_ARN = f"{STANDARD_ARN}-2"
+# One step of each kind as a plan has it.
+EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
+    SetVisibilityTimeout: SetVisibilityTimeout(30, 180),
+    LowerVisibilityTimeout: LowerVisibilityTimeout(14_400, 180),
+    SetKmsDataKeyReusePeriod: SetKmsDataKeyReusePeriod(300, 3_600),
+    SetMaximumMessageSize: SetMaximumMessageSize(1_024, 1_048_576),
+    SetMessageRetention: SetMessageRetention(345_600, 1_209_600),
+    SetReceiveWaitTime: SetReceiveWaitTime(0, 20),
+    DeduplicateByContent: DeduplicateByContent("false", "true"),
+    DeduplicateByGroup: DeduplicateByGroup("queue", "messageGroup"),
+    LimitThroughputByGroup: LimitThroughputByGroup("perQueue", "perMessageGroupId"),
+    CreateDlq: MAKE,
+    AttachDlq: ATTACH,
+    AllowRedriveFrom: AllowRedriveFrom(
+        RedriveAllow("byQueue", (OTHER_ARN,)).text,
+        RedriveAllow("byQueue", (STANDARD_ARN, OTHER_ARN)).text,
+    ),
+    RestorePolicy: RestorePolicy("", '{"Statement": []}'),
+    RedriveMessages: RedriveMessages("held", STANDARD_ARN),
+}
+# What each step's sign looks like, and what only resembles it.
+LONGER, SHOWN = {"in_flight_before": 10, "oldest_age_seconds_before": 20}, "shown"
+SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
+    Sign.DLQ_ARRIVALS: [
+        ("three arrived", {"backlog_now": 3, "visible_now": 3}, True),
+        ("one arrived", {"backlog_now": 1, "visible_now": 1}, True),
+        ("it was empty, and nothing came", {}, False),
+        ("the only ones were there before", {"backlog_before": 3, "backlog_now": 3}, False),
+        ("somebody sends straight to it", {"backlog_now": 3, "sent": 3}, False),
+        ("counters that are not exact", {"backlog_now": 22, "sent": 3}, False),
+    ],
+    Sign.HELD_LONGER: [
+        ("half the quota", {"in_flight_now": 60_000}, True),
+        ("more, and older", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 900}, True),
+        ("just below half the quota", {"in_flight_now": 59_999}, False),
+        ("more, and as old", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 40}, False),
+        (
+            "as many, and older",
+            {**LONGER, "in_flight_now": 12, "oldest_age_seconds_now": 900},
+            False,
+        ),
+    ],
+    Sign.HANDLED_TWICE: [
+        ("200 deletes too many", {"sent": 1_000, "received": 1_250, "deleted": 1_200}, True),
+        (
+            "counters that are not exact",
+            {"sent": 1_000, "received": 1_100, "deleted": 1_050},
+            False,
+        ),
+        ("each message once", {"sent": 1_000, "received": 1_000, "deleted": 1_000}, False),
+    ],
+    Sign.NOTHING_FINISHED: [
+        ("received and never deleted", {"sent": 60, "received": 60}, True),
+        ("one delete", {"sent": 60, "received": 60, "deleted": 1}, False),
+        ("too few receives to tell", {"sent": 5, "received": 5}, False),
+        ("nothing came", {}, False),
+    ],
+    Sign.SENDS_DROPPED: [
+        ("a send was dropped", {"recent": Recent(deduplicated=1)}, True),
+        ("none was", {"sent": 100}, False),
+    ],
+}
+
+
+def case_with(
+    *steps: AttributeStep, symptom: str = "dlq_missing", queue_arn: str = STANDARD_ARN
+) -> Case:
+    """A case that has just written these steps."""
+    return opened(
+        State.APPLIED,
+        queue_arn=queue_arn,
+        symptom=symptom,
+        reason="made up",
+        evidence=Evidence((Sighting.of_measurement(AT),)),
+        steps=steps,
+        now=AT,
+        actor="heal",
+    )
+
+
+def document_of(kind: type[AttributeStep]) -> dict[str, str]:
+    return EXAMPLES[kind].document()
+
+
+@pytest.mark.parametrize("kind", [*STEPS, LowerVisibilityTimeout], ids=lambda kind: kind.__name__)
+def test_every_step_has_a_row_of_its_own(kind: type[AttributeStep]) -> None:
+    assert kind in HARMS, f"say in mendq/model/harms.py what harm {kind.__name__} can do"
+    assert harm_of(document_of(kind)) is HARMS[kind]
+
+
+@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> None:
+    harm = HARMS[kind]
+    assert bool(harm.symptoms) != bool(harm.why_no_symptom)
+    assert (harm.sign is not None) != bool(harm.why_no_sign)
+    assert harm.symptoms <= BY_NAME.keys()
+
+
+@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
+    expected = TAKE_BACK
+    if kind.stays or kind.attribute in NEVER_PUT_BACK:
+        expected = PRINTS_HOW if kind is not RedriveMessages else STOP
+    assert HARMS[kind].take_back == expected
+
+
+def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
+    """Both visibility timeout steps write one attribute: each causes what the other fixes."""
+    fixes = {
+        (entry.name, kind)
+        for entry in BY_NAME.values()
+        for kind in entry.steps
+        if kind is not SetVisibilityTimeout
+    }
+    assert not [(name, kind) for name, kind in fixes if name in HARMS[kind].here]
+    assert "visibility_timeout_too_short" not in HARMS[SetVisibilityTimeout].here
+    assert "visibility_timeout_too_long" not in HARMS[LowerVisibilityTimeout].here
+
+
+CAUSED = [
+    (kind, place, symptom)
+    for kind, harm in HARMS.items()
+    for place in ("here", "at_dlq", "at_target")
+    for symptom in sorted(getattr(harm, place))
+]
+
+
+def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
+    """A case with that step and the queue that its harm shows on, as both stand then."""
+    step = EXAMPLES[kind]
+    fixed = [entry.name for entry in BY_NAME.values() if kind in entry.steps]
+    symptom = fixed[0] if fixed else "visibility_timeout_too_long"
+    written = {step.attribute: str(step.after)} if step.leaves_a_value and not step.stays else {}
+    if place == "at_dlq":
+        sources = (source(**written),)
+        return case_with(step, symptom=symptom), queue(queue_arn=DLQ_ARN, dlq_sources=sources)
+    if place == "at_target":
+        named = Redrive(DLQ_ARN, 5).text
+        at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
+        return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
+    return case_with(step, symptom=symptom), but(queue(queue_arn=STANDARD_ARN), **written)
+
+
+def named(
+    symptom: str, facts: Facts, *history: Case, after: timedelta = FIVE_MINUTES
+) -> OwnChange | None:
+    return change_behind(symptom, facts, [history], AT + after, TIMING)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "symptom"), CAUSED, ids=[f"{k.__name__} {p} {s}" for k, p, s in CAUSED]
+)
+def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
+    kind: type[AttributeStep], place: str, symptom: str
+) -> None:
+    case, facts = faulty(kind, place)
+    if case.symptom == symptom and case.queue_arn == facts.queue_arn:
+        case = replace(case, symptom="another")
+    change = named(symptom, facts, case)
+    assert change is not None
+    sentence = named_first(change, AT + FIVE_MINUTES)
+    assert sentence.startswith("Mendq ")
+    assert f"5 min ago (case {case.case_id}): " in sentence
+    assert sentence.endswith(f": mendq rollback {case.case_id} --region us-east-1")
+    assert "{" not in sentence
+
+
+@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+def test_a_fault_that_a_step_cannot_cause_names_nothing(kind: type[AttributeStep]) -> None:
+    for place in ("here", "at_dlq", "at_target"):
+        case, facts = faulty(kind, place)
+        for symptom in BY_NAME.keys() - HARMS[kind].symptoms:
+            assert named(symptom, facts, case) is None, symptom
+
+
+ATTACHED = case_with(MAKE, ATTACH)
+ARRIVING = "dlq_messages_arriving"
+
+
+def taking(*sources: QueueFacts, **over: Any) -> Facts:
+    """The DLQ of these sources."""
+    return queue(queue_arn=DLQ_ARN, dlq_sources=sources or (source(),), **over)
+
+
+def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> None:
+    change = named(ARRIVING, taking(), ATTACHED)
+    assert change is not None
+    assert named_first(change, AT + FIVE_MINUTES) == (
+        f"Mendq attached the DLQ orders-dlq to orders 5 min ago (case {ATTACHED.case_id}): "
+        "messages that had been received 5 times move there. To take the change back: "
+        f"mendq rollback {ATTACHED.case_id} --region us-east-1"
+    )
+
+
+def test_a_change_that_a_person_approved_is_named_all_the_same() -> None:
+    proposed = replace(ATTACHED, state=State.PROPOSED)
+    approved = proposed.moved(State.APPROVED, "a person approved the plan", AT)
+    applied = approved.moved(State.APPLIED, "made up", AT, actor="attach_dlq")
+    assert named(ARRIVING, taking(), proposed, approved, applied) is not None
+    assert named(ARRIVING, taking(), proposed, approved) is None, "nothing was written yet"
+
+
+def test_a_change_is_named_as_long_as_it_is_watched() -> None:
+    watching = ATTACHED.moved(State.VERIFIED, "", AT).moved(State.WATCHING, "", AT)
+    closed = watching.moved(State.CLOSED, "it stayed away", AT)
+    history = (ATTACHED, watching)
+    watch_time = timedelta(hours=TIMING.watch_hours)
+    assert named(ARRIVING, taking(), *history, closed, after=watch_time) is not None
+    beyond = watch_time + timedelta(seconds=1)
+    assert named(ARRIVING, taking(), *history, closed, after=beyond) is None
+    assert named(ARRIVING, taking(), *history, after=beyond) is not None, "it is still watched"
+
+
+@pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])
+def test_a_change_that_was_taken_back_or_overruled_is_not_named(state: State) -> None:
+    ended = ATTACHED.moved(state, "made up", AT)
+    assert named(ARRIVING, taking(), ATTACHED, ended) is None
+    closed = ended.moved(State.CLOSED, "it stayed away", AT)
+    assert named(ARRIVING, taking(), ATTACHED, ended, closed) is None
+
+
+def test_a_change_that_does_not_stand_any_more_is_not_named() -> None:
+    """A person has set another maxReceiveCount, or made the queue anew, before Mendq noticed."""
+    theirs = source(RedrivePolicy=Redrive(DLQ_ARN, 50).text)
+    assert named(ARRIVING, taking(theirs), ATTACHED) is None
+    anew = source(CreatedTimestamp=str(AT.timestamp() + 60))
+    assert named(ARRIVING, taking(anew), ATTACHED) is None
+    made_anew = taking(CreatedTimestamp=str(AT.timestamp() + 60))
+    assert named(ARRIVING, made_anew, ATTACHED) is None
+
+
+def test_a_case_about_a_queue_that_is_no_source_is_not_named() -> None:
+    other = source()
+    strange = QueueFacts(OTHER_ARN, other.attributes)
+    assert named(ARRIVING, taking(strange), ATTACHED) is None
+    assert named(ARRIVING, taking(other, strange), ATTACHED) is not None, "one of two sources"
+
+
+def test_the_newest_of_several_changes_is_named() -> None:
+    later = AT + timedelta(minutes=2)
+    lower = LowerVisibilityTimeout(14_400, 180)
+    lowered = replace(case_with(lower, symptom="visibility_timeout_too_long"), at=later)
+    facts = taking(source(VisibilityTimeout="180"))
+    change = change_behind(ARRIVING, facts, [[lowered], [ATTACHED]], AT + FIVE_MINUTES, TIMING)
+    assert change is not None
+    assert change.case_id == lowered.case_id
+
+
+def test_a_case_that_reported_its_own_harm_says_so() -> None:
+    told = ATTACHED.moved(State.ESCALATED, "it may do harm", AT, code="own_change")
+    change = named(ARRIVING, taking(), ATTACHED, told)
+    assert change is not None
+    assert change.is_reported
+
+
+SIGNS = [
+    (kind, title, counts, shows)
+    for kind, harm in HARMS.items()
+    if harm.sign is not None
+    for title, counts, shows in SHOWS[harm.sign]
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "counts", "shows"), SIGNS, ids=[f"{k.__name__}: {t}" for k, t, *_ in SIGNS]
+)
+def test_verification_sees_the_sign_of_a_step(
+    kind: type[AttributeStep], title: str, counts: dict[str, Any], shows: bool
+) -> None:
+    case, since = case_with(EXAMPLES[kind]), measured(**counts)
+    is_at_dlq = HARMS[kind].sign is Sign.DLQ_ARRIVALS
+    signs = Signs(dlq=since) if is_at_dlq else Signs(queue=since)
+    assert sign_of(case) is HARMS[kind].sign
+    assert bool(sign_in(case, signs)) is shows, title
+
+
+@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+def test_what_was_not_measured_shows_nothing(kind: type[AttributeStep]) -> None:
+    assert sign_in(case_with(EXAMPLES[kind]), Signs()) == ""
+
+
+def test_messages_in_a_dlq_that_was_made_are_arrivals_before_cloudwatch_counts_them() -> None:
+    assert sign_in(ATTACHED, Signs(dlq_waiting=60)) == "60 messages moved to the DLQ orders-dlq"
+    assert sign_in(case_with(ATTACH), Signs(dlq_waiting=60)) == "", "they may be from before"
