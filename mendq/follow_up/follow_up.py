@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,13 +26,17 @@ from mendq.cases.record import Notification, file, hold_back, notify_held_up, re
 from mendq.cases.table import OpenCase
 from mendq.cases.view import HELD_UP, CaseStoreView
 from mendq.catalogue import BY_NAME
+from mendq.catalogue.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.catalogue.symptom import Symptom
+from mendq.follow_up.harm import signs_since
 from mendq.heal.context import Functions, Outcome, call_owner
 from mendq.heal.recover import settle_whosever, standing
 from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
+from mendq.model.harms import OWN_CHANGE, dlq_named, own_change, sign_in, step_to_watch
 from mendq.model.lifecycle import (
     CALLING,
+    HARM_WATCHED,
     WAITED_OUT,
     Stands,
     VerificationEvidence,
@@ -43,6 +47,7 @@ from mendq.model.lifecycle import (
 from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
 from mendq.model.queue import parts_of
+from mendq.notifications.own_change import named_first
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
@@ -204,6 +209,8 @@ class _OpenCase(Struct, frozen=True):
         if held_up is not None:
             moved = replace(moved, reason=f"{moved.reason}: {held_up.reason}")
         severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
+        if moved.code == OWN_CHANGE and self._is_reported_at_dlq():
+            severity = None
         overridden = moved.state is State.OVERRIDDEN
         facts = self._facts() if severity else Facts(self.case.queue_arn, {}, {})
         changes = self.view.overridden(moved, moved.at) if overridden else {}
@@ -230,6 +237,8 @@ class _OpenCase(Struct, frozen=True):
         evidence_since = VerificationEvidence(self.context.settings.timing, self.view.failures)
         if self.case.state in (*PROVING, *WAITED_OUT):
             evidence_since = replace(evidence_since, stands=self._stands())
+        if self.case.state in HARM_WATCHED and not self.case.goes_on:
+            evidence_since = replace(evidence_since, harm=self._harm())
         if not self._is_proving:
             return evidence_since
         no_call_failed = not self.case.evidence["failed_calls"]
@@ -255,6 +264,61 @@ class _OpenCase(Struct, frozen=True):
             return messages_deleted(clients, self.case.queue_arn, since, self.context.now)
         return None
 
+    def _harm(self) -> str | None:
+        """The change and what shows that it may do harm; empty if nothing does.
+
+        None if it could not be measured.
+        """
+        step = step_to_watch(self.case)
+        if step is None:
+            return ""
+        written_at = self._written_at()
+        try:
+            if not self._stands_as_written():
+                return ""
+            signs = signs_since(self.context.clients, self.case, written_at, self.context.now)
+        except QueueGone:
+            return ""
+        except (FactsUnavailable, QueueRefusesUs):
+            return None
+        shown = sign_in(self.case, signs)
+        if not shown:
+            return ""
+        change = own_change(replace(self.case, at=written_at), step, self.case)
+        return f"{named_first(change, self.context.now)}. Since then {shown}"
+
+    def _stands_as_written(self) -> bool:
+        """True if what the case wrote stands there: a person may have taken it back.
+
+        Of what is still to be proven the table asks that first.
+        Raises FactsUnavailable, QueueGone or QueueRefusesUs.
+        """
+        if self._is_proving:
+            return True
+        return self._is_ours(standing(self.context.clients, self.case.queue_arn, self.case.steps))
+
+    def _is_ours(self, shown: Mapping[str, str]) -> bool:
+        """True if these attributes are as the case wrote them."""
+        after = {each["attribute"]: each["after"] for each in self.case.steps}
+        known = [step for step in self.symptom.steps if step.attribute in after]
+        return all(step.standing_in(shown) == after[step.attribute] for step in known)
+
+    def _written_at(self) -> datetime:
+        """When the case wrote last: the case itself bears the time of its newest transition."""
+        names = [step["attribute"] for step in self.case.steps]
+        writes = [write for name in names for write in self.view.record_of(name).writes]
+        return max((write.at for write in writes), default=self.case.at)
+
+    def _is_reported_at_dlq(self) -> bool:
+        """True if people were told of this change by the case about what arrives in its DLQ."""
+        dlq_arn = dlq_named(self.case.steps)
+        if not dlq_arn:
+            return False
+        case = self.context.case_store.look(dlq_arn, DLQ_MESSAGES_ARRIVING.name, ()).case
+        if case is None or not case.is_open(self.context.now, self.context.settings.timing):
+            return False
+        return case.code == OWN_CHANGE and self.case.case_id in case.reason
+
     def _stands(self) -> Stands | None:
         """What became of the queue and what was written there; None where nobody can look.
 
@@ -277,7 +341,4 @@ class _OpenCase(Struct, frozen=True):
         if not self._is_proving:
             was_announced = case.state in (State.OVERRIDDEN, State.ESCALATED)
             return Stands.GONE if tags is None and not was_announced else None
-        after = {each["attribute"]: each["after"] for each in case.steps}
-        known = [step for step in self.symptom.steps if step.attribute in after]
-        ours = all(step.standing_in(shown) == after[step.attribute] for step in known)
-        return Stands.OURS if ours else Stands.OVERRULED
+        return Stands.OURS if self._is_ours(shown) else Stands.OVERRULED

@@ -19,6 +19,7 @@ from mendq.model.case import (
     longest_in,
 )
 from mendq.model.evidence import Evidence
+from mendq.model.harms import OWN_CHANGE, sign_of
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
 
@@ -46,6 +47,8 @@ class VerificationEvidence:
     `stands` is None where nobody looked; `failures` are the newest failed calls from after
     `counts_from`; `deletes` the messages deleted since they ended, None where nobody asked or
     CloudWatch did not say. What was wrong `of_configuration` alone needs none to be proven fixed.
+    `harm` names the change and what shows that it may do harm. It is empty if nothing does, and
+    None if that could not be measured: then nothing is verified.
     """
 
     timing: Timing
@@ -53,6 +56,7 @@ class VerificationEvidence:
     deletes: int | None = None
     stands: Stands | None = None
     of_configuration: bool = False
+    harm: str | None = ""
 
 
 def counts_from(case: Case, timing: Timing) -> datetime:
@@ -102,6 +106,9 @@ WATCHED = (*PROVING, State.WATCHING)
 WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
 # Somebody else is to act: the Lambda that owns the write.
 CALLING = (State.APPROVED, State.INEFFECTIVE)
+# In these states a change is watched for the harm that its kind of step can do.
+HARM_WATCHED = (*PROVING, State.WATCHING)
+MAY_DO_HARM = "the change itself may do harm"
 # Why a case is closed although nothing showed that the symptom stayed away.
 GONE = "the queue is gone, or another one of its name"
 UNMANAGED = "the queue is not managed any more"
@@ -123,14 +130,20 @@ def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: dateti
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """Quiet since the change has arrived and CloudTrail has had its time; messages were deleted."""
-    return _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
+    """Quiet since the change has arrived and CloudTrail has had its time; messages were deleted,
+    and the change is known to do no harm.
+    """
+    is_proven = _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
+    return is_proven and evidence_since.harm is not None
 
 
 def _stands_unfound(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """A configuration was wrong: it stands as it was fixed, and no scan has found it again."""
+    """A configuration was wrong: it stands as it was fixed, no scan has found it again, and the
+    change is known to do no harm.
+    """
     fixed = evidence_since.of_configuration and evidence_since.stands is Stands.OURS
-    return fixed and _was_quiet(case, evidence_since, now)
+    is_proven = fixed and _was_quiet(case, evidence_since, now)
+    return is_proven and evidence_since.harm is not None
 
 
 def _was_quiet(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
@@ -170,6 +183,11 @@ def _stayed_away(case: Case, evidence_since: VerificationEvidence, now: datetime
     return now >= quiet_since(case, evidence_since) + timedelta(days=SILENT_DAYS)
 
 
+def _does_harm(_case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
+    """Something shows that the change itself may do harm."""
+    return bool(evidence_since.harm)
+
+
 def _at_once(_case: Case, _signs: VerificationEvidence, _now: datetime) -> bool:
     """At once."""
     return True
@@ -183,6 +201,7 @@ TABLE = (
     Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_gone, GONE),
     Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_unmanaged, UNMANAGED),
     Row(PROVING, State.OVERRIDDEN, _overruled, "somebody has set another value since"),
+    Row(HARM_WATCHED, State.ESCALATED, _does_harm, MAY_DO_HARM),
     Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
     Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
     Row(PROVING, State.VERIFIED, _stands_unfound, "it stands, and no scan has found it again"),
@@ -210,6 +229,8 @@ def advance(case: Case, evidence_since: VerificationEvidence, now: datetime) -> 
         return None
     for row in TABLE:
         if case.state in row.out_of and row.when(case, evidence_since, now):
+            if row.because == MAY_DO_HARM:
+                return case.moved(row.into, evidence_since.harm or "", now, code=OWN_CHANGE)
             is_back, seen = row.into is State.INEFFECTIVE, evidence_since.failures
             evidence = seen.added_to(case.evidence) if is_back else case.evidence
             return case.moved(row.into, row.because, now, evidence=evidence)
@@ -226,11 +247,14 @@ def due_at(case: Case, evidence_since: VerificationEvidence, now: datetime) -> d
     if case.state in PROVING:
         proven_at = quiet_at(case, evidence_since)
         asks_at = proven_at if proven_at > now else now + ASK_AGAIN
+        if sign_of(case) is not None:
+            asks_at = min(asks_at, now + ASK_AGAIN)
         return min(asks_at, ends_at) if ends_at is not None else asks_at
     if case.state is State.VERIFIED:
         return case.at
     if ends_at is not None:
-        return ends_at
+        is_measured = case.state in HARM_WATCHED and sign_of(case) is not None
+        return min(ends_at, now + ASK_AGAIN) if is_measured else ends_at
     silent_at = quiet_since(case, evidence_since) + timedelta(days=SILENT_DAYS)
     # A gauge, and so an alarm, counts it: it is not to outlast the queue.
     return min(silent_at, now + ASK_AGAIN) if silent_at > now else silent_at

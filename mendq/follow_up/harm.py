@@ -1,0 +1,62 @@
+"""Measure whether a change that is being verified does harm."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from mendq.aws.clients import Clients
+from mendq.aws.cloudwatch import measure
+from mendq.aws.errors import QueueGone
+from mendq.aws.queue import attributes_of
+from mendq.model.case import Case
+from mendq.model.facts import QueueFacts
+from mendq.model.harms import Sign, Signs, dlq_named, sign_of
+from mendq.model.metrics import Measured, Window
+from mendq.model.steps import CreateDlq
+
+# SQS sends a datapoint a minute; of a single one nothing can be told.
+SHORTEST = timedelta(minutes=3)
+
+
+def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
+    """Return what was measured since the change: of the queue, or of the DLQ that it is about.
+
+    Only what the case's sign needs is asked for, because each metric is billed.
+
+    Raises:
+        FactsUnavailable: SQS or CloudWatch gives no answer.
+        QueueRefusesUs: The DLQ's policy keeps Mendq out.
+    """
+    sign = sign_of(case)
+    if sign is Sign.DLQ_ARRIVALS:
+        was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
+        dlq_arn = dlq_named(case.steps) or case.queue_arn
+        since = _since(clients, dlq_arn, written_at, now, begins_empty=was_made)
+        return Signs(dlq=since, dlq_waiting=_waiting(clients, dlq_arn))
+    kinds = ("every queue", "repeated sends") if sign is Sign.SENDS_DROPPED else ("every queue",)
+    return Signs(queue=_since(clients, case.queue_arn, written_at, now, kinds=kinds))
+
+
+def _waiting(clients: Clients, dlq_arn: str) -> int:
+    """Return the messages in the DLQ now, in flight or not; none if it is gone."""
+    try:
+        queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
+    except QueueGone:
+        return 0
+    return queue.visible + queue.in_flight
+
+
+def _since(  # noqa: PLR0913
+    clients: Clients,
+    queue_arn: str,
+    written_at: datetime,
+    now: datetime,
+    *,
+    begins_empty: bool = False,
+    kinds: tuple[str, ...] = ("every queue",),
+) -> Measured | None:
+    window = Window.ending(now, written_at, SHORTEST, is_new=begins_empty)
+    if window is None:
+        return None
+    windows = {queue_arn: Window(window.since, window.until, window.begins_empty, kinds=kinds)}
+    return measure(clients, windows)[queue_arn]

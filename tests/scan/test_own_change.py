@@ -1,0 +1,184 @@
+"""A fault that comes after a change by Mendq: the finding names the change and its rollback."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from mendq.model.queue import Redrive
+from tests.heal.operators import say, undo
+from tests.scan.own_changes import (
+    ARRIVING,
+    MISSING,
+    a_round,
+    arrive,
+    attached,
+    follow,
+    reason_of,
+    states_of,
+    urgent,
+)
+from tests.scan.scanning import Scanning, an_hour_on, refusing
+
+FIRST = "Mendq attached the DLQ orders-dlq to orders 2 h 10 min ago (case {}): messages that had "
+
+
+def rollback_of(case_id: str) -> str:
+    return f"mendq rollback {case_id} --region us-east-1"
+
+
+def two_hours_later(scanned: Scanning) -> None:
+    an_hour_on(scanned.account)
+    scanned.account.later(hours=1, minutes=10)
+
+
+def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanned: Scanning) -> None:
+    _, dlq, case_id = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    assert reason_of(scanned, ARRIVING).startswith(FIRST.format(case_id))
+    (page,) = urgent(scanned)
+    assert f"\nWhy: Escalated (own_change): {FIRST.format(case_id)}" in page
+    assert f"\n  {rollback_of(case_id)}\n" in page, "a line that can be pasted"
+    assert "no_known_cause" not in page
+
+
+def test_rollback_that_the_page_offers_takes_the_dlq_off(scanned: Scanning) -> None:
+    queue, dlq, case_id = attached(scanned)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert undo(scanned.account, case_id)["state"] == "rolled_back"
+    assert "RedrivePolicy" not in scanned.account.attributes(queue)
+    assert scanned.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
+
+
+def test_arrivals_after_the_watch_time_name_no_change(scanned: Scanning) -> None:
+    _, dlq, case_id = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    say_nothing_until_closed(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    assert "no open case says why" in reason_of(scanned, ARRIVING)
+    assert case_id not in reason_of(scanned, ARRIVING)
+
+
+def say_nothing_until_closed(scanned: Scanning) -> None:
+    for _ in range(8):
+        scanned.account.later(hours=12)
+        follow(scanned)
+    assert states_of(scanned, MISSING)[-1] == "closed"
+
+
+def test_arrivals_after_a_person_set_another_policy_name_no_change(scanned: Scanning) -> None:
+    queue, dlq, case_id = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    scanned.account.set(queue, RedrivePolicy=Redrive(dlq, 50).text)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    assert case_id not in reason_of(scanned, ARRIVING)
+
+
+def test_attached_dlq_is_not_verified_while_messages_arrive(scanned: Scanning) -> None:
+    _, dlq, case_id = attached(scanned)
+    scanned.account.later(hours=1, minutes=30)
+    arrive(scanned, dlq, 1)
+    follow(scanned)
+    assert states_of(scanned, MISSING) == ["proposed", "approved", "applied", "escalated"]
+    assert reason_of(scanned, MISSING) == (
+        f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
+        "that had been received 5 times move there. To take the change back: "
+        f"{rollback_of(case_id)}. Since then 1 message moved to the DLQ orders-dlq"
+    )
+    (page,) = urgent(scanned)
+    assert f"\n  {rollback_of(case_id)}\n" in page
+    scanned.account.later(hours=40)
+    follow(scanned)
+    assert states_of(scanned, MISSING)[-1] == "escalated"
+    assert say(scanned.account, "close", case_id)["state"] == "closed", "a person decides"
+
+
+def test_attached_dlq_that_stays_empty_is_verified(scanned: Scanning) -> None:
+    attached(scanned)
+    for _ in range(9):
+        scanned.account.later(hours=1)
+        follow(scanned)
+    assert states_of(scanned, MISSING)[-2:] == ["verified", "watching"]
+    assert urgent(scanned) == []
+
+
+def test_arrivals_while_the_case_is_watched_are_reported(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    for _ in range(9):
+        scanned.account.later(hours=1)
+        follow(scanned)
+    arrive(scanned, dlq, 2)
+    scanned.account.later(hours=1)
+    follow(scanned)
+    assert states_of(scanned, MISSING)[-2:] == ["watching", "escalated"]
+    assert len(urgent(scanned)) == 1
+
+
+def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    scanned.account.later(hours=3)
+    for minutes, visible, deleted in ((20, 4, 0), (10, 4, 0), (8, 0, 4), (5, 0, 0)):
+        at = scanned.account.now - timedelta(minutes=minutes)
+        scanned.count(dlq, at, visible=visible, deleted=deleted)
+    follow(scanned)
+    assert states_of(scanned, MISSING)[-1] == "escalated"
+
+
+def test_change_that_a_person_took_back_while_watched_is_not_blamed(scanned: Scanning) -> None:
+    queue, dlq, _ = attached(scanned)
+    for _ in range(9):
+        scanned.account.later(hours=1)
+        follow(scanned)
+    scanned.account.set(queue, RedrivePolicy="")
+    arrive(scanned, dlq, 2)
+    scanned.account.later(hours=1)
+    follow(scanned)
+    assert states_of(scanned, MISSING)[-1] == "watching"
+
+
+def test_dlq_that_cannot_be_read_is_not_verified(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    url = scanned.account.url(dlq)
+    let_in = refusing(scanned.account.clients.sqs, "GetQueueAttributes", [url])
+    for _ in range(9):
+        scanned.account.later(hours=1)
+        follow(scanned)
+    assert "verified" not in states_of(scanned, MISSING)
+    let_in()
+    for _ in range(9):
+        scanned.account.later(hours=1)
+        follow(scanned)
+    assert "verified" in states_of(scanned, MISSING)
+
+
+def test_people_hear_once_if_the_scan_comes_first(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    follow(scanned)
+    assert states_of(scanned, MISSING)[-1] == "escalated"
+    assert len(urgent(scanned)) == 1
+
+
+def test_people_hear_once_if_follow_up_comes_first(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    follow(scanned)
+    a_round(scanned)
+    assert states_of(scanned, MISSING)[-1] == "escalated"
+    assert states_of(scanned, ARRIVING) == []
+    assert len(urgent(scanned)) == 1
